@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
 from ptxkit.analyses.cfg.loops import loops
@@ -16,6 +19,14 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.values import values
 
+if TYPE_CHECKING:
+    from ptxkit.analyses.comparison import compare
+    from ptxkit.analyses.drawing import draw
+    from ptxkit.analyses.uniformity.uniformity import uniformity
+
+_HOME = {"compare": "comparison", "draw": "drawing", "uniformity": "uniformity.uniformity"}
+"""What is loaded when it is first asked for."""
+
 __all__ = [
     "BasicBlock",
     "ControlFlow",
@@ -24,8 +35,10 @@ __all__ = [
     "Rule",
     "accesses",
     "all_rules",
+    "compare",
     "control_flow",
     "dominators",
+    "draw",
     "lint",
     "live_ranges",
     "liveness",
@@ -35,5 +48,17 @@ __all__ = [
     "registers",
     "routines",
     "ssa",
+    "uniformity",
     "values",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ptxkit.analyses' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"ptxkit.analyses.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *[name for name in globals() if name.startswith("__")]})

@@ -1,8 +1,8 @@
 """Pairs of ../shared/lint under the monitors: `python benchmarks/async_on_machine.py [--kernels TEXT] [--family LETTERS] [--schedules …]`.
 
-Each bad file, of which one thing is wrong, and its good twin, run with the launches below, of buffers that hold small numbers. Printed for
-each pair: what the monitors say of the bad one, and of the good one, where nothing is to be said. Exit status 1 if a good twin has a finding
-that is no note.
+Each bad file, of which one thing is wrong, and its good twin, run with the launches below, of buffers that hold small numbers. Printed
+for each pair: what the monitors say of the bad one, and of the good one, where nothing is to be said. Exit status 1 if a good twin has a
+finding that is no note.
 """
 
 from __future__ import annotations

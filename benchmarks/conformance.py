@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ptxkit.analyses import Facts, lint
 from ptxkit.analyses.framework.rule import Rule, select
-from ptxkit.check import Binder
+from ptxkit.checking import Binder
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound, bind_all

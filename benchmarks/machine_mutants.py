@@ -4,7 +4,8 @@
 
 Each launch of `fixtures/kernels/launch.toml` for sm_90a whose output is exact is run as it is; then one instruction is taken away at a time
 (an mbarrier's test is answered with yes), and the launch is run under all checks, and then lockstep, late, early, and with ten seeds, until
-an output differs or there is a fault. With `--no-checks` only by outputs. What shows nothing may be superfluous in this launch.
+an output differs or there is a fault. With `--no-checks` only by outputs. What the launch does not execute is not counted. What shows
+nothing may be superfluous in this launch.
 """
 
 from __future__ import annotations
@@ -27,11 +28,23 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.syntax import parse
 
 CHECKED: tuple[str | int, ...] = ("lockstep", "late", 1)
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", *range(1, 11))
 BUDGET = 20.0
+
+
+class Executed(Monitor):
+    """The lines of what has been executed."""
+
+    def begin(self, launch: Any) -> None:
+        self.launch = launch
+        self.lines: set[int] = set()
+
+    def instruction(self, lanes: Any, arguments: Any) -> None:
+        self.lines.add(self.launch.span(lanes.site).line)
 
 
 def kind_of(bound: Bound) -> str:
@@ -117,6 +130,7 @@ def main() -> None:
     seen: Counter[str] = Counter()
     by_schedule: Counter[str] = Counter()
     records = []
+    unexecuted = 0
     for fixture in fixtures(targets=("sm_90a",), only=options.only):
         facts = Facts(parse(fixture.text))
         for kernel in fixture.kernels:
@@ -131,8 +145,14 @@ def main() -> None:
             except Exception as error:
                 print(f"  not run: {fixture.name} {kernel['entry']}: {error}")
                 continue
+            executed = Executed()
+            machine_launches.watched(fixture, kernel, "lockstep", None, BUDGET, (), [executed])
             taken: Counter[str] = Counter()
             for i, kind, instead in found:
+                line = facts.index.span((*routine.where(i), 0)).line
+                if line not in executed.lines:
+                    unexecuted += 1
+                    continue
                 taken[kind] += 1
                 if taken[kind] > options.most:
                     continue
@@ -140,7 +160,6 @@ def main() -> None:
                 totals[kind] += 1
                 seen[kind] += bool(schedule)
                 by_schedule[schedule or "none"] += 1
-                line = facts.index.span((*routine.where(i), 0)).line
                 records.append(
                     {"fixture": fixture.name, "kernel": kernel["entry"], "line": line, "kind": kind, "schedule": schedule, "how": how}
                 )
@@ -148,7 +167,10 @@ def main() -> None:
                     print(f"  not seen: {fixture.name} {kernel['entry']} line {line}: {kind}", flush=True)
     for kind in sorted(totals):
         print(f"{kind:24} {seen[kind]:4} of {totals[kind]:4}")
-    print(f"{'all':24} {seen.total():4} of {totals.total():4} ({time.monotonic() - begun:.0f} s); first seen: {dict(by_schedule)}")
+    print(
+        f"{'all':24} {seen.total():4} of {totals.total():4} ({time.monotonic() - begun:.0f} s); not executed: {unexecuted}"
+        f"; first seen: {dict(by_schedule)}"
+    )
     if options.json:
         options.json.write_text(json.dumps(records, indent=1))
 

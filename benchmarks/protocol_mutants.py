@@ -4,25 +4,17 @@
 
 The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
-changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures. For others it is looked for with
-the original, as who uses the kernel knows it: the block that the kernel names or else a usual one; the cluster that it names or else a
-small one, once or twice where clusters take over the work of others; one number for all parameters but those that are announced as
-bytes, and for all that is loaded, or its multiples one after the other; and boxes of tensor maps with which what is announced comes. The
-first launch is taken by which the original is verified and which comes to most of the instructions that synchronize, else the one that
-comes to more of them than any other. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted
-if that is of severity info, and reported by `verify` if it is refuted and the original is not. It counts as harmless if neither reports
-it, the launch comes to where it is, all accesses were compared, and `verify` says that it is verified, or has nothing against that but
-waits that may come too late in the original as well.
+changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is made up. A
+mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity info, and reported
+by `verify` if it is refuted and the original is not. It counts as harmless if neither reports it and `verify` says that it is verified.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,29 +24,24 @@ from mutants import module_of, said
 
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts
-from ptxkit.analyses.registers.ssa import ssa
-from ptxkit.analyses.simulation.fetches import all_fetches
-from ptxkit.analyses.simulation.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
-from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.verify.verdict import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
+from ptxkit.analyses.inputs.launches import example
+from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, Verdict, verify
+from ptxkit.cli._launching import of_description
 from ptxkit.isa.binding import Bound
+from ptxkit.machine import Fault
+from ptxkit.rewriters.profiling.description import read
 from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
-NUMBERS = (1, 2, 64, 8, 256)
-BLOCKS = (128, 256, 384, 512, 192, 160, 32)
-CLUSTERS = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (1, 2, 1), (2, 2, 1), (8, 1, 1), (2, 4, 1), (4, 4, 1))
-BYTES = 1 << 15
-"""What parameters are that are announced as bytes."""
-BUDGET, LONGEST = 15.0, 45.0
-"""Seconds for each launch that is tried, and for all of a kernel."""
-LATE = "so late"
-ENOUGH, LEAST = 0.98, 0.5
-"""Of the instructions that synchronize, the share that a launch comes to that is taken at once, and that is taken before others."""
+BUDGET = 15.0
+"""Seconds for each launch."""
 
 
 @attrs.frozen
@@ -160,114 +147,43 @@ def mutants(facts: Facts, routine: Routine, most: int) -> Iterator[Mutant]:
         yield Mutant(change, i, first.line, source[: first.start] + instead + source[end:])
 
 
-def launches() -> dict[tuple[str, str], Setting]:
+def launches() -> dict[tuple[str, str], Launch]:
     """The launches of the fixtures, by stem of the file and kernel."""
     found = {}
-    for kernel in tomllib.loads((ROOT / "fixtures" / "kernels" / "launch.toml").read_text())["kernel"]:
-        parameters, boxes = {}, {}
-        for place, argument in enumerate(kernel["args"]):
-            name = f"{kernel['entry']}_param_{place}"
-            if "scalar" in argument:
-                parameters[name] = argument["value"]
-            elif "tensormap" in argument:
-                boxes[name] = bytes_of_box({"box": argument["box"], "type": argument["tensormap"]}) or 0
-            else:
-                parameters[name] = 1 << 30 | place << 24
-        block, grid, cluster = [tuple(kernel.get(word, (1, 1, 1))) for word in ("block", "grid", "cluster")]
-        found[kernel["file"], kernel["entry"]] = Setting(block, grid, cluster, parameters, boxes)
+    for path in sorted((ROOT / "fixtures" / "kernels").glob("*.sm_90a.ptx")):
+        own = {one.name: one for one in routines(parse(path.read_text(encoding="utf-8"), str(path)))}
+        for described in read(str(ROOT / "fixtures" / "kernels" / "launch.toml")):
+            if described.is_for(str(path)) and described.kernel in own:
+                found[path.name.partition(".")[0], described.kernel] = of_description(own[described.kernel], described)
     return found
 
 
-def likely(routine: Routine) -> Iterator[Setting]:
-    """The launches that a kernel may be meant for."""
-    said: Shape | None = None
-    for directive in routine.function.header.directives:
-        if directive.name in (".reqntid", ".maxntid"):
-            sizes = [size for one in directive.arguments if isinstance(size := constant_value(one), int)]
-            said = tuple([*sizes, 1, 1][:3])  # type: ignore[assignment]
-    blocks: list[Shape] = [(threads, 1, 1) for threads in BLOCKS] if said is None or math.prod(said) > 1024 else [said]
-    cluster = declared_cluster(routine.module, routine.name)
-    requests = any(step.is_request for own in steps(routine).values() for step in own)
-    expected = dict.fromkeys(announcements(routine), BYTES)
-    for number in NUMBERS:
-        for memory in ((number, 0), (0, number)):
-            for block in blocks:
-                for shape in [cluster] if cluster is not None else CLUSTERS:
-                    grid = (shape[0] * (2 if requests else 1), *shape[1:])
-                    yield Setting(block, grid, shape, {ANY: number, **expected}, {}, {ANY: memory})
+def launch_of(routine: Routine, path: Path, known: dict[tuple[str, str], Launch]) -> Launch:
+    """The launch of a kernel: of a fixture the real one, else one that is made up."""
+    found = known.get((path.name.partition(".")[0], routine.name))
+    return found if found is not None else example(routine, shapes(routine)[0]).launch
 
 
-def announcements(routine: Routine) -> Iterator[str]:
-    """The parameters, or parts of them, that are announced as bytes as they are."""
-    known, numbering = values(routine), ssa(routine)
-    work = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT and step.amount is not None]
-    seen = set(work)
-    while work:
-        at = work.pop()
-        if at.operator == "parameter":
-            yield f"{at.data[0]}+{at.data[2]}"
-        if at.operator == "value":
-            fetch = all_fetches(routine).get(numbering.values[at.data[0]].instruction)  # type: ignore[call-overload]
-            if fetch is not None and fetch.space == ".param" and fetch.address is not None:
-                names = [leaf.data[0] for leaf in fetch.address.leaves() if leaf.operator == "address"]
-                place = fetch.positions[fetch.numbers.index(at.data[0])]
-                yield from [f"{name}+{fetch.address.linear[0] + place * fetch.unit}" for name in names]
-        inner = [*at.args] if at.operator in ("join", "select") else []
-        if at.operator == "phi":
-            inner = [known.of(number) for number in numbering.values[at.data[0]].operands if number >= 0]  # type: ignore[call-overload]
-        work += [one for one in inner if one not in seen]
-        seen.update(inner)
-
-
-def launch_of(routine: Routine, path: Path, text: str, known: dict[tuple[str, str], Setting]) -> tuple[Setting | None, Verdict | None]:
-    """The launch of a kernel, and what is decided of it: of a fixture the real one, else one that suits it."""
-    setting = known.get((path.name.partition(".")[0], routine.name))
-    if setting is not None:
-        return setting, decided(text, str(path), routine.name, setting)
-    best: tuple[tuple[bool, bool, bool, float, int], Setting, Verdict] | None = None
-    end = time.monotonic() + LONGEST
-    for one in likely(routine):
-        if best is not None and time.monotonic() > end:
-            break
-        verdict = decided(text, str(path), routine.name, one)
-        if verdict is not None and verdict.outcome == UNDECIDED and verdict.boxes:
-            one = attrs.evolve(one, boxes=verdict.boxes)
-            verdict = decided(text, str(path), routine.name, one)
-        if verdict is None:
-            continue
-        share = verdict.covered[0] / max(verdict.covered[1], 1)
-        enough = verdict.outcome == VERIFIED and share >= ENOUGH
-        score = (enough, verdict.outcome != REFUTED, verdict.outcome == VERIFIED and share >= LEAST, share, verdict.phases // one.ranks)
-        if best is None or score > best[0]:
-            best = (score, one, verdict)
-        if score[0]:
-            break
-    return (best[1], best[2]) if best is not None else (None, None)
-
-
-def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdict | None:
-    if setting is None:
-        return None
+def decided(text: str, path: str, kernel: str, launch: Launch) -> Verdict | None:
+    """The verdict on a kernel; None if it cannot be launched."""
     try:
-        module = launched(parse(text, path), kernel, setting)
-    except (CannotLaunch, KeyError):
+        module = parse(text, path)
+        return verify(loaded(module), launch, [str(i) for i in range(len(launch.arguments))], BUDGET)
+    except (ValueError, TypeError, Fault):
         return None
-    routine = next(one for one in routines(module) if one.name == kernel)
-    return verify(routine, setting, BUDGET)
 
 
-def examine(path: Path, most: int, known: dict[tuple[str, str], Setting], is_verified: bool) -> Iterator[dict[str, object]]:
+def examine(path: Path, most: int, known: dict[tuple[str, str], Launch], is_verified: bool) -> Iterator[dict[str, object]]:
     facts = Facts(module_of(path))
     for routine in list(kernels(facts)):
         before = said(facts, FAMILIES, routine.name)
-        setting, original = launch_of(routine, path, facts.module.text, known) if is_verified else (None, None)
-        come_to = original.come_to if original is not None else frozenset()
+        launch = launch_of(routine, path, known) if is_verified else None
+        original = decided(facts.module.text, str(path), routine.name, launch) if launch is not None else None
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
             new = said(changed, FAMILIES, routine.name) - before
-            verdict = decided(mutant.text, str(path), routine.name, setting)
+            verdict = decided(mutant.text, str(path), routine.name, launch) if launch is not None else None
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
-            verified = verdict is not None and verdict.has_all_accesses and _says_nothing_new(verdict, original)
             yield {
                 "path": str(path),
                 "kernel": routine.name,
@@ -279,18 +195,8 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting], is_ver
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
                 "refuted": refuted,
-                "harmless": verified and mutant.instruction in come_to and not new and not refuted,
+                "harmless": verdict is not None and verdict.outcome == VERIFIED and not new,
             }
-
-
-def _says_nothing_new(verdict: Verdict, original: Verdict | None) -> bool:
-    """Whether a mutant is verified, or all that keeps it from that are waits that may come too late in the original as well."""
-    if verdict.outcome == VERIFIED:
-        return True
-    if verdict.outcome != UNDECIDED or original is None or original.outcome != UNDECIDED:
-        return False
-    told = {one.text for one in verdict.reasons}
-    return told <= {one.text for one in original.reasons} and all(LATE in text for text in told)
 
 
 def show(records: list[dict[str, object]]) -> None:

@@ -1,9 +1,14 @@
-"""Labelled kernels under the race monitor: `python benchmarks/races_on_machine.py [--kernels TEXT] [--label TEXT] [--budget SECONDS]`.
+"""`verify` on labelled kernels.
 
-Every kernel of ../shared/races runs on the machine with its launch and parameters, and with buffers and numbers that are made up where the
-launch names none: 8-byte parameters are buffers that hold 0, 1, 2, …, other whole numbers are as large as the longest side of the launch,
-floating-point ones 1; unsized shared memory has 32 KiB. Prints for each kernel what came of it, then a table by label: refuted (a finding
-that is no note), note (equal values), clean, or the kind of fault. Exit status 1 if a clean kernel is refuted.
+    python benchmarks/races_on_machine.py [--pairs | --fixtures] [--kernels TEXT] [--label TEXT] [--budget SECONDS] [--lint]
+
+Without an option every kernel of ../shared/races, with its launch and parameters; `verify` makes up what those leave out. Prints for each
+kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
+not to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
+
+`--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
+
+`--fixtures`: the correct kernels of fixtures/kernels under all monitors, with what they find and how much longer they take.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -20,14 +26,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptxkit.machine import Code, Fault, Machine
+from ptxkit.analyses import lint
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.verify.verdict import VERIFIED, verify
+from ptxkit.cli._launching import Options, of_options
+from ptxkit.diagnostics import Severity
+from ptxkit.machine import Fault, Machine
 from ptxkit.rewriters.profiling.description import read
 from ptxkit.rewriters.profiling.execution import execute
+from ptxkit.syntax import Module, parse
 
-FOLDER = Path(__file__).resolve().parents[2] / "shared" / "races"
+SHARED = Path(__file__).resolve().parents[2] / "shared"
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "kernels"
-BUFFER = 1 << 23
-SHARED = 32 << 10
+SOON = 10.0
+"""Seconds within which a kernel is to be done."""
 
 
 class Result(NamedTuple):
@@ -35,65 +49,96 @@ class Result(NamedTuple):
     label: str
     outcome: str
     seconds: float
-    plain: float
+    rules: tuple[str, ...]
     detail: str
+    contradiction: str = ""
 
 
-def kernel_of(code: Code) -> str:
-    return next(function.name for function in code.module.functions if function.is_entry)
-
-
-def arguments(machine: Machine, code: Code, kernel: str, given: dict[str, Any], number: int) -> list[Any]:
-    """What the launch names, and made-up buffers and numbers."""
-    found: list[Any] = []
-    for name, _, size, symbol in code.program(kernel, False, False).layout():
-        kind = symbol.type or ".b64"
-        if name in given:
-            found.append(given[name])
-        elif symbol.dimensions:
-            found.append(bytes(size))
-        elif size == 8 and not kind.startswith(".f"):
-            buffer = machine.alloc(BUFFER)
-            buffer.write(np.arange(BUFFER // 4, dtype=np.uint32))
-            found.append(buffer)
-        else:
-            found.append(1.0 if kind.startswith(".f") else min(number, (1 << size * 8 - 1) - 1))
-    return found
-
-
-def one(file: Path, row: dict[str, str], number: int, budget: float, checks: tuple[str, ...]) -> tuple[str, float, str]:
-    """What came of a launch: refuted, clean, or the kind of fault."""
-    machine = Machine("sm_90a")
-    code = machine.load(file.read_text())
-    kernel = kernel_of(code)
-    given = arguments(machine, code, kernel, json.loads(row["params"]), number)
-    grid, block = sizes(row["grid"]), sizes(row["block"])
-    shared = SHARED if ".extern .shared" in code.module.text else 0
+def judged(work: tuple[dict[str, str], float, bool]) -> Result:
+    """The verdict on a kernel of ../shared/races, or of a pair."""
+    row, budget, compares = work
+    path = SHARED / row["file"]
+    module = parse(path.read_text(encoding="utf-8"), str(path))
     started = time.perf_counter()
     try:
-        findings = machine.launch(code, kernel, *given, grid=grid, block=block, shared=shared, budget=budget, checks=checks).findings
-        outcome, detail = "clean", ""
-    except Fault as fault:
-        findings, outcome, detail = fault.findings, fault.kind, str(fault)
+        kernel = next(one for one in routines(module) if one.function.header.is_entry)
+        verdict = verify(loaded(module), launch_of(module, kernel, row), [str(i) for i in range(64)][: _count(kernel)], budget)
+    except (Exception, Fault) as why:  # a kernel that cannot be loaded or launched is one of the figures
+        return Result(row["file"], row["label"], type(why).__name__, 0.0, (), str(why))
     seconds = time.perf_counter() - started
-    shown = [finding.diagnostic.message for finding in findings if finding.diagnostic.severity.value != "info"]
-    if shown:
-        return "refuted", seconds, shown[0]
-    if findings:
-        return ("note" if outcome == "clean" else outcome), seconds, findings[0].diagnostic.message
-    return outcome, seconds, detail
+    found = [shown.finding.diagnostic for shown in verdict.findings]
+    rules = tuple(sorted({one.rule for one in found if one.severity is not Severity.INFO}))
+    detail = found[0].message if found else verdict.reasons[0].text if verdict.reasons else ""
+    wrong = ""
+    if compares and verdict.outcome == VERIFIED:
+        errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name]
+        wrong = "; ".join([f"{one.rule} {one.message}" for one in errors])
+    return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong)
 
 
-def judged(work: tuple[dict[str, str], float, bool, tuple[str, ...]]) -> Result:
-    row, budget, compare, checks = work
-    file = FOLDER / "ptx" / row["file"]
-    longest = max(g * b for g, b in zip((*sizes(row["grid"]), 1, 1), (*sizes(row["block"]), 1, 1), strict=False))
-    try:
-        outcome, seconds, detail = one(file, row, longest, budget, checks)
-        plain = one(file, row, longest, budget, ())[1] if compare else 0.0
-    except Exception as why:  # a kernel that cannot be loaded or launched is one of the figures
-        outcome, seconds, plain, detail = type(why).__name__, 0.0, 0.0, str(why)
-    return Result(row["file"], row["label"], outcome, seconds, plain, detail)
+def _count(kernel: Routine) -> int:
+    return len(kernel.function.header.parameters)
+
+
+def launch_of(module: Module, kernel: Routine, row: dict[str, str]) -> Any:
+    """The launch of a kernel with a label; of a pair that with its `.reqntid`, else a block of 128."""
+    if "grid" in row:
+        given = tuple([f"{name}={number}" for name, number in json.loads(row["params"]).items()])
+        return of_options(module, kernel, Options(row["block"], row["grid"], parameters=given))
+    said = next((one for one in shapes(kernel) if math.prod(one.block) == 128), shapes(kernel)[0])
+    cluster = _spoken(said.cluster) if said.cluster is not None else None
+    return of_options(module, kernel, Options(_spoken(said.block), _spoken(said.grid), cluster))
+
+
+def _spoken(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
+    """The verdicts, each printed when it is there."""
+    results = []
+    with ProcessPoolExecutor(asked.processes) as pool:
+        for result in pool.map(judged, [(row, asked.budget, asked.lint) for row in rows]):
+            results.append(result)
+            print(f"{result.label:12} {result.outcome:12} {result.seconds:6.2f} s  {result.file}  {result.detail[:150]}", flush=True)
+            if result.contradiction:
+                print(f"    verified, and lint says: {result.contradiction[:200]}", flush=True)
+    table = Counter([(one.label, one.outcome) for one in results])
+    outcomes = sorted({outcome for _, outcome in table})
+    print("\n" + "label".ljust(14) + " ".join([outcome.rjust(12) for outcome in outcomes]))
+    for label in sorted({label for label, _ in table}):
+        print(label.ljust(14) + " ".join([str(table[label, outcome]).rjust(12) for outcome in outcomes]))
+    soon = sum(one.seconds <= SOON for one in results)
+    against = sum(bool(one.contradiction) for one in results)
+    print(f"done within {SOON:g} s: {soon} of {len(results)}; contradicted by lint: {against}")
+    return results
+
+
+def of_races(asked: argparse.Namespace) -> int:
+    with (SHARED / "races" / "labels.tsv").open(newline="") as lines:
+        rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
+    results = run([{**row, "file": f"races/ptx/{row['file']}"} for row in rows], asked)
+    wrong = [
+        one for one in results if (one.label == "clean" and one.outcome == "refuted") or (one.label != "clean" and one.outcome == VERIFIED)
+    ]
+    return len(wrong)
+
+
+def of_pairs(asked: argparse.Namespace) -> int:
+    """The planted bugs of ../shared/lint and their twins."""
+    with (SHARED / "lint" / "cases.tsv").open(newline="", encoding="utf-8") as lines:
+        expected = {row["name"]: row["bug_class"][:1] for row in csv.DictReader(lines, delimiter="\t")}
+    rows = []
+    for name in expected:
+        if asked.kernels in name:
+            rows += [{"file": f"lint/{name}.{label}.ptx", "label": label} for label in ("bad", "good")]
+    results = run(rows, asked)
+    bad = [one for one in results if one.label == "bad"]
+    seen = [one for one in bad if any(rule[0] == expected[Path(one.file).name.partition(".")[0]] for rule in one.rules)]
+    alarms = [one for one in results if one.label == "good" and one.rules]
+    verified = [one for one in bad if one.outcome == VERIFIED]
+    print(f"bad: {len(bad)}, verified {len(verified)}, seen by a rule of the family {len(seen)}; good ones with a finding: {len(alarms)}")
+    return len(verified) + len(alarms)
 
 
 def of_fixtures(budget: float, names: tuple[str, ...], kernels: str) -> int:
@@ -126,42 +171,18 @@ def of_fixtures(budget: float, names: tuple[str, ...], kernels: str) -> int:
     return wrong
 
 
-def sizes(text: str) -> tuple[int, ...]:
-    return tuple([int(number) for number in text.split(",")])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernels", default="")
     parser.add_argument("--label", default="")
     parser.add_argument("--budget", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--compare", action="store_true", help="also without the monitor, for the ratio of times")
-    parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels instead, which are all correct")
-    parser.add_argument("--checks", default="races,barriers", help="names of monitors, with commas")
+    parser.add_argument("--lint", action="store_true", help="also ask lint of what is verified")
+    parser.add_argument("--pairs", action="store_true", help="the pairs of ../shared/lint")
+    parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels, which are all correct")
     asked = parser.parse_args()
-    checks = tuple(asked.checks.split(","))
-    if asked.fixtures:
-        sys.exit(bool(of_fixtures(asked.budget, checks, asked.kernels)))
-    with (FOLDER / "labels.tsv").open(newline="") as lines:
-        rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
-    table: Counter[tuple[str, str]] = Counter()
-    times: dict[str, float] = {}
-    ratios = []
-    with ProcessPoolExecutor(asked.processes) as pool:
-        for result in pool.map(judged, [(row, asked.budget, asked.compare, checks) for row in rows]):
-            table[result.label, result.outcome] += 1
-            times[result.label] = times.get(result.label, 0.0) + result.seconds
-            if result.plain:
-                ratios.append(result.seconds / result.plain)
-            print(f"{result.label:12} {result.outcome:12} {result.seconds:6.2f} s  {result.file}  {result.detail[:150]}", flush=True)
-    outcomes = sorted({outcome for _, outcome in table})
-    print("\n" + "label".ljust(14) + " ".join([outcome.rjust(12) for outcome in outcomes]) + "     seconds")
-    for label in sorted(times):
-        print(label.ljust(14) + " ".join([str(table[label, outcome]).rjust(12) for outcome in outcomes]) + f"{times[label]:12.1f}")
-    if ratios:
-        print(f"monitored over not monitored: median {np.median(ratios):.1f}, worst {max(ratios):.1f}")
-    sys.exit(bool(table["clean", "refuted"]))
+    wrong = of_fixtures(asked.budget, ("all",), asked.kernels) if asked.fixtures else of_pairs(asked) if asked.pairs else of_races(asked)
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

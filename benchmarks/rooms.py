@@ -19,7 +19,7 @@ import networkx
 ROOT = Path(__file__).resolve().parent.parent
 ANALYSES = ROOT / "analyses"
 ENGINES = ("numbers", "cfg", "registers", "launch", "symbolic", "threads", "memory", "uniformity", "events", "symex")
-"""The rooms whose functions have tests of their own. `simulation` is none of them: `ptxkit.machine` takes its place."""
+"""The rooms whose functions have tests of their own."""
 ID = re.compile(r"^[A-Z]\d{3}$")
 
 Graph = Mapping[str, frozenset[str]]

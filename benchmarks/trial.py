@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GOOD = ROOT / "fixtures" / "profiling" / "scale.ptx"
 LAUNCH = ROOT / "fixtures" / "profiling" / "launch.toml"
 CUDA = "#include <cstdio>\n__global__ void k(float *p) { p[threadIdx.x] = 1; }\n"
+LITMUS = ROOT / "fixtures" / "litmus" / "scope-cta.litmus"
 SECONDS = 120.0
 
 READERS: dict[str, tuple[str, ...]] = {
@@ -89,7 +90,7 @@ UNKNOWN = [
     ("run --launch {launch} --check nothing {good}", "races"),
     ("run --launch {launch} --target sm_99999 {good}", "sm_"),
     ("run --launch {launch} --schedule never {good}", "lockstep"),
-    ("verify --block 32 --param nothing=1 {good}", "no parameter"),
+    ("verify --block 32 --param nothing=1 {good}", "parameter"),
     ("verify --block zero {good}", "block"),
     ("verify --block 4096 {good}", "1024"),
     ("validate --using nothing {good}", "ptxas"),
@@ -165,9 +166,11 @@ def calls(folder: Path) -> Iterator[Call]:
             second = (str(GOOD),) if command == "diff" else ()
             yield Call((command, *[one for one in extra if one not in second], str(GOOD), *second, "-k", "scael"), (2,), "scale")
     for command, option in OUTPUTS.items():
-        extra = READERS.get(command, ("--threads", "0:0"))
+        extra = READERS.get(command, ())
         for where in (folder / "no" / "such" / "out", Path("/proc/out")):
-            yield Call((*command.split(), *extra, str(GOOD), *option.format(x=where).split()), (2,), "ptxkit: ")
+            yield Call(
+                (*command.split(), *extra, str(LITMUS if command == "litmus" else GOOD), *option.format(x=where).split()), (2,), "ptxkit: "
+            )
     for command in ("stats", "lint --format sarif --select ALL", "parse", "tokens", "explain ldmatrix", "rules", "cfg"):
         path = () if command.startswith(("explain", "rules")) else (str(GOOD),)
         yield Call((*command.split(), *path), (2,), "space", b"", True)

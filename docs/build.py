@@ -167,12 +167,14 @@ def api_pages() -> dict[str, str]:
     for package in ("ptxkit", "ptxkit.analyses", "ptxkit.rewriters"):
         module = importlib.import_module(package)
         names = sorted(
-            (name for name in module.__all__ if name not in ("__version__", "nodes")), key=lambda name: (name[0].isupper(), name)
+            (name for name in module.__all__ if name not in ("__version__", "nodes", "analyses", "machine", "rewriters")),
+            key=lambda name: (name[0].isupper(), name),
         )
         lines = [f"# {package}", "", (inspect.getdoc(module) or "").partition("\n\n")[0], ""]
         for name in names:
             lines += [f"::: {package}.{name}", ""]
         if package == "ptxkit":
+            lines += ["## Counts", "", "::: ptxkit.statistics.statistics", ""]
             lines += ["## The tree", ""]
             for part in ("tree", "leaves", "operands", "declarations", "statements", "module"):
                 lines += [f"::: ptxkit.syntax.{part}", ""]

@@ -162,7 +162,7 @@ class _Calls:
         results = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
         if operands and isinstance(operands[0][1], Apply):
             message = f"`{_short(operands[0][1])}` is no callee"
-            yield Problem("bad-call-target", (*path, operands[0][0]), message, ("a comma stands before the arguments",))
+            yield Problem("bad-call-target", (*path, operands[0][0]), message, ("a comma comes before the arguments",))
             return
         if not operands or not isinstance(operands[0][1], Name):
             return

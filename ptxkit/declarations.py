@@ -203,11 +203,11 @@ def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: 
             yield Problem(
                 "misplaced-specifier",
                 (*path, i),
-                f"`{child.text}` behind the {before}",
+                f"`{child.text}` after the {before}",
                 ("the type comes last, the vector width before it",),
             )
         if isinstance(child, Pointer) and (not i or type(declaration.children[i - 1]) is not Keyword):
-            yield Problem("misplaced-specifier", (*path, i), "`.ptr` not directly behind the type")
+            yield Problem("misplaced-specifier", (*path, i), "`.ptr` not directly after the type")
         if isinstance(child, VectorWidth) or type(child) is Keyword:
             kind = type(child)
 
@@ -229,7 +229,7 @@ def _space(path: Path, declaration: Declaration, space: str | None, about: _Abou
     if space not in DECLARED_SPACES:
         yield Problem(kind, at, f"a variable in `{space}`", ("no variable can be declared there",))
     elif space == ".tex" and (version is None or version >= (1, 5)):
-        yield Problem(kind, at, "`.tex` is gone since PTX 1.5", ("`.global .texref` took its place",))
+        yield Problem(kind, at, "`.tex` is gone since PTX 1.5", ("`.global .texref` replaced it",))
     elif at_module and space == ".param":
         yield Problem(kind, at, "`.param` outside of a function", ("parameters are declared in functions and their headers",))
     elif at_module and space in (".reg", ".local") and (version is None or version >= (3, 0)):

@@ -92,6 +92,18 @@ class Diagnostic:
     witness: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
     """The execution that shows it, as JSON has it, if it was shown by one."""
 
+    def __repr__(self) -> str:
+        where = f"{self.path or ''}:{self.span.line}:{self.span.column}"
+        return f"<Diagnostic {self.rule} {self.severity} {where.lstrip(':')}: {self.message}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        kernel = f" in <code>{escape(readable(self.function))}</code>" if self.function else ""
+        steps = [f"line {one.span.line}: {one.message}" for one in self.related]
+        more = "".join([f"<li>{escape(text)}</li>" for text in (*steps, *self.notes)])
+        return f"<b>{self.severity} {self.rule}</b>{kernel}, line {self.span.line}: {escape(self.message)}<ul>{more}</ul>"
+
     def as_json(self) -> dict[str, Any]:
         """The finding as in the JSON output of `ptxkit lint`, version 1."""
         span = self.span

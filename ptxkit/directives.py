@@ -352,7 +352,7 @@ def _line(path: Path, child: Node, version: Version | None) -> Iterator[Problem]
     if text.startswith("#") and not re.match(r"#[ \t]*(?:line[ \t]+)?\d", text):
         yield Problem("misplaced-statement", path, "`#` starts no statement", ('only `#line 5 "file"` and `# 5 "file"` may stand here',))
     elif text.startswith("@@") and version is not None and version >= (2, 0):
-        yield Problem("misplaced-statement", path, "`@@DWARF` is gone since PTX 2.0", ("`.section` takes its place",))
+        yield Problem("misplaced-statement", path, "`@@DWARF` is gone since PTX 2.0", ("`.section` replaces it",))
 
 
 def _list_of_targets(path: Path, word: str, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -421,7 +421,7 @@ def _performance(path: Path, header: Header, owner: str, version: Version | None
             yield Problem("bad-directive", at, f"`{name}` on {_OWNERS[owner]}", (f"it is for {_spoken_owners(known)}",))
             continue
         if known.gone is not None and version is not None and version >= known.gone:
-            yield Problem("bad-directive", at, f"`{name}` is gone since PTX {spoken(known.gone)}", ("`.minnctapersm` took its place",))
+            yield Problem("bad-directive", at, f"`{name}` is gone since PTX {spoken(known.gone)}", ("`.minnctapersm` replaced it",))
             continue
         yield from availability(at, f"`{name}`", name, version, target)
         values, wrong = _values(at, child, known)
@@ -641,7 +641,7 @@ def _inlined(
         yield Problem("bad-debug-directive", path, "`function_name` without `inlined_at`")
     elif len(numbers) >= 3 and tuple(numbers[-3:]) not in locations:
         owner = " ".join(numbers[-3:])
-        yield Problem("bad-debug-directive", path, f"no `.loc` says `{owner}`, where this was inlined", ("that one must stand before it",))
+        yield Problem("bad-debug-directive", path, f"no `.loc` says `{owner}`, where this was inlined", ("that one must come before it",))
     name = next((j for j, child in enumerate(statement.children) if isinstance(child, Name)), None)
     if name is not None and texts[name] not in labels and not texts[name].startswith("."):
         yield Problem("bad-debug-directive", (*path, name), f"no section has the label `{texts[name]}`")

@@ -113,3 +113,11 @@ class PtxDarkStyle(Style):  # type: ignore[misc]
     name = "ptxkit-dark"
     background_color = DARK["paper"]
     styles: ClassVar[dict[Any, str]] = _styles(DARK)
+
+
+def as_html(text: str) -> str:
+    """The text in colours, for a notebook."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+
+    return str(highlight(text, PtxLexer(stripnl=False), HtmlFormatter(style=PtxStyle, noclasses=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.check import Site, requirements
+from ptxkit.checking import Site, requirements
 from ptxkit.frozen import frozen
 from ptxkit.isa.requirements import Alternative, Requirement, every
 from ptxkit.names import resolve

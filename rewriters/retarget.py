@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ptxkit.check import Binder
+from ptxkit.checking import Binder
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.directives import directives

@@ -167,7 +167,7 @@ def test_order_of_every_form_is_its_own() -> None:
 
 
 def test_comments_stay_with_what_they_belong_to() -> None:
-    assert body("add.s32 a,b,c; // behind", "// before", "ret;") == ["add.s32             a, b, c;  // behind", "// before", "ret;"]
+    assert body("add.s32 a,b,c; // after", "// before", "ret;") == ["add.s32             a, b, c;  // after", "// before", "ret;"]
     assert body("mov.b32 a, // first", "b; ret;") == ["mov.b32 a,  // first", "                    b;", "ret;"]
     assert formatted(".func f( // first\n.param .b32 a, // second\n.param .b32 b) {}").splitlines() == [
         ".func f(  // first",

@@ -110,6 +110,9 @@ class Dominance:
         """The blocks on whose branch it depends directly whether this block is executed (control dependence), in document order."""
         return (self.staying if staying else self.post).deciding[block]
 
+    def __repr__(self) -> str:
+        return f"<Dominance of {len(self.tree.parent)} blocks>"
+
 
 @fact
 def dominators(routine: Routine) -> Dominance:

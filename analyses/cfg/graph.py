@@ -98,6 +98,17 @@ class ControlFlow:
         """The blocks that control can reach from the entry."""
         return frozenset(self.order)
 
+    def __repr__(self) -> str:
+        return f"<ControlFlow of {len(self.blocks)} blocks, {sum(len(block.edges) for block in self.blocks)} edges>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{block.index}</td><td>{block.start}–{block.end - 1}</td>"
+            f"<td>{', '.join(map(str, block.successors)) or 'out'}</td></tr>"
+            for block in self.blocks
+        ]
+        return "<table><tr><th>block</th><th>instructions</th><th>goes to</th></tr>" + "".join(rows) + "</table>"
+
 
 def _reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
     """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""

@@ -76,6 +76,9 @@ class LoopForest:
         """The headers of all loops."""
         return frozenset([loop.header for loop in self.loops])
 
+    def __repr__(self) -> str:
+        return f"<LoopForest of {len(self.loops)} loops>"
+
 
 @fact
 def loops(routine: Routine) -> LoopForest:

@@ -1,7 +1,7 @@
 """What depends on contents that were made up: branches, addresses, and what synchronizes.
 
 A value is *made up* if an instruction that read made-up contents wrote it, or one that read a made-up value. The instructions that read
-made-up contents are those that did so in the run. From there on it is followed through the text, whatever the order of execution: through
+made-up contents are those that did so in the run. From there on it is followed through the text, in any order of execution: through
 registers, and through a whole state space once a made-up value is stored to it. So all that depends on made-up contents in the run is
 found, and something more. (Two runs with different contents show only what differs by chance; a bit for each lane would make every
 operation of the machine slower.)

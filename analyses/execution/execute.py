@@ -33,7 +33,7 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
-OF_LAUNCH = NO_LAUNCH | {"handle"}
+OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
 """Kinds of faults that say that this is no launch of the kernel, with these arguments."""
 
 
@@ -159,6 +159,7 @@ class _Executing:
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
         unseen: set[int] | None = None
+        contrasts = 0
         for number in self.launch.numbers if self.launch.has_numbers else (1,):
             if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
                 break
@@ -167,13 +168,14 @@ class _Executing:
             fault = one.runs[0].fault
             if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
                 break
-            if fault is not None or self._is_odd(one):
+            if fault is not None or self._is_doubtful(one):
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
-            if not unseen and number >= LEAST_NUMBER:
+            contrasts += 1
+            if not unseen and number >= LEAST_NUMBER and contrasts > 1:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
-        completed = [one for one in completed if not self._is_odd(one)] or completed
+        completed = [one for one in completed if not self._is_doubtful(one)] or completed
         return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
 
     def _iterates(self, one: _Attempt) -> bool:
@@ -181,7 +183,7 @@ class _Executing:
         fault = one.runs[0].fault
         return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
 
-    def _is_odd(self, one: _Attempt) -> bool:
+    def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
         wrong = [
             finding
@@ -412,7 +414,7 @@ def cause_of(finding: Finding) -> tuple[Any, ...]:
 
 
 def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
-    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait for ever."""
+    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait forever."""
     span = fault.diagnostic.span
     wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]
     if fault.kind in ("deadlock", "budget"):

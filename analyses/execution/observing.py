@@ -67,13 +67,13 @@ class Observer(Monitor):
         if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
             first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
-            if _touches(self.made, first, last):
+            if _overlap(self.made, first, last):
                 self.sources.setdefault(id(site), site)
-            if _touches(self._presets(), first, last):
+            if _overlap(self._presets(), first, last):
                 self.preset.setdefault(id(site), site)
 
     def _presets(self) -> list[tuple[int, int]]:
-        """Where the variables of the module lie that have an initial value, as far as they have a place."""
+        """Where the variables of the module lie that have an initial value, as far as they have an address."""
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
@@ -121,7 +121,7 @@ class Observer(Monitor):
         return found
 
 
-def _touches(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
+def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
     return any(start <= last and first < end for start, end in ranges)
 
 

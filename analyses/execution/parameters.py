@@ -104,7 +104,7 @@ def _parameter(symbol: Symbol, uses: _Uses) -> Parameter:
     return Parameter(symbol.name, size, kind is not None and kind.kind == "float", pointers, images, tables, functions)
 
 
-Place = tuple[str, int]
+Holder = tuple[str, int]
 """A parameter or variable, and an offset in it."""
 
 
@@ -115,12 +115,12 @@ class _Uses:
         self.known = values(kernel)
         self.numbering = ssa(kernel)
         self.accesses = {access.instruction: access for access in accesses(kernel)}
-        self.pointers: set[Place] = set()
-        self.tables: dict[Place, tuple[int, int]] = {}
+        self.pointers: set[Holder] = set()
+        self.tables: dict[Holder, tuple[int, int]] = {}
         """Pointers to pointers: where the first one is, and how far they are apart."""
-        self.images: dict[Place, Image] = {}
-        self.numbers: set[Place] = set()
-        self.functions: dict[Place, str] = {}
+        self.images: dict[Holder, Image] = {}
+        self.numbers: set[Holder] = set()
+        self.functions: dict[Holder, str] = {}
         """Addresses of functions that are called, and a function that could be meant."""
         for access in accesses(kernel):
             self._points(access.address)
@@ -132,7 +132,7 @@ class _Uses:
                 self._called(kernel, i)
         for number, readers in enumerate(self.numbering.readers):
             at = self.numbering.values[number].instruction
-            found = self._place(self.known.of(number)) if readers and at in self.accesses else None
+            found = self._holder(self.known.of(number)) if readers and at in self.accesses else None
             if found is not None and all(_computes(bounds[i]) for i in readers):
                 self.numbers.add(found)
 
@@ -141,21 +141,21 @@ class _Uses:
         for atom, factor in address.linear[1] if address is not None else ():
             if factor != 1 or atom.width != 8 * WORD:
                 continue
-            place = self._place(atom)
-            if place is not None:
-                self.pointers.add(place)
+            holder = self._holder(atom)
+            if holder is not None:
+                self.pointers.add(holder)
                 continue
             loaded = self._loaded(atom)
             if loaded is None or loaded.address is None:
                 continue
             offset, parts = loaded.address.linear
-            base = next((place for part, times in parts if times == 1 and (place := self._place(part)) is not None), None)
+            base = next((holder for part, times in parts if times == 1 and (holder := self._holder(part)) is not None), None)
             if base is not None:
-                steps = [times for part, times in parts if self._place(part) is None]
+                steps = [times for part, times in parts if self._holder(part) is None]
                 self.pointers.add(base)
                 self.tables.setdefault(base, (offset % (1 << 32), math.gcd(*steps) if steps else 0))
 
-    def _place(self, term: Term) -> Place | None:
+    def _holder(self, term: Term) -> Holder | None:
         """The parameter or variable that holds a value of 64 bits."""
         if term.width != 8 * WORD:
             return None
@@ -180,14 +180,14 @@ class _Uses:
         """A function that is called through a register: the first of the module that takes and returns as many values."""
         called = call_parts(kernel.instructions[i])
         term = self.known.operand(i, called.target)
-        place = self._place(term) if term is not None else None
-        if place is None:
+        holder = self._holder(term) if term is not None else None
+        if holder is None:
             return
         arity = (len(called.results), len(called.arguments))
         for one in kernel.siblings:
             header = one.function.header
             if not header.is_entry and (len(header.returns), len(header.parameters)) == arity:
-                self.functions.setdefault(place, one.name)
+                self.functions.setdefault(holder, one.name)
 
     def _handle(self, kernel: Routine, i: int, bound: Bound) -> None:
         """The handle of a texture or surface: what is first in brackets."""
@@ -199,12 +199,12 @@ class _Uses:
         for step in operand.path[1:]:
             node = node.children[step]
         term = self.known.operand(i, node)
-        place = self._place(term) if term is not None else None
-        if place is not None:
+        holder = self._holder(term) if term is not None else None
+        if holder is not None:
             geometry = next((one for one in bound.modifiers if one in _DIMENSIONS), ".2d")
             is_texture = bound.form.file == "texture.isa"
             is_float = is_texture and bound.slot(".dtype").startswith(".f")
-            self.images[place] = Image(place[1], _DIMENSIONS[geometry], is_texture, is_float, geometry.startswith(".a"))
+            self.images[holder] = Image(holder[1], _DIMENSIONS[geometry], is_texture, is_float, geometry.startswith(".a"))
 
 
 def _computes(bound: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.check import bounds
+from ptxkit.checking import bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.shapes import OperandShape

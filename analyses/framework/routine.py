@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ptxkit.check import Binder
-from ptxkit.memo import collector_paused
+from ptxkit.checking import Binder
+from ptxkit.memo import collector_paused, per_object
 from ptxkit.names import Names, resolve
 from ptxkit.syntax import Block, Function, Instruction, Label, Module, Node, Path, Prototype, Targets
 
@@ -59,10 +59,12 @@ class Routine:
 
 
 def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
-    """A function of a routine, computed once for each routine."""
+    """A function of a routine, computed once for each routine. It takes a `Function` too, by itself: without what its module declares."""
 
     @functools.wraps(compute)
     def known(routine: Routine) -> R:
+        if type(routine) is not Routine:
+            routine = routine_of(routine, compute.__name__)
         found = routine._known.get(compute, routine)
         if found is routine:
             if gc.isenabled():
@@ -74,6 +76,21 @@ def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
         return found  # type: ignore[no-any-return]
 
     return known
+
+
+def routine_of(subject: object, what: str = "this analysis") -> Routine:
+    """The routine of a function by itself. Raises TypeError for anything but a Function with a body or a Routine."""
+    if isinstance(subject, Routine):
+        return subject
+    if isinstance(subject, Function) and subject.body is not None:
+        return _alone(subject)
+    given = "a Function without a body" if isinstance(subject, Function) else f"{type(subject).__name__}"
+    raise TypeError(f"{what} takes a Function or a Routine (ptxkit.analyses.routines(module) gives them), not {given}")
+
+
+@per_object
+def _alone(function: Function) -> Routine:
+    return routines(Module((function,)))[0]
 
 
 def routines(module: Module) -> tuple[Routine, ...]:

@@ -16,7 +16,7 @@ from itertools import chain
 
 import attrs
 
-from ptxkit import calls, check, declarations, directives, suppressions
+from ptxkit import calls, checking, declarations, directives, suppressions
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.frozen import frozen
@@ -25,7 +25,7 @@ from ptxkit.problem import Problem
 from ptxkit.suppressions import Mark
 from ptxkit.syntax import Function, Index, Module, Path, syntax_errors
 
-PROBLEMS = (check.problems, declarations.problems, directives.problems, calls.problems)
+PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
 """What looks for problems: functions of a module, its names, the version and the target."""
 
 
@@ -150,6 +150,8 @@ class Rule:
     """Whether `ptxkit lint` applies it when nothing is selected."""
     kind: str = ""
     """The kind of findings that it reports, where a protocol finds several."""
+    is_shown: bool = False
+    """Whether only executions find it: `check` finds nothing."""
     proof: str = FROM_THE_TEXT
     """What has to be known before it is reported."""
     ptxas: str = SILENT

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.launch import Launch
 from ptxkit.isa.types import types
 
 Size = tuple[int, int, int]
@@ -29,6 +30,10 @@ class Number:
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """It as the bytes of a parameter."""
+        return self.bytes()
+
+    def bytes(self) -> bytes:
+        """It in memory."""
         import numpy as np
 
         if isinstance(self.value, float):
@@ -186,6 +191,27 @@ class Example:
     def with_larger_arrays(self, factor: int) -> Example:
         """The same with so many times the elements in every array."""
         return self.changed(lambda one: attrs.evolve(one, count=one.count * factor) if isinstance(one, Array) else one)
+
+    @property
+    def launch(self) -> Launch:
+        """As it is executed."""
+        made = tuple([_Passed(argument) for _, argument in self.arguments])
+        return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
+
+
+@attrs.frozen
+class _Passed:
+    """An argument as a launch takes it."""
+
+    argument_: Argument
+
+    @property
+    def made_up(self) -> str:
+        return self.argument_.made_up
+
+    def argument(self, machine: Any, contents: Contents, number: int) -> tuple[Any, tuple[Range, ...]]:
+        made: list[Range] = []
+        return self.argument_.make(machine, contents, number + 1, made), tuple(made)
 
 
 def _changed(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:

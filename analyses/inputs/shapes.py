@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
+from ptxkit.analyses.inputs.parameters import conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -98,8 +100,9 @@ def _along(axis: str, length: int) -> Size:
 
 
 def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
-    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread has one of."""
-    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP <= count <= min(most, 1024)]
+    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread may have one of; 32 are rather
+    one for each warp."""
+    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
     # where lanes work together, a warp is whole
@@ -124,24 +127,27 @@ def _axes(routine: Routine) -> str:
     if "%tid" in names:
         return _AXES
     axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
-    used = "".join([axis for axis in axes if axis in _addressing(routine)])
-    # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
     if axes:
-        return used or axes[0]
+        # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
+        used = _looked_at(routine, "%tid")
+        return "".join([axis for axis in axes if axis in used])
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
-@fact
-def _addressing(routine: Routine) -> frozenset[str]:
-    """The dimensions of a block that addresses are made of; all where nothing is known of some address."""
-    found: set[str] = set()
-    for one in reached(routine):
-        for access in accesses(one):
-            if access.space != ".param" and access.address is not None:
-                for leaf in access.address.leaves():
-                    name = str(leaf.data[0]) if leaf.data else ""
-                    found.update([axis for axis in _AXES if name == f"%tid.{axis}"])
-    return frozenset(found)
+def _looked_at(routine: Routine, name: str) -> frozenset[str]:
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where threads, or CTAs, all do
+    the same and at the same addresses."""
+    addresses = [one.address for of in reached(routine) for one in accesses(of) if one.space != ".param" and one.address is not None]
+    found = _dimensions(addresses, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
+    is_hidden = any(leaf.operator in ("phi", "value") for address in addresses for leaf in address.leaves())
+    return found or frozenset(
+        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
+    )
+
+
+def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
+    leaves = {str(leaf.data[0]) for term in terms for leaf in term.leaves() if leaf.data}
+    return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
 
 
 def _elements(routine: Routine) -> frozenset[int]:
@@ -184,7 +190,8 @@ def _is_remote(bound: Bound) -> bool:
 def _grid(routine: Routine, cluster: Size | None) -> Size:
     """Two CTAs along each dimension that the kernel looks at, at most four of them; whole clusters."""
     names = read(routine)
-    asks = [f"%ctaid.{axis}" in names or "%ctaid" in names or f"%nctaid.{axis}" in names for axis in _AXES]
+    used = _looked_at(routine, "%ctaid")
+    asks = [axis in used or "%ctaid" in names for axis in _AXES]
     x, y, z = [2 if asked else 1 for asked in asks]
     if x * y > 2:
         z = 1

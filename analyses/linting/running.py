@@ -32,7 +32,7 @@ class Shown:
 
 def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
-    by_id = {rule.id: rule for rule in rules if is_executable(rule)}
+    by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
         return ()
@@ -47,11 +47,14 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
         done = Exercise(kernel, code).run()
         if done.example is not None:
             is_assumed = launch(kernel).threads is None
-            findings = [_diagnostic(one, by_id[rule], is_assumed) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
+            spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
+            findings = [_diagnostic(one, rule, is_assumed) for one, rule in spoken_for if rule is not None]
             found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
     return tuple(found)
 
 
+RACING = "SGAP"
+"""Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 UNINITIALISED = "uninitialised-memory"
@@ -88,13 +91,14 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool) -> Diagnostic:
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
     elif one.depends:
-        severity = Severity.WARNING if severity is Severity.ERROR else severity
-        notes.append("whether a thread comes there depends on contents of memory that were made up")
+        is_race = one.finding.diagnostic.rule[0] in RACING
+        severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
+        notes.append("what it does depends on contents of memory that were made up")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic
     witness = {**one.finding.witness, "inputs": spoken(one.example)}
-    return attrs.evolve(diagnostic, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
+    return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
 
 
 __all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]

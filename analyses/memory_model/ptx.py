@@ -41,7 +41,7 @@ from ptxkit.analyses.memory_model.program import (
     Variable,
 )
 from ptxkit.analyses.memory_model.skeleton import Observed
-from ptxkit.check import bounds
+from ptxkit.checking import bounds
 from ptxkit.demangling import matching
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
@@ -56,6 +56,8 @@ PAGE = 4096
 """Variables are apart by as much at least."""
 END = "%end"
 WARP = 32
+HALF, LOW = 32, (1 << 32) - 1
+"""A barrier object: its expected arrivals above, those that came below."""
 THREAD = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
 
 
@@ -370,6 +372,8 @@ class _Writer:
             kind = next(one for one in bound.effects if one.startswith("proxy-fence-")).removeprefix("proxy-fence-")
             space = bound.slot(".ss").removeprefix(".").split("::")[0]
             yield ProxyFence(kind, (space,) if space else (), self.line)
+        elif bound.form.mnemonic == "mbarrier":
+            yield from self._mbarrier()
         elif bound.barrier:
             yield from self._barrier()
         elif bound.asynchronous and not bound.memory:
@@ -611,6 +615,39 @@ class _Writer:
             return
         yield Barrier("sync" if "wait" in actions else "arrive", name, line=self.line)
 
+    def _mbarrier(self) -> Iterator[Operation]:
+        """A barrier object is a word: how many arrivals complete a phase, in its upper half, and how many there were, in its lower one.
+
+        To make it, or to end it, is a weak write. An arrival adds to it, a test reads it, with the order and the scope that they have:
+        so a test that sees the phase complete observes all its arrivals, as they are read-modify-writes (8.9.2, 9.7.14.15).
+        """
+        bound = self.bound
+        actions = {one.action for one in bound.barrier}
+        address = self.placed("m")
+        if bound.has(".noComplete") or bound.has(".arrive_drop") or not actions <= {"init", "inval", "arrive", "wait"} or not actions:
+            raise self.refuse("only mbarriers without transactions are followed")
+        if actions & {"init", "inval"}:
+            count = bound.operand("count")
+            value = self.made(Function("shl", lambda n: n << HALF), self.sources(count)[0]) if count is not None else 0
+            yield Store(address, value, size=8, line=self.line)
+            return
+        sem, scope = self._order(), self._scope()
+        written = next((o for o in bound.operands if o.writes), None)
+        register = self.targets(written)[0] if written is not None else None
+        if "arrive" in actions:
+            count = bound.operand("count")
+            number = self.sources(count)[0] if count is not None else 1
+            yield Atomic(register, "add", address, (number,), sem, scope, 8, line=self.line)
+            return
+        word = self.kernel.temporary()
+        yield Load(word, address, sem, scope, 8, line=self.line)
+        parity = bound.operand("parity")
+        asked = parity or bound.operand("state")
+        if register is None or asked is None:
+            raise self.refuse()
+        function = Function("phase", _is_over if parity is None else _is_over_by_parity)
+        yield Compute(register, function, (word, self.sources(asked)[0]), self._text(), self.line)
+
     def _computed(self) -> Iterator[Operation]:
         """What is no memory operation."""
         copied = self._copied()
@@ -701,6 +738,19 @@ class _Writer:
             yield Compute(temporary, function, tuple(flat), self._text(), self.line)
         for name, temporary, _ in kept:
             yield Compute(name, COPY, (temporary,), self._text(), self.line)
+
+
+def _phase(word: int) -> int:
+    """The phase of a barrier object that is not complete."""
+    return (word & LOW) // max(word >> HALF, 1)
+
+
+def _is_over(word: int, state: int) -> int:
+    return int(_phase(word) > _phase(state))
+
+
+def _is_over_by_parity(word: int, parity: int) -> int:
+    return int(_phase(word) & 1 != parity & 1)
 
 
 def _picked(whole: Callable[..., tuple[Bits, ...]], k: int, i: int, kind: str, width: int) -> Callable[..., int]:

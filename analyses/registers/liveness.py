@@ -53,6 +53,9 @@ class Liveness:
             return self.before[block]
         return self.after_instruction(i - 1)
 
+    def __repr__(self) -> str:
+        return f"<Liveness of {len(self.before)} blocks>"
+
 
 @fact
 def liveness(routine: Routine) -> Liveness:

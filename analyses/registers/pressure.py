@@ -38,6 +38,9 @@ class Pressure:
     """The first instruction with the peak; -1 in a function without instructions."""
     peak_predicates: int
 
+    def __repr__(self) -> str:
+        return f"<Pressure: at most {self.peak} registers of 32 bits, {self.peak_predicates} predicates>"
+
 
 @fact
 def pressure(routine: Routine) -> Pressure:

@@ -55,6 +55,9 @@ class Reaching:
         goes_into = closure([value], lambda at: operand_of.get(at, ()))
         return tuple(sorted({reader for at in goes_into for reader in readers[at]}))
 
+    def __repr__(self) -> str:
+        return "<Reaching definitions>"
+
 
 @fact
 def reaching(routine: Routine) -> Reaching:

@@ -82,6 +82,9 @@ class Registers:
         """The registers that an instruction surely writes."""
         return () if i in self.weak else self.writes[i]
 
+    def __repr__(self) -> str:
+        return f"<Registers: {len(self.table)}>"
+
 
 @fact
 def registers(routine: Routine) -> Registers:

@@ -114,6 +114,9 @@ class SSA:
             block = self._parents[block]
             i = self._flow.blocks[block].end
 
+    def __repr__(self) -> str:
+        return f"<SSA of {len(self.values)} values>"
+
 
 @fact
 def ssa(routine: Routine) -> SSA:

@@ -32,13 +32,13 @@ def in_flight_reports(
         name = registers(routine).table[access.register].name
         role = "is read by" if access.is_source else "is being written by"
         certain = severity is not None or is_certain(of, access)
-        notes = [] if certain else ["there are ways on which this does not happen"]
+        notes = [] if certain else ["there are paths on which this does not happen"]
         steps = witness(of, access)
         # of an operation that was not committed, what is wrong is wrong where it is waited for
         waits = [i for i, what in steps if what == UNCOMMITTED] if access.is_open else []
         at = waits[0] if waits else access.instruction
         does = "written" if access.writes else "read"
-        message = f"`{name}` is {does} here, and {role} an operation that may be under way: {why}"
+        message = f"`{name}` is {does} here, and {role} an operation that may be in flight: {why}"
         if waits:
             message = f"this does not wait for the operation by which `{name}` {role.removesuffix(' by')}, and it is {does} next: {why}"
             steps.append((access.instruction, f"{does} here"))
@@ -60,13 +60,13 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
     for one in found:
         name = registers(routine).table[one.register].name if one.register >= 0 else ""
         if one.is_first or one.by_operation:
-            at, other = one.instruction, (one.access, "touched here")
-            message = f"`{name}` is touched before this without a wgmma.fence in between"
+            at, other = one.instruction, (one.access, "accessed here")
+            message = f"`{name}` is accessed before this without a wgmma.fence in between"
             if one.access < 0:
-                message = "control comes here from the start of the kernel with no wgmma.fence on the way"
+                message = "control reaches this point from the start of the kernel with no wgmma.fence on the path"
         else:
             at, other = one.access, (one.instruction, "used here")
-            message = f"`{name}` is touched here, behind the wgmma.fence and before the operation that uses it"
+            message = f"`{name}` is accessed here, after the wgmma.fence and before the operation that uses it"
         if at not in reported:
             reported.add(at)
             related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
@@ -89,10 +89,10 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if others and one is not others[0]:
             continue
         name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
-        message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
-        related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
+        message = f"{what}: `{name}` was accessed through the generic proxy before, and no fence.proxy.async lies between"
+        related = [(routine.where(one.write.instruction), "accessed through the generic proxy here")]
         if one.fence >= 0:
-            stands = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
+            stands = "comes after the barrier, where not all come that wrote" if one.is_late else "comes before the write"
             message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
         certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
         unsure = "nothing shows whether these are the same bytes" if one.is_guess else "they may be different parts of it"
@@ -120,9 +120,9 @@ def unfenced_handoff_reports(
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
-        message = f"this tells that `{name}` was touched through the generic proxy, and {what}: no fence.proxy.async stands between"
-        related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
+        message = f"this signals that `{name}` was accessed through the generic proxy, and {what}: no fence.proxy.async lies between"
+        related = [(write.instruction, "accessed through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
-            related.append((one.fence, "the next fence stands here" if one.is_late else "behind another touch of it a fence stands here"))
+            related.append((one.fence, "the next fence stands here" if one.is_late else "after another access of it a fence stands here"))
         sites = [(routine.where(i), how) for i, how in related]
         yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=Severity.INFO)

@@ -62,6 +62,9 @@ class Induction:
 class Values(Cook):
     """The terms of a function's values; `number`s are those of `ssa(routine).values`."""
 
+    def __repr__(self) -> str:
+        return f"<Values of {self.routine.name}>"
+
     def __init__(self, routine: Routine) -> None:
         super().__init__(Terms())
         self.routine = routine

@@ -51,7 +51,7 @@ def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
         source = _begins(solved, number)
         if source is not None:
             return source, *_chain(came, number)
-    return (_step(solved, starts[0], "is not known to agree"), last) if starts else (last,)
+    return (_step(solved, starts[0], "is not known to be uniform"), last) if starts else (last,)
 
 
 def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:
@@ -101,7 +101,7 @@ def _begins(solved: Propagation, number: int) -> Step | None:
         return _step(solved, number, f"reads `{source}`")
     if any(use >= 0 and solved.used(use, value.block) <= level for use in ssa(solved.routine).uses[i] + value.operands):
         return None
-    return _step(solved, number, "loads from memory" if how is How.MEMORY else "is not known to agree")
+    return _step(solved, number, "loads from memory" if how is How.MEMORY else "is not known to be uniform")
 
 
 def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
@@ -117,7 +117,7 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
         if operand < 0 or solved.used(operand, value.block) > level:
             continue
         if solved.levels[operand] <= level:
-            causes.append((operand, (_step(solved, number, f"`{name}` comes here on several ways"),)))
+            causes.append((operand, (_step(solved, number, f"`{name}` comes here on several paths"),)))
             continue
         left = _where_left(solved, operand, level)
         if left is not None:
@@ -125,7 +125,7 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
             causes += _decided(solved, left, level, out, "where threads leave the loop")
     block = solved.deciders.get(value.block)
     if block is not None and solved.branches[block] <= level:
-        path = _step(solved, number, f"`{name}` depends on the way that a thread took")
+        path = _step(solved, number, f"`{name}` depends on the path that a thread took")
         causes += _decided(solved, block, level, path, "where threads part")
     return causes
 

@@ -45,6 +45,9 @@ class Uniformity:
         self._guards: dict[int, Verdict] = {}
         self._blocks: dict[tuple[int, bool], Verdict] = {}
 
+    def __repr__(self) -> str:
+        return f"<Uniformity of {self.routine.name}>"
+
     @property
     def assumption(self) -> str:
         """What is taken for granted of the shape of a CTA, for people; empty: nothing."""

@@ -1,7 +1,7 @@
 """Whether a launch of a kernel is free of what monitors of the machine can see: races, deadlocks, wrong barriers, addresses.
 
 The kernel is executed. *Verified* is what ran to completion in every run, with every access watched, and nothing wrong in it. *Refuted* is
-what an execution shows to be wrong, whatever was made up. Everything else is *undecided*, with what is missing.
+what an execution shows to be wrong, with all that was made up. Everything else is *undecided*, with what is missing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings of accesses outside of what was allocated."""
+STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
+"""Findings of threads that wait forever."""
 TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel ends itself."""
 
@@ -90,7 +92,7 @@ class _Judge:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
 
     def is_proven(self, shown: Shown) -> bool:
-        """Whether a finding holds whatever was made up."""
+        """Whether a finding holds with all that was made up."""
         if not shown.is_always:
             return False
         if self.executed.is_among(shown.finding, self.executed.numbered):
@@ -100,7 +102,8 @@ class _Judge:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
-        if kind.removeprefix("fault-") in TRAPS:
+        if kind.startswith("fault-") and kind not in STANDSTILLS:
+            # a trap, or an operation that made-up values make no sense for
             return not self.numbers and not self.contents
         return True
 

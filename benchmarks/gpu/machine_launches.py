@@ -81,6 +81,7 @@ def watched(
     text: str | None,
     budget: float | None,
     checks: str | Sequence[str],
+    monitors: Sequence[Any] = (),
 ) -> tuple[list[launcher.Output], tuple[Any, ...]]:
     """What a launch leaves in its outputs, and what the checks find. Raises Fault."""
     from ptxkit.machine import Machine
@@ -99,6 +100,7 @@ def watched(
         schedule=schedule,
         budget=budget,
         checks=checks,
+        monitors=monitors,
     )
     left = [
         launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -82,15 +83,20 @@ def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
 
 
 def says(text: str, kernel: dict[str, Any]) -> set[str]:
-    """The race rules that report something in a kernel."""
-    from ptxkit.analyses.framework.rule import Facts, select
-    from ptxkit.analyses.simulation.setting import Setting, launched
+    """The rules of what the monitors of the machine report in a kernel."""
+    from ptxkit.analyses.execution.execute import execute, loaded
+    from ptxkit.analyses.execution.launch import Launch
+    from ptxkit.analyses.execution.parameters import parameters
+    from ptxkit.analyses.framework.routine import routines
     from ptxkit.diagnostics import Severity
     from ptxkit.syntax import parse
 
-    setting = Setting(tuple(kernel["block"]), tuple(kernel["grid"]), tuple(kernel.get("cluster", (1, 1, 1))))
-    facts = Facts(launched(parse(text), kernel["entry"], setting))
-    found = [one for rule in select(FAMILIES) for one in rule.check(facts) if one.function == kernel["entry"]]
+    module = parse(text)
+    routine = next(one for one in routines(module) if one.name == kernel["entry"])
+    grid, block = tuple(kernel["grid"]), tuple(kernel["block"])
+    arguments = tuple([one.made_up(math.prod(grid) * math.prod(block)) for one in parameters(routine)])
+    launch = Launch(kernel["entry"], grid, block, arguments, tuple(kernel["cluster"]) if "cluster" in kernel else None)
+    found = [finding.diagnostic for finding in execute(loaded(module), launch).findings]
     return {one.rule for one in found if one.severity is not Severity.INFO}
 
 

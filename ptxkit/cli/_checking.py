@@ -98,8 +98,10 @@ def run(names: list[str], job_of: Callable[[str], Job], output: Output) -> NoRet
     if output.file is None:
         sys.exit(_run(names, job_of, output))
     printed = io.BytesIO()
-    with contextlib.redirect_stdout(io.TextIOWrapper(printed, encoding="utf-8", errors="surrogateescape", write_through=True)):
+    out = io.TextIOWrapper(printed, encoding="utf-8", errors="surrogateescape", write_through=True)
+    with contextlib.redirect_stdout(out):
         code = _run(names, job_of, output)
+    out.detach()
     _input.write(output.file, printed.getvalue())
     sys.exit(code)
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, variables
+    from ptxkit.analyses.inputs.shapes import Shape
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
@@ -68,12 +69,23 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     names = names_of(module, kernel)
     threads = math.prod(grid) * math.prod(block)
     given = _Given(known, names)
-    arguments = given.arguments(options, threads)
+    arguments = tuple(_with_maps(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
     rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
     shared = options.shared
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
     return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest))
+
+
+def _with_maps(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
+    """The arguments, with a map that suits the kernel for each tensor map that was not given."""
+    from ptxkit.analyses.inputs.launches import example
+    from ptxkit.analyses.inputs.parameters import Role, parameters
+
+    likely = example(kernel, shape).launch.arguments
+    for one, argument, made in zip(parameters(kernel), arguments, likely, strict=True):
+        is_map = any(slot.role is Role.TENSOR_MAP for slot in one.slots)
+        yield made if is_map and argument.made_up else argument
 
 
 def of_description(kernel: Routine, described: Described) -> Launch:

@@ -23,10 +23,10 @@ def examined(
     """What is found in each file, in order. Files that have the same settings are looked at together."""
     for _, group in itertools.groupby(names, lambda name: repr(job_of(name))):
         mine = list(group)
-        yield from _alike(mine, job_of(mine[0]), jobs, cached, executor)
+        yield from _by_one_job(mine, job_of(mine[0]), jobs, cached, executor)
 
 
-def _alike(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
+def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
     """What one job finds in each file, in order, each as soon as it and those before it are done.
 
     `jobs` processes are used, or as many as there are cores where that pays off; with an `executor` such as `dask:tcp://host:8786`, the

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import click
+
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.rule import Rule
@@ -36,7 +37,8 @@ def as_text(rule: Rule) -> str:
 @click.command()
 @click.argument("what", metavar="INSTRUCTION|RULE")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
-def command(what: str, format_: str) -> None:
+@click.option("--notation", is_flag=True, help="Print the entries of the instruction table (docs/isa-notation.md).")
+def command(what: str, format_: str, notation: bool) -> None:
     """What an instruction or a rule is: `ptxkit explain ldmatrix`, `ptxkit explain cp.async.bulk`, `ptxkit explain E108`.
 
     With modifiers, only the forms that have them are shown.
@@ -47,18 +49,17 @@ def command(what: str, format_: str) -> None:
     if rule is not None:
         click.echo(json.dumps(about(rule), indent=1) if format_ == "json" else as_text(rule))
         return
-    from ptxkit.isa.explain import describe, entries_with, forms_with
+    from ptxkit.isa.explain import describe, entries_with, forms_with, in_words
 
     forms = forms_with(what)
     if not forms:
         from ptxkit.isa.table import mnemonics
 
-        near = sorted(name for name in mnemonics() if name.startswith(what[:2]))
-        click.echo(f"ptxkit: no instruction or rule {what!r}{'; there are ' + ', '.join(near) if near else ''}", err=True)
-        sys.exit(2)
+        rules = [name for rule in all_rules() for name in (rule.id, rule.name)]
+        near = _input.nearest(what, [*mnemonics(), *rules]) or sorted(name for name in mnemonics() if name.startswith(what[:2]))
+        _input.fail(f"no instruction or rule {what!r}{': did you mean ' + ' or '.join(near[:8]) + '?' if near else ''}")
     if format_ == "json":
         click.echo(json.dumps([describe(form) for form in forms], indent=1))
         return
-    for entry in entries_with(what):
+    for entry in entries_with(what) if notation else dict.fromkeys(map(in_words, forms)):
         click.echo(f"{entry}\n")
-    click.echo("The notation: docs/isa-notation.md")

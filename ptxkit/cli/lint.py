@@ -29,6 +29,7 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option("--baseline", metavar="FILE", help="Accept the findings in this file; report what is new.")
 @click.option("--update-baseline", is_flag=True, help="Write today's findings into the baseline.")
 @click.option("--no-ignores", is_flag=True, help="Report what `// ptxkit: ignore[…]` accepts, too.")
+@click.option("--no-run", is_flag=True, help="Execute no kernel: what an execution might have shown is a warning.")
 @click.option("--explain-ptxas", "log", metavar="LOG", help="Instead, say what caused the notes (C75…) in this log of ptxas.")
 @click.option("--records", metavar="FILE", help="Also write the findings into FILE, .jsonl or .parquet, one record each.")
 @click.option("--executor", metavar="dask:ADDRESS", help="Let the workers of a Dask cluster look at the files.")
@@ -57,6 +58,7 @@ def command(
     baseline: str | None,
     update_baseline: bool,
     no_ignores: bool,
+    no_run: bool,
     log: str | None,
     records: str | None,
     executor: str | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.cli.profile import _fail, _launches, _show, _size
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
     "checks",
     callback=_checks,
     metavar="all|races,…",
-    help="What to look for while they run: races.",
+    help="What to look for while they run: races, addresses, barriers, mbarriers, uninitialized, …",
 )
-@click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 def command(
@@ -144,7 +145,7 @@ def _one(
             failure = None
     if failure is not None:
         click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
-        findings = _told(module, failure.findings, launch, replay)
+        findings = _reported(module, failure.findings, launch, replay)
         if not any(finding.diagnostic.span == failure.diagnostic.span for finding in failure.findings):
             _show([failure.diagnostic], module.text)
         _left_out(monitors)
@@ -156,7 +157,7 @@ def _one(
             "not_covered": not_covered(monitors),
         }
     _print(found)
-    findings = _told(module, found.findings, launch, replay)
+    findings = _reported(module, found.findings, launch, replay)
     _left_out(monitors)
     outputs = [{"argument": i, "type": _type(launch, i), "values": _numbers(launch, i, data)} for i, data in found.outputs.items()]
     return {
@@ -171,7 +172,7 @@ def _one(
     }
 
 
-def _told(module: Module, findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[Finding]:
+def _reported(module: Module, findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[Finding]:
     """Prints findings and their witnesses; gives them with their lines in the source and the command that shows them again."""
     from ptxkit.cli._witnesses import located, spoken, with_replay
 

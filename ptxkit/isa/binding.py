@@ -561,7 +561,7 @@ class _Binding:
         if shape.kind != "register":
             raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
         if shape.negated and not rule.negatable:
-            raise self._fail("predicate", "`!` may not stand before this operand", path, wanted, shape)
+            raise self._fail("predicate", "`!` is not allowed before this operand", path, wanted, shape)
         if shape.type and allowed and not any(shape.type in holders(t, rule.how) for t in allowed):
             raise self._fail("operand-type", f"{shape} where {wanted} is needed", path, wanted, shape)
 

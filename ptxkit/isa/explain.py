@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxkit.isa.binding import split_opcode
-from ptxkit.isa.notation import Form
+from ptxkit.isa.notation import Form, OperandRule
 from ptxkit.isa.requirements import every, requirement
 from ptxkit.isa.table import entry_text, forms
 
@@ -36,3 +36,41 @@ def describe(form: Form) -> dict[str, Any]:
         "flow": [flow.what for flow in form.flow],
         "effects": [effect.what for effect in form.effects],
     }
+
+
+_WORDS = {"w": "writes", "r": "reads", "rw": "reads and writes"}
+
+
+def in_words(form: Form) -> str:
+    """A form in sentences: what it does, its operands, its modifiers, what it needs, and who executes it together."""
+    lines = [form.syntax, f"  {form.summary} (PTX ISA {form.section})" if form.section else f"  {form.summary}", ""]
+    operands = form.syntax.partition(" ")[2]
+    for name, rules in sorted(form.rules.items(), key=lambda item: operands.find(item[0])):
+        rule = rules[0]
+        kinds = list(dict.fromkeys([one.name for each in rules for one in each.types]))
+        what = f" ({', '.join(kinds)})" if kinds else ""
+        lines.append(f"  {name}: {_WORDS.get(rule.role, 'takes')} {_spoken_operand(rule)}{what}")
+    for slot in form.slots:
+        if len(slot.choices) > 1 or slot.optional:
+            shown = " ".join([choice.modifier for choice in slot.choices])
+            choice = "optional" if len(slot.choices) == 1 else f"{'optional, ' if slot.optional else ''}one of {shown}"
+            lines.append(f"  .{slot.name.lstrip('.')}: {choice}")
+    base = every(requirement(needs.what) for needs in form.needs if not needs.when)
+    needed = [f"{one.target} with PTX {one.version[0]}.{one.version[1]}" for one in base.alternatives()]
+    if needed:
+        lines.append(f"  Needs {' or '.join(needed)}, or later.")
+    for one in form.converges:
+        group = {"cta": "CTA", "warpgroup": "warpgroup", "cluster": "cluster"}.get(one.what.level, one.what.level)
+        together = "All threads of the " + group if one.what.whole else f"Threads of the {group}"
+        lines.append(
+            f"  {together} execute it together{', in converged warps' if one.what.aligned else ''}{' in some forms' * bool(one.when)}."
+        )
+    for access in dict.fromkeys([(one.what.access, one.what.operand, one.what.is_async) for one in form.memory]):
+        lines.append(f"  {'Asynchronously ' if access[2] else ''}{'reads' if access[0] == 'read' else 'writes'} memory at {access[1]}.")
+    return "\n".join(lines).replace("\n  reads memory", "\n  Reads memory").replace("\n  writes memory", "\n  Writes memory")
+
+
+def _spoken_operand(rule: OperandRule) -> str:
+    if "addr" in rule.role or rule.spaces:
+        return f"an address{', space ' + ' or '.join(rule.spaces) if rule.spaces else ''}"
+    return "a constant" if rule.role in ("imm", "const") else "a register" if rule.role in ("w", "rw") else "a register or a constant"

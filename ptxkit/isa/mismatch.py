@@ -115,7 +115,7 @@ def _wanted(fits: list[_Fit], wrong: str) -> str:
 def _one_of(names: list[str]) -> str:
     shown = [f"`{name}`" for name in dict.fromkeys(names)]
     if len(shown) > 16:
-        shown = [*shown[:15], "…"]
+        shown = [*shown[:10], "…"]
     return "" if not shown else shown[0] if len(shown) == 1 else f"one of {' '.join(shown)}"
 
 

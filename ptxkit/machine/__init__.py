@@ -19,6 +19,7 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import CONST, Memory
+from ptxkit.machine.memory.arena import Arena
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
@@ -44,7 +45,7 @@ class Machine:
         self._heap: set[int] = set()
         self._used = 0
         self._sizes: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._arena = Arena() if host_memory else None
         self._launches = 0
 
     def load(self, source: str | Module) -> Code:
@@ -159,10 +160,8 @@ class Machine:
             what = f"`{name}`" if name else "an allocation"
             raise Fault("memory", f"{what} takes {size} bytes, the machine has {MEMORY_LIMIT - self._used} left")
         try:
-            if self.memory.host:
-                kept = np.zeros(size + align, np.uint8)
-                self._kept.append(kept)
-                address = -(-kept.ctypes.data // align) * align
+            if self._arena is not None:
+                address = self._arena.allocate(size, align)
                 self.memory.register(address, size, name)
             else:
                 address = self.memory.allocate(size, name, align)
@@ -174,7 +173,10 @@ class Machine:
 
     def free_global(self, address: int) -> None:
         self.memory.free(address)
-        self._used -= self._sizes.pop(address, 0)
+        size = self._sizes.pop(address, 0)
+        self._used -= size
+        if self._arena is not None:
+            self._arena.free(address, size)
 
     def new_constant(self, size: int, align: int) -> int:
         """The address in `.const` of new constant memory."""

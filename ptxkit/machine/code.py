@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.fault import Stop
@@ -136,6 +136,8 @@ class Body:
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
         self._plans: dict[int, _Plan] = {}
         self._held = -1
+        self._families: dict[int, tuple[str, np.dtype[Any], int]] = {}
+        """By `id` of a symbol: type, dtype and length of the registers that it declares."""
         self._bits: dict[int, dict[int, tuple[int, tuple[int, ...]]]] = {}
         """By `id` of the scope and of the node: the registers that it names, as bits and in order."""
         self._votes: dict[np.dtype[Any], dict[int, int]] = {}
@@ -233,10 +235,17 @@ class Body:
         key = (id(symbol), name)
         found = self._numbers.get(key)
         if found is None:
-            dtype = dtype_of(symbol.type or ".b32")
-            type_ = symbol.type or ".b32"
-            found = (self._new(type_, dtype),) if symbol.vector == 1 else tuple([self._new(type_, dtype) for _ in range(symbol.vector)])
-            self._numbers[key] = found
+            kind = self._families.get(key[0])
+            if kind is None:
+                type_ = symbol.type or ".b32"
+                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector
+            first = len(self.types)
+            if kind[2] == 1:
+                self.types.append(kind[0])
+                self.dtypes.append(kind[1])
+                found = self._numbers[key] = (first,)
+            else:
+                found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
         return found
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
@@ -291,8 +300,10 @@ class Body:
                 node = node.children[step]
             found = known.get(id(node))
             if found is None:
-                numbers = self.registers_of(scope, node)
-                found = known[id(node)] = sum([1 << number for number in set(numbers)]), numbers
+                numbers = self.named(scope, node.text) if type(node) is Name else ()
+                if not numbers:
+                    numbers = self.registers_of(scope, node)
+                found = known[id(node)] = _mask(numbers), numbers
             if not found[0]:
                 continue
             if does_read:
@@ -640,6 +651,16 @@ def _kind(bound: Bound | Mismatch) -> str:
 
 WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
 """Instructions without a barrier or convergence in the table at which lanes may wait all the same."""
+
+
+def _mask(numbers: tuple[int, ...]) -> int:
+    """Numbers as bits."""
+    if len(numbers) == 1:
+        return 1 << numbers[0]
+    mask = 0
+    for number in numbers:
+        mask |= 1 << number
+    return mask
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -286,7 +286,7 @@ def launch(
         raise Fault(
             "shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path
         )
-    passed = Passed(machine)
+    passed = Passed(machine, copies=watched or not machine.memory.host)
     try:
         one.parameters = passed.parameters(program, arguments)
         started = time.perf_counter()
@@ -361,8 +361,10 @@ def _by(numbers: Dimensions) -> str:
 class Passed:
     """The arguments of one launch: bytes of parameters, and the arrays that are copied in and back."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, copies: bool) -> None:
+        """With `copies`, arrays are copied to memory of the machine; else they are where they are."""
         self.machine = machine
+        self.is_copied = copies
         self.copies: list[tuple[int, memoryview]] = []
         self.addresses: dict[tuple[int, int], int] = {}
 
@@ -410,7 +412,7 @@ class Passed:
         known = self.addresses.get(key)
         if known is not None and view.nbytes:
             return known
-        if self.machine.memory.host:
+        if not self.is_copied:
             self.addresses[key] = own
             if not self.machine.memory.allocations.hold(own, own + view.nbytes):
                 self.machine.memory.register(own, view.nbytes, name)
@@ -424,15 +426,16 @@ class Passed:
 
     def copy_back(self) -> None:
         """Brings back what the kernel left in the arrays."""
-        if self.machine.memory.host:
+        if not self.is_copied:
             return
         for address, view in self.copies:
             if not view.readonly and view.nbytes:
                 np.frombuffer(view, np.uint8)[:] = self.machine.memory.view(address, view.nbytes)
 
     def free(self) -> None:
+        give_back = self.machine.free_global if self.is_copied else self.machine.memory.free
         for address, _ in self.copies:
-            self.machine.memory.free(address)
+            give_back(address)
         self.copies.clear()
 
 

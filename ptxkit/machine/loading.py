@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body, call_parts
 from ptxkit.machine.compiling import Compiler, constant
@@ -126,7 +126,7 @@ class Code:
         return found
 
     def initialized(self) -> Iterator[tuple[int, int]]:
-        """Where the `.global` and `.const` variables lie that have an initial value and a place: first generic address and end."""
+        """Where the `.global` and `.const` variables lie that have an initial value and an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit import check
+from ptxkit import checking
 from ptxkit.diagnostics import Span
 from ptxkit.names import resolve
 from ptxkit.problem import Problem
@@ -334,7 +334,7 @@ class Locator:
     @functools.cached_property
     def _problems(self) -> dict[Path, Problem]:
         """What the instruction table has against statements, by their paths."""
-        problems = check.problems(self.module, resolve(self.module), self.module.version, self.target)
+        problems = checking.problems(self.module, resolve(self.module), self.module.version, self.target)
         return self._by_statement([(problem.path, problem) for problem in problems])
 
     @functools.cached_property

@@ -26,6 +26,11 @@ class Module(Container):
     def __repr__(self) -> str:
         return f"<Module {self.path or ''} of {len(self.children)} statements>".replace("  ", " ")
 
+    def _repr_html_(self) -> str:
+        from ptxkit.highlighting import as_html
+
+        return as_html(self.text)
+
     @property
     def statements(self) -> tuple[Node, ...]:
         return self.children

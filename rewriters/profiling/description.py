@@ -143,15 +143,30 @@ class _Reader:
         return self._array(at, given, kinds[0])
 
     def _raw(self, at: Key, given: dict[str, Any]) -> Raw | None:
-        self._known(at, given, {"bytes"})
+        self._known(at, given, {"bytes", "parts"})
         text = self._text(at, given, "bytes")
         if text is None:
             return None
         try:
-            return Raw(bytes.fromhex(text))
+            data = bytes.fromhex(text)
         except ValueError:
             self._wrong((*at, "bytes"), "`bytes` is to be in hexadecimal, two digits a byte")
             return None
+        parts = given.get("parts", [])
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            self._wrong((*at, "parts"), "`parts` is to be an array of tables such as { at = 8, buffer = … }")
+            return None
+        found = [self._part((*at, "parts", n), part, len(data)) for n, part in enumerate(parts)]
+        return Raw(data, tuple([part for part in found if part is not None]))
+
+    def _part(self, at: Key, given: dict[str, Any], size: int) -> tuple[int, Array] | None:
+        """An array whose address stands in a struct."""
+        if "buffer" not in given:
+            self._wrong(at, "a part of a struct is to be a `buffer`")
+            return None
+        offset = self._whole(at, given, "at", 0, 0, size - 8) if size >= 8 else 0
+        array = self._array(at, {name: value for name, value in given.items() if name != "at"}, "buffer")
+        return None if array is None else (offset, array)
 
     def _scalar(self, at: Key, given: dict[str, Any]) -> Scalar | None:
         self._known(at, given, {"scalar", "value", "count"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,6 @@ import attrs
 from ptxkit.rewriters.profiling.elements import SIZES
 
 Dimensions = tuple[int, int, int]
-
-
-@attrs.frozen
-class Raw:
-    """An argument passed as these bytes: a struct by value."""
-
-    data: bytes
 
 
 @attrs.frozen
@@ -64,6 +57,14 @@ class Array:
     @property
     def bytes(self) -> int:
         return self.count * SIZES[self.type]
+
+
+@attrs.frozen
+class Raw:
+    """An argument passed as these bytes: a struct by value. In place of the eight bytes at an offset stands the address of an array."""
+
+    data: bytes
+    parts: tuple[tuple[int, Array], ...] = ()
 
 
 Argument = Raw | Scalar | Array
@@ -126,28 +127,27 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _plain(value: Any) -> Iterator[tuple[str, Any]]:
-    yield "is", type(value).__name__.lower()
-    for field in attrs.fields(type(value)):
-        one = getattr(value, field.name)
-        yield field.name, one.hex() if isinstance(one, bytes) else one
+def _plain(value: Argument) -> dict[str, Any]:
+    if isinstance(value, Raw):
+        return {"is": "raw", "data": value.data.hex(), "parts": [(at, _plain(array)) for at, array in value.parts]}
+    return {"is": type(value).__name__.lower(), **attrs.asdict(value)}
 
 
 def as_json(launch: Launch) -> dict[str, Any]:
     """A launch for a file or a process: `from_json` reads it."""
-    return {**attrs.asdict(launch, recurse=False), "arguments": [dict(_plain(argument)) for argument in launch.arguments]}
+    return {**attrs.asdict(launch, recurse=False), "arguments": [_plain(argument) for argument in launch.arguments]}
 
 
 def from_json(given: dict[str, Any]) -> Launch:
     """The launch that `as_json` wrote down."""
-    made: list[Argument] = []
-    for argument in given["arguments"]:
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in argument.items() if name != "is"
-        }
-        if argument["is"] == "raw":
-            made.append(Raw(bytes.fromhex(fields["data"])))
-        else:
-            made.append(Scalar(**fields) if argument["is"] == "scalar" else Array(**fields))
+    made = tuple([_from_json(argument) for argument in given["arguments"]])
     dimensions = {name: tuple(given[name]) if given[name] else None for name in ("grid", "block", "cluster")}
-    return Launch(**{**given, **dimensions, "arguments": tuple(made)})
+    return Launch(**{**given, **dimensions, "arguments": made})
+
+
+def _from_json(given: dict[str, Any]) -> Argument:
+    if given["is"] == "raw":
+        parts = [(at, _from_json(array)) for at, array in given["parts"]]
+        return Raw(bytes.fromhex(given["data"]), tuple([(at, array) for at, array in parts if isinstance(array, Array)]))
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if name != "is"}
+    return Scalar(**fields) if given["is"] == "scalar" else Array(**fields)

@@ -8,6 +8,9 @@ from ptxkit.rewriters.profiling.device import Device
 from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
 from ptxkit.rewriters.profiling.textures import Image
 
+PARTS = 1 << 12
+"""More than a struct has parts: those of argument `n` are numbered from `-1 - n * PARTS` down."""
+
 
 class Memory:
     """The arrays of a launch, which can be put back to what they were at the start.
@@ -23,11 +26,21 @@ class Memory:
         self.parameters: list[bytes] = []
         for i, argument in enumerate(launch.arguments):
             if isinstance(argument, Raw):
-                self.parameters.append(argument.data)
+                self.parameters.append(self._struct(i, argument))
             elif isinstance(argument, Scalar):
                 self.parameters.append(of_scalar(argument))
             else:
                 self.parameters.append(self._array(i, argument))
+
+    def _struct(self, number: int, raw: Raw) -> bytes:
+        data = bytearray(raw.data)
+        for n, (at, array) in enumerate(raw.parts):
+            held = of_array(array, array.seed if array.seed is not None else self._launch.seed_of(number) + at)
+            address, copy = self._device.allocate(len(held)), self._device.allocate(len(held))
+            self._arrays[-1 - number * PARTS - n] = (address, copy, len(held))
+            self._device.write(copy, held)
+            data[at : at + 8] = address.to_bytes(8, "little")
+        return bytes(data)
 
     def _array(self, number: int, array: Array) -> bytes:
         data = of_array(array, self._launch.seed_of(number))
@@ -60,7 +73,7 @@ class Memory:
 
     def contents(self) -> dict[int, bytes]:
         """What is in every array, by the number of the argument."""
-        return {i: self._device.read(*self._at(i)) for i in self._arrays}
+        return {i: self._device.read(*self._at(i)) for i in self._arrays if i >= 0}
 
     def _at(self, argument: int) -> tuple[int, int]:
         address, _, size = self._arrays[argument]

@@ -11,7 +11,7 @@ What a block is follows from the word behind its fence:
 * `title="NAME"` behind the word writes the block to that file first: later blocks of the page find it.
 
 All blocks of a page run in one folder, which holds a copy of fixtures/. A block that can't be run has a line of its own above it:
-`*Not run in the tests: REASON.*` Any other block is an error, and so is code by indentation, which says nothing of its language.
+`<!-- not run: REASON -->` Any other block is an error, and so is code by indentation, which says nothing of its language.
 
     python tests/docs/code_blocks.py      lists the blocks, and counts them
 """
@@ -42,7 +42,7 @@ GENERATED = ("docs/commands.md", "docs/editor-session.md")
 
 RUN = ("console", "python")
 READ = ("ptx", "isa", "cuda", "toml", "json", "yaml")
-_MARK = re.compile(r"\*Not run in the tests: (.+)\.\*")
+_MARK = re.compile(r"<!-- not run: (.+) -->")
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*(\w*)(.*)")
 _TITLE = re.compile(r'title="([^"]+)"')
 _SHELL = "|<>&;$*?`\\"

@@ -73,7 +73,7 @@ class TestTheCollectorItself:
         return blocks(folder / "page.md")
 
     def test_a_mark_is_for_the_next_block_only(self, tmp_path: Path) -> None:
-        found = self.page(tmp_path, "*Not run in the tests: needs a GPU.*\n\n```console\n$ a\n```\n\n```console\n$ b\n```\n")
+        found = self.page(tmp_path, "<!-- not run: needs a GPU -->\n\n```console\n$ a\n```\n\n```console\n$ b\n```\n")
 
         assert [block.kind for block in found] == ["not run", "run"]
 

@@ -318,7 +318,7 @@ def test_constants_are_checked_afterwards() -> None:
         ("ld.global.u32", (U32, U64), "operand-kind", "`.u64` register where an address in brackets is needed"),
         ("bra", (U32,), "operand-kind", "`.u32` register where a label is needed"),
         ("mma.m64n8k16.f32", (vector(*[F32] * 4), U32), "operand-kind", "`.u32` register where a constant is needed"),
-        ("mov.pred", (PRED, register(".pred", 1, True)), "predicate", "`!` may not stand before this operand"),
+        ("mov.pred", (PRED, register(".pred", 1, True)), "predicate", "`!` is not allowed before this operand"),
     ],
 )
 def test_what_is_said_of_a_mismatch(opcode: str, operands: tuple[OperandShape, ...], kind: str, message: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from stand_in import Lanes
 
 import ptxkit
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.operation import Operation

@@ -33,6 +33,8 @@ def triton(driver: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def arguments(driver: ModuleType) -> list[bytes]:
+    driver.cuInit(0)
+    driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])
     y = driver.cuMemAlloc(4 * 200)[1]
     return [y.to_bytes(8, "little"), y.to_bytes(8, "little"), (140).to_bytes(4, "little"), bytes(4)]
 

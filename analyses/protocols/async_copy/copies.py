@@ -508,7 +508,7 @@ class _Watch(Observer):
         self._add(
             Finding(
                 hazard.moment.instruction,
-                f"two copies of one group write the same place: {who} starts both",
+                f"two copies of one group write the same bytes: {who} starts both",
                 ((hazard.operation.instruction, "the other is started here"),),
                 notes=self._notes(hazard.moment, hazard.operation),
                 kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
@@ -521,7 +521,7 @@ class _Watch(Observer):
         reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         if operation.queue == COPY:
             does = "reads" if hazard.access.reads else "overwrites"
-            message = f"{reader} {does} what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
+            message = f"{reader} {does} what {owner} copied: {owner} has waited for it, but no barrier has followed"
             notes, steps_ = self._notes(moment, operation), self._steps(moment, operation)
             is_certain = hazard.access.reads or not self._is_ahead(hazard)
             self._add(
@@ -550,12 +550,12 @@ class _Watch(Observer):
         does = "reads" if hazard.access.reads else "overwrites"
         steps = self._steps(moment, operation, at)
         if at == moment.instruction:
-            message = f"this {does} {who} while the copy may be under way"
+            message = f"this {does} {who} while the copy may be in flight"
             child: int | None = hazard.access.child
         else:
             message = _SAID[rule].format(accessed="read" if hazard.access.reads else "overwritten")
             child = None
-            steps = (*steps, (moment.instruction, f"this {does} {who} while it may be under way"))
+            steps = (*steps, (moment.instruction, f"this {does} {who} while it may be in flight"))
         notes = self._notes(moment, operation)
         # who reads them needs the bytes; what is overwritten is lost, though it may be but zeros that come late
         is_ahead = self._is_ahead(hazard)
@@ -714,7 +714,7 @@ _SAID: dict[str, str] = {
     CopyFault.WAIT_BEFORE_COMMIT: "this does not wait for copies that are in no group yet: they are committed only after it",
     CopyFault.WAIT_GROUP_TOO_WEAK: "this lets too many groups be pending: the one that is {accessed} next may be among them",
     CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
-        "this counts on a group of each iteration, but the path went round the loop without committing one"
+        "this counts on a group of each iteration, but the path completed an iteration without committing one"
     ),
     CopyFault.WRONG_ASYNC_GROUP_KIND: "this waits for bulk groups; the copy that is {accessed} next belongs to another kind of group",
 }

@@ -141,10 +141,10 @@ def miscounts(group: Group) -> Iterator[Miscount]:
             yield Miscount(site, f"it waits for {site.count} threads, and the CTA has {group.total}", ())
         elif site.count > group.threads and site.warps:
             said = True
-            yield Miscount(site, f"it takes {site.count} threads, and only {group.threads} ever come to barrier {group.id}", others)
+            yield Miscount(site, f"it takes {site.count} threads, and only {group.threads} ever reach barrier {group.id}", others)
         elif site.threads > site.count:
             said = True
-            yield Miscount(site, f"it takes {site.count} threads, and {site.threads} come to it here alone", others)
+            yield Miscount(site, f"it takes {site.count} threads, and {site.threads} reach it here alone", others)
     if said:
         return
     yield from _of_roles(group, counted)

@@ -245,7 +245,7 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
             if runs[start + source] is Runs.NEVER:
                 divergence = search.between(world, Level.WARP, thread, start + source)
                 if divergence is not None:
-                    path = "has ended" if divergence.has_ended else "went another way"
+                    path = "has ended" if divergence.has_ended else "took another path"
                     return _reported(world, search, i, thread, source, path, divergence.branch)
     return None
 

@@ -446,9 +446,9 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
         groups.setdefault(divergence.branch, []).append(divergence)
     for group in groups.values():
         first = group[0]
-        others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more behind that branch"
+        others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more after that branch"
         where = routine.where(first.instruction)
-        related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they part here: {first.why}")]
+        related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they diverge here: {first.why}")]
         inner = first.demand
         if inner is not None and inner.routine is not routine:
             related.append((inner.routine.where(inner.instruction), "all that call the function must come here together"))

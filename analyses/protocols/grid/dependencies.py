@@ -62,7 +62,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
             continue
         if one.writes or pointer in own or (distinguishes and one.memory.access == "read" and pointer not in after):
             wait = late[0]
-            message = "this touches global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
+            message = "this accesses global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
             yield Finding(one.instruction, message, ((wait, "waited for here"),), kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT)
             return
 
@@ -101,8 +101,8 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
             continue
         path = _exit(routine, i, by_block)
         if path is not None:
-            message = "the other CTA may have ended before its shared memory is touched: no barrier of the cluster follows on the way out"
-            yield Finding(path, message, ((i, "touched here"),), kind=GridFault.DSMEM_OWNER_MAY_EXIT)
+            message = "the other CTA may have ended before its shared memory is accessed: no barrier of the cluster follows on the path out"
+            yield Finding(path, message, ((i, "accessed here"),), kind=GridFault.DSMEM_OWNER_MAY_EXIT)
             return
 
 

@@ -60,7 +60,7 @@ def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
         for use in ring.of(Does.EXPECT):
             amount = use.step.amount.constant if use.step.amount is not None else None
             if amount is not None and amount > room:
-                message = f"{amount} bytes are announced for a stage, and the stages that are copied to are {room} bytes apart altogether"
+                message = f"{amount} bytes are expected for a stage, and the stages that are copied to are {room} bytes apart altogether"
                 yield Finding(
                     use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
                 )
@@ -115,7 +115,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         if load.amount % (LEAST_BYTES * count):
             message = (
-                f"{load.amount} bytes are announced, and {count} copies by one tensor map bring them: "
+                f"{load.amount} bytes are expected, and {count} copies by one tensor map bring them: "
                 f"each brings as many, a multiple of {LEAST_BYTES}"
             )
             yield Finding(
@@ -140,7 +140,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         brought = sum(number * one[0] for (_, number), one in zip(load.maps, alone, strict=True) if one is not None)
         if brought != load.amount:
-            message = f"{load.amount} bytes are announced, and the copies bring {brought}: so much copies by these maps bring elsewhere"
+            message = f"{load.amount} bytes are expected, and the copies bring {brought}: so much copies by these maps bring elsewhere"
             yield Finding(
                 load.expect.instruction, message, ((load.copy.instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
@@ -150,7 +150,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             if one.maps == other.maps and one.amount != other.amount and _may_both_come(routine, one, other):
                 rare = min((one, other), key=lambda load: sum(load.amount == like.amount for like in loads if like.maps == load.maps))
                 usual_ = other if rare is one else one
-                message = f"{rare.amount} bytes are announced, and for as many copies by the same tensor maps elsewhere {usual_.amount}"
+                message = f"{rare.amount} bytes are expected, and for as many copies by the same tensor maps elsewhere {usual_.amount}"
                 steps_ = ((usual_.expect.instruction, f"{usual_.amount} bytes here"),)
                 yield Finding(rare.expect.instruction, message, steps_, False, kind=MbarrierFault.EXPECT_TX_VS_BYTES)
                 return

@@ -52,11 +52,11 @@ def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
         wait = blocking[ring][0]
         if len(stuck) == 1:
             other = ring.of(Does.ARRIVE)[0]
-            what = "all arrivals come behind such a wait"
+            what = "all arrivals come after such a wait"
         else:
             other = next(blocking[one][0] for one in stuck if one is not ring)
             what = "those that should arrive wait here"
-        message = "a first phase is waited for here, and whoever could complete it waits for a first phase, too: for ever"
+        message = "a first phase is waited for here, and the thread that could complete it waits for a first phase, too: a deadlock"
         yield Finding(
             wait.instruction,
             message,
@@ -129,5 +129,5 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         if any(wraps_first(routine, one.use) for one in own):
             continue
-        message = "all waits for the bytes of this mbarrier object pass at once the first time: nobody waits for its first phase"
+        message = "all waits for the bytes of this mbarrier pass at once the first time: nobody waits for its first phase"
         yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

@@ -40,10 +40,10 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
             signalled.add(location)
             near = min([init.instruction for init in inits], key=lambda i: abs(i - use.instruction), default=-1)
             if use.is_fixed:
-                message = "the mbarrier object is never initialized"
+                message = "the mbarrier is never initialized"
             else:
                 after, count = location.offset - min(use.offsets), len(use.offsets)
-                message = f"{count} mbarrier objects are used here in turn, and that {after} bytes behind the first is never initialized"
+                message = f"{count} mbarriers are used here one after another, and that {after} bytes after the first is never initialized"
             yield Finding(
                 use.instruction,
                 message,
@@ -86,7 +86,7 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
         ahead = onward(routine, init.instruction)
         if any(ahead >> flow.block_of[i] & 1 and onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
             continue
-        message = "threads come to use the mbarrier object here, and nothing makes them wait until another has initialized it"
+        message = "threads use the mbarrier here, and nothing makes them wait until another has initialized it"
         yield Finding(
             use.instruction, message, ((init.instruction, "initialized here"),), False, kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED
         )

@@ -47,7 +47,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
     child = child_of(routine, i, operand)
     wrong = step.address.known.ones & (BYTES - 1)
     if wrong:
-        message = f"an mbarrier object is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
+        message = f"an mbarrier is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
         yield Finding(i, message, notes=_where(step.address), kind=MbarrierFault.MBARRIER_ALIGNMENT, child=child)
     if step.does is Does.INIT and step.amount is not None:
         low, high = step.amount.bounds
@@ -56,7 +56,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
             at = child_of(routine, i, count) if count is not None else child
             yield Finding(
                 i,
-                f"the count of an mbarrier object is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
+                f"the count of an mbarrier is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
                 kind=MbarrierFault.MBARRIER_COUNT_RANGE,
                 child=at,
             )
@@ -76,7 +76,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     if step.does is Does.WAIT:
         yield Finding(
             i,
-            "a thread cannot wait at an mbarrier object of another CTA",
+            "a thread cannot wait at an mbarrier of another CTA",
             notes=where,
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,
@@ -84,7 +84,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     elif step.does in (Does.INIT, Does.INVAL):
         yield Finding(
             i,
-            "an mbarrier object is initialized and made invalid in its own CTA only",
+            "an mbarrier is initialized and made invalid in its own CTA only",
             notes=where,
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,
@@ -95,7 +95,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding(
             i,
-            "this form takes an mbarrier object of the own CTA, and the address is one of another",
+            "this form takes an mbarrier of the own CTA, and the address is one of another",
             notes=where,
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,

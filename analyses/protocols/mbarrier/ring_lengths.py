@@ -33,11 +33,11 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         one = next(use for use in own if len(use.offsets) != usual)
         other = next(use for use in own if len(use.offsets) == usual)
         message = (
-            f"here the ring of mbarrier objects has {len(one.offsets)} stages, and elsewhere the same ring has {usual}: "
+            f"here the ring of mbarriers has {len(one.offsets)} stages, and elsewhere the same ring has {usual}: "
             "after one round threads wait and arrive at different stages"
         )
         yield Finding(
-            one.instruction, message, ((other.instruction, f"comes round after {usual}"),), False, kind=MbarrierFault.MBARRIER_PARITY
+            one.instruction, message, ((other.instruction, f"wraps around after {usual}"),), False, kind=MbarrierFault.MBARRIER_PARITY
         )
     rounds_ = {(use.base, use.offsets): use for use in known.uses if use.does is not Does.INIT and use.iterates and use.base is not None}
     for (base, offsets), use in rounds_.items():
@@ -45,7 +45,7 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             inside = its == base and use.is_known and min(offsets) < min(others) <= max(offsets) < max(others) and offsets & others
             if inside:
                 message = (
-                    f"the ring of {len(offsets)} mbarrier objects that is gone through here runs into another: "
+                    f"the ring of {len(offsets)} mbarriers that is gone through here runs into another: "
                     "the last of its stages are the first of that"
                 )
                 yield Finding(

@@ -35,9 +35,9 @@ def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
             if not _is_needed(routine, freed, wait):
                 continue
             refill = next((use for use in freed.of(Does.WAIT)), None)
-            message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
-            steps_ = [(refill.instruction, "waits until a stage was given back")] if refill is not None else []
-            steps_ += [(site.instruction, "given back here, behind the loop or elsewhere") for site in sites[:1]]
+            message = "threads wait here for one stage after the other, and release none: the thread that fills them deadlocks"
+            steps_ = [(refill.instruction, "waits until a stage was released")] if refill is not None else []
+            steps_ += [(site.instruction, "released here, after the loop or elsewhere") for site in sites[:1]]
             yield Finding(wait.instruction, message, tuple(steps_), False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
             return
 
@@ -125,7 +125,7 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
                     continue
                 if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
                     continue
-                message = "this wait is left out in the first round of the loop on all ways, and nothing else has asked for the stage"
+                message = "this wait is left out in the first iteration of the loop on all paths, and nothing else has asked for the stage"
                 rule = MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT if ring.of(Does.COPY) else MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ
                 branch = flow.blocks[block].end - 1
                 yield Finding(wait.instruction, message, ((branch, "left out by this"),), False, kind=rule)

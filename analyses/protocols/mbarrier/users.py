@@ -23,17 +23,17 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         init = inits[0].instruction
         blocking = next((wait for wait in waits if wait.step.is_spinning and _may_block(routine, wait)), None)
         if blocking is not None and not ring.may_be(Does.ARRIVE):
-            message = "a thread waits here for ever: nothing in the kernel arrives at the mbarrier object"
+            message = "a thread deadlocks here: nothing in the kernel arrives at the mbarrier"
             steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are no arrival") for one in (*copies, *expects)[:1]]]
             yield Finding(blocking.instruction, message, tuple(steps_), kind=MbarrierFault.WAIT_NEVER_ARRIVED)
         if copies and waits and not ring.may_be(Does.EXPECT):
-            message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
+            message = "the bytes of this copy are counted by an mbarrier that is never set to expect any"
             steps_ = [
                 (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
             ]
             yield Finding(copies[0].instruction, message, tuple(steps_), kind=MbarrierFault.TX_WITHOUT_EXPECT)
         if expects and waits and not ring.may_be(Does.COPY) and _expects(expects[0]):
-            message = "bytes are announced to an mbarrier object that nothing tells of any: its phase never completes"
+            message = "bytes are expected at an mbarrier that no copy completes: its phase never completes"
             yield Finding(
                 expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
@@ -41,7 +41,7 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         told = [one for one in arrivals if effects(routine).get(one.instruction)]
         if (copies or told) and not ring.may_be(Does.WAIT):
             one = (copies or told)[0]
-            word = "tells an mbarrier object of its bytes" if copies else "arrives at an mbarrier object"
+            word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"
             message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
             yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
 

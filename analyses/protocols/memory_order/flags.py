@@ -55,9 +55,7 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
         if _iterations(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
             continue
         message = "this load has no order: it may be done once and for all, and what others have written before need not be seen after it"
-        yield Finding(
-            access.instruction, message, notes=("the loop has no other way to end than by what is loaded",), kind=FlagFault.WEAK_POLLING
-        )
+        yield Finding(access.instruction, message, notes=("the loop has no other end than by what is loaded",), kind=FlagFault.WEAK_POLLING)
 
 
 def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
@@ -213,6 +211,6 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
             continue
         names = {str(leaf.data[0]) for leaf in access.address.leaves() if leaf.operator == "special"}
         if "%tid.x" in names and "%ctaid.x" in names and launch(routine).most[0] > 1:
-            message = f"every thread of the grid touches global memory here; nothing is compared with `{unused[0]}`, which is never read"
+            message = f"every thread of the grid accesses global memory here; nothing is compared with `{unused[0]}`, which is never read"
             yield Finding(access.instruction, message, kind=FlagFault.MISSING_BOUNDS_GUARD)
             return

@@ -74,8 +74,8 @@ def outrun(routine: Routine) -> Iterator[Finding]:
                 waits = [use for use in ring.waits if flow.block_of[use.instruction] in loop]
                 commits = [use for use in back.commits if flow.block_of[use.instruction] in loop]
                 message = (
-                    "threads wait here more often in a round of the loop than products are committed for those who should arrive: "
-                    "they wait for ever"
+                    "threads wait here more often in an iteration of the loop than MMAs are committed for those who should arrive: "
+                    "they deadlock"
                 )
                 steps = [(commits[0].instruction, "committed here"), (back.asks[0].instruction, "who arrives waits for that here")]
                 steps.append((ring.arrivals[0].instruction, "and then arrives here"))
@@ -91,7 +91,7 @@ def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
         homes = [flow.block_of[use.instruction] for use in ring.commits]
         if all(home in loop or innermost[home] is None for home in homes):
             wait = next(use for use in ring.waits if flow.block_of[use.instruction] in loop)
-            message = "threads wait here more often in a round of the loop than products are committed to this mbarrier: they wait for ever"
+            message = "threads wait here more often in an iteration of the loop than MMAs are committed to this mbarrier: they deadlock"
             yield Finding(wait.instruction, message, [(ring.commits[0].instruction, "committed here")], False)
             return
 
@@ -116,8 +116,8 @@ def out_of_step(routine: Routine) -> Iterator[Finding]:
             if waited is not None and waited != signalled:
                 use, first = _earliest(routine, ring.commits)[0], _earliest(routine, waits)[0]
                 message = (
-                    "the first stage of a ring that a commit tells of is not the one that is waited for first: "
-                    "that is told of only when the ring has come round"
+                    "the first stage of a ring that a commit signals is not the one that is waited for first: "
+                    "that one is signalled only when the ring has wrapped around"
                 )
                 yield Finding(use.instruction, message, [(first.instruction, "waited for first")], False)
                 break

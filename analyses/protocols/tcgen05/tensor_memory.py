@@ -29,7 +29,7 @@ LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One of so many is an exception."""
-NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this"
+NO_FENCE = "no tcgen05.fence::after_thread_sync lies between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
@@ -137,7 +137,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
             continue
         end = _end(routine, i, frees)
         if end >= 0:
-            yield Finding(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
+            yield Finding(i, "this tensor memory is not freed on every path to the end", [(end, "not freed on a path to here")], False)
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
@@ -247,7 +247,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
             yield Finding(
                 i,
                 "tensor memory is freed here while other warps may still use it: no barrier lies between",
-                [(others[0], "used here, also by warps that do not come to the free")],
+                [(others[0], "used here, also by warps that do not reach the deallocation")],
                 False,
             )
 
@@ -266,7 +266,7 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in signalled:
             signalled.add(at)
-            yield Finding(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+            yield Finding(at, "this waits after an MMA that is never committed: nothing signals when it is done", [(i, "started here")])
     if signalled or not routine.function.header.is_entry:
         return
     arrivals = [use.where for use in uses(routine) if use.arrives]
@@ -301,7 +301,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
             first = min(state)
             # an arrival need not be the one that tells of the store, if a wait for it comes later
             is_late = i not in mmas and any(comes_to(routine, i, wait) for wait in waits)
-            message = "a store to tensor memory may be under way here: nothing has waited for it"
+            message = "a store to tensor memory may be in flight here: nothing has waited for it"
             yield Finding(i, message, [(first, "started here")], False, is_note=is_late)
 
 

@@ -28,9 +28,9 @@ from ptxkit.analyses.symex.async_queue import Moment, Observer, Operation, explo
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-_RELEASED = "this gives away the stage that a wgmma may still read: no wait for its group lies between"
+_RELEASED = "this releases the stage that a wgmma may still read: no wait for its group lies between"
 _NOT_WAITED_FOR = "this writes what a wgmma may still read: no wait for its group lies between"
-_UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier since tells the others"
+_UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier has followed"
 MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more."""
 

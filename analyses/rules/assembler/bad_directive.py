@@ -19,7 +19,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a directive that a function cannot have, or with wrong arguments",
     why=(
-        "What stands between a function's parameters and its body is for kernels or for device functions, takes a fixed number "
+        "What lies between a function's parameters and its body is for kernels or for device functions, takes a fixed number "
         "of values, and some exclude each other (11.4, 11.7)."
     ),
     bad=".entry k() .maxntid 64 .reqntid 64 { ret; }",

@@ -17,7 +17,7 @@ RULE = Rule(
     id="E018",
     name="misplaced-specifier",
     severity=Severity.ERROR,
-    summary="a word of a declaration in the wrong place",
+    summary="a word of a declaration in the wrong position",
     why="State space, alignment and attributes come in any order, then the vector width, then the type, then the names (5.4.1).",
     bad="""
         .global .u32 .align 16 x;

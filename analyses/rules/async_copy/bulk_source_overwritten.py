@@ -23,7 +23,7 @@ RULE = Rule(
     kind=CopyFault.BULK_SOURCE_OVERWRITTEN,
     summary="the source of a bulk copy is overwritten while the copy may still be reading it",
     why=(
-        "Until a bulk copy has read its source, as a wait for its group tells, with .read or without, the source must "
+        "Until a bulk copy has read its source, which a wait for its group guarantees, with .read or without, the source must "
         "stay (9.7.10.24.1, 9.7.10.24.13)."
     ),
     bad="""
@@ -44,7 +44,7 @@ RULE = Rule(
         cp.async.bulk.wait_group 0;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "bytes written are the source of a bulk copy in flight."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",

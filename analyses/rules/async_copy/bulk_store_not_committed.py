@@ -39,7 +39,7 @@ RULE = Rule(
         st.shared.u32 [%r1], 0;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "copy is in no group when the wait is met."
     ),
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 4.",

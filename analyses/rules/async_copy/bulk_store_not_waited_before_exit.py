@@ -40,7 +40,7 @@ RULE = Rule(
         cp.async.bulk.wait_group.read 0;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "copy may still read where the thread ends. A warning, since the grid often outlives it."
     ),
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 6.",

@@ -21,9 +21,9 @@ RULE = Rule(
     name="bulk-wait-by-non-issuer",
     severity=Severity.ERROR,
     kind=CopyFault.BULK_WAIT_BY_NON_ISSUER,
-    summary="who waits for a bulk copy is not who started it, or does not tell those who overwrite its source",
+    summary="who waits for a bulk copy is not who started it, or does not synchronize with those that overwrite its source",
     why=(
-        "Bulk groups belong to the thread that committed them: it must wait, and a barrier must tell the others before "
+        "Bulk groups belong to the thread that committed them: it must wait, and a barrier must separate that from the others before "
         "they overwrite the source (9.7.10.24.13)."
     ),
     bad="""
@@ -67,7 +67,8 @@ RULE = Rule(
         L3:
     """,
     proof=(
-        "Which threads start the copy and which wait follows from their places; two threads are named, by their places, with the way "
+        "Which threads start the copy and which wait follows from the thread indices; two threads are named, by their "
+        "indices, with the path "
         "that each goes: one issues and does not wait, or another overwrites with no barrier."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",

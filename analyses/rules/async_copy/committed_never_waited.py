@@ -42,7 +42,7 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "group is pending where the function ends. It is no mistake by itself."
     ),
     sanitizer="no tool of it looks for this.",

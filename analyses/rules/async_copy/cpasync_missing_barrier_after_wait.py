@@ -22,10 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=CopyFault.CPASYNC_MISSING_BARRIER_AFTER_WAIT,
     summary="a thread reads, or overwrites, what another one copied, with no barrier after the other one's wait",
-    why=(
-        "A wait tells only the thread that waits that its copies are complete; the others learn of it at a barrier "
-        "after that (9.7.10.24.5)."
-    ),
+    why=("Only the thread that waits knows that its copies are complete; the others know it after a barrier after that (9.7.10.24.5)."),
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -54,8 +51,8 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r7];
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
-        "bytes read are, for a named thread, those that another one copies, and no barrier stands behind the other's wait."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
+        "bytes read are, for a named thread, those that another one copies, and no barrier comes after the other's wait."
     ),
     sanitizer=(
         "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "

@@ -21,8 +21,8 @@ RULE = Rule(
     name="cpasync-overlap-in-group",
     severity=Severity.ERROR,
     kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
-    summary="two copies of one group write the same place",
-    why="Copies of one group are in no order; two that write the same place leave anything there (9.7.10.24.4).",
+    summary="two copies of one group write the same bytes",
+    why="Copies of one group are in no order; two that write the same bytes leave anything there (9.7.10.24.4).",
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -44,7 +44,7 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; two "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; two "
         "copies of the open group write the same bytes."
     ),
     sanitizer="racecheck looks for accesses of several threads; whether it sees one thread's two copies was not measured.",

@@ -48,8 +48,8 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
-        "bytes that the read touches are those that a copy in flight writes."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
+        "bytes that the read accesses are those that a copy in flight writes."
     ),
     sanitizer=(
         "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "

@@ -91,8 +91,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; one "
-        "way round the loop commits nothing, and the read behind the wait meets the copy."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; one "
+        "path round the loop commits nothing, and the read after the wait meets the copy."
     ),
     sanitizer=(
         "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "

@@ -23,7 +23,7 @@ RULE = Rule(
     kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
     summary="a copy refills what another thread may still be reading",
     why=(
-        "Between the last read of a place and a copy into it by another thread there must be a barrier; else they race "
+        "Between the last read of a buffer and a copy into it by another thread there must be a barrier; else they race "
         "(9.7.10.24.1, 8.7.1)."
     ),
     bad="""
@@ -52,8 +52,8 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
-        "refill touches, for a named pair of threads, what another one reads since the last barrier."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
+        "refill accesses, for a named pair of threads, what another one reads since the last barrier."
     ),
     sanitizer=(
         "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "

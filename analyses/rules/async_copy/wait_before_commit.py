@@ -46,7 +46,7 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "wait finds the copy in no group, and what the copy writes is read before another wait."
     ),
     sanitizer="racecheck sees what is read too early in a run, not the wait; it did not report the one seeded case on an H200.",

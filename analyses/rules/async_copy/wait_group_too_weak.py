@@ -50,7 +50,7 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "group is among those that the wait lets be pending, and its bytes are read."
     ),
     sanitizer=(

@@ -24,7 +24,7 @@ RULE = Rule(
     summary="a wait is for another kind of group than the copy belongs to",
     why=(
         "Bulk and non-bulk copies have groups of their own; cp.async.wait_group does not wait for bulk groups, nor the "
-        "other way round (9.7.10.24.1)."
+        "other path round (9.7.10.24.1)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -43,7 +43,7 @@ RULE = Rule(
         st.shared.u32 [%r1], 0;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "queue that the wait is for is empty, and the copy is in the other."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",

@@ -41,7 +41,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 def _others(routine: Routine, wrong: Miscount) -> list[tuple[Path, str]]:
     return [
-        (routine.where(other.use.instruction), f"{_warps(other)} come to it here, for {other.count or 'all'} threads")
+        (routine.where(other.use.instruction), f"{_warps(other)} reach it here, for {other.count or 'all'} threads")
         for other in wrong.others[:MOST_SHOWN]
     ]
 
@@ -59,7 +59,7 @@ RULE = Rule(
     id="B003",
     name="barrier-count-vs-participants",
     severity=Severity.ERROR,
-    summary="a barrier's thread count is not that of the threads that come to it",
+    summary="a barrier's thread count is not that of the threads that reach it",
     why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
     "hang, with fewer, they run on too early (9.7.14.1).",
     bad="""
@@ -87,7 +87,7 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
+        "Which threads reach each barrier of that number follows exactly from the thread indices, and all counts are constants; the sums "
         "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "
         "between them, are a warning."
     ),

@@ -19,7 +19,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     routine.where(reducing.use.instruction),
-                    f"some threads reduce at barrier {group.id}, others come to it without: what they get is not determined",
+                    f"some threads reduce at barrier {group.id}, others reach it without: what they get is not determined",
                     f"{reducing.threads} of the {count} threads reduce, so the others are needed to complete the barrier",
                     related=[(routine.where(plain.use.instruction), f"a thread that does not reduce {what} here")],
                 )
@@ -61,7 +61,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Which threads come to each barrier of that number follows from their places, and no other barrier separates the two uses.",
+    proof="Which threads reach each barrier of that number follows from the thread indices, and no other barrier separates the two uses.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -28,7 +28,7 @@ def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
         yield facts.report(
             RULE,
             routine.where(overrun.second),
-            "the warp comes to this barrier again, and has not waited since it arrived there",
+            "the warp reaches this barrier again, and has not waited since it arrived there",
             *(["it has arrived in the iteration before"] if overrun.first == overrun.second else []),
             related=[(routine.where(overrun.first), f"it arrives {first}")] if overrun.first != overrun.second else (),
         )
@@ -60,7 +60,7 @@ RULE = Rule(
     name="named-barrier-overrun",
     severity=Severity.ERROR,
     summary="arriving at a barrier twice before it is complete, or where nobody waits",
-    why="A warp that has arrived must not come to the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
+    why="A warp that has arrived must not reach the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
     bad="""
         .visible .entry k()
         .reqntid 128
@@ -95,7 +95,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be complete."
+        "Which warps arrive and which wait follows from the thread indices; a warp is named that comes again before the "
+        "barrier can be complete."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

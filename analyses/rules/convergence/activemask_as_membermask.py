@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             for source in _sources(routine, i, child_of(routine, i, bound.members)):
                 uses.setdefault(source, []).append(i)
         reported = list(uses.items())
-        notes = ["which they are may differ from run to run, even where all threads take the same way"]
+        notes = ["which they are may differ from run to run, even where all threads take the same path"]
         if len(reported) > FEW:
             notes.append(f"so it is with {len(reported) - 1} other masks of this function")
             reported = reported[:1]
@@ -70,7 +70,8 @@ RULE = Rule(
     name="activemask-as-membermask",
     severity=Severity.INFO,
     summary="the mask that activemask gave is used as the mask of members of a .sync instruction",
-    why="activemask tells who happens to execute it together; nothing promises that threads that could be together are (9.7.14.11).",
+    why="activemask names the lanes that happen to execute it together; nothing promises that threads that could be "
+    "together are (9.7.14.11).",
     bad="""
         activemask.b32 %r1;
         mov.u32 %r2, 1;

@@ -17,7 +17,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Aligned barriers of the CTA that one thread executes and another of its warp does not; without a count also: of its CTA."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_fault(routine, divergence)]
-        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
 
 
 def _is_fault(routine: Routine, divergence: Divergence) -> bool:
@@ -44,7 +44,7 @@ RULE = Rule(
     name="aligned-barrier-divergent",
     severity=Severity.ERROR,
     summary="an aligned barrier of the CTA that not all of its threads execute",
-    why="All threads of a warp must come to an aligned barrier together, and without a thread count all of the CTA; "
+    why="All threads of a warp must reach an aligned barrier together, and without a thread count all of the CTA; "
     "otherwise behaviour is undefined: threads hang, or run on too early (9.7.14.1).",
     bad="""
         mov.u32 %r1, %tid.x;
@@ -57,9 +57,9 @@ RULE = Rule(
         @%p1 bar.sync 0;
     """,
     proof=(
-        "Two threads are named, by their places, with the way that each goes: one executes the barrier, the other takes another branch "
+        "Two threads are named by their indices, each with its path: one executes the barrier, the other takes another branch "
         "and goes on to something else than its end."
     ),
-    sanitizer="synccheck reports threads of a warp that come apart at a barrier, when a run goes that way.",
+    sanitizer="synccheck reports threads of a warp that diverge at a barrier, when a run takes that path.",
     check=check,
 )

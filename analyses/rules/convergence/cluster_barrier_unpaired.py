@@ -20,12 +20,12 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         if is_specimen(routine):
             continue
         what = "arrives again before it has waited" if fault.use.arrives else "waits, but has not arrived"
-        how = "a thread that comes here" if fault.always else "there is a way on which a thread"
+        how = "a thread that comes here" if fault.always else "there is a path on which a thread"
         yield facts.report(
             RULE,
             routine.where(fault.use.instruction),
             f"{how} {what}",
-            *([f"it goes that way for example with {fault.given}"] if fault.given else []),
+            *([f"it takes that path for example with {fault.given}"] if fault.given else []),
             related=_witness(routine, fault)[:MOST_SHOWN],
         )
 
@@ -37,7 +37,7 @@ def _witness(routine: Routine, fault: Fault) -> list[tuple[Path, str]]:
             (routine.where(i), "itself, in the iteration before") for i in fault.before
         ]
     last = fault.before[-1:]
-    shown = [(routine.where(i), "the last use of the barrier on this way") for i in last]
+    shown = [(routine.where(i), "the last use of the barrier on this path") for i in last]
     return [*shown, *[(routine.where(i), f"the guard {'holds' if holds else 'does not hold'}") for i, holds in fault.decisions]]
 
 
@@ -58,7 +58,7 @@ RULE = Rule(
         barrier.cluster.arrive;
         barrier.cluster.wait;
     """,
-    proof="The barrier is followed as an automaton: on all ways, or on one for which inputs are found, a thread comes in the wrong state.",
+    proof="The barrier is followed as an automaton: on all paths, or on one for which inputs are found, a thread comes in the wrong state.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

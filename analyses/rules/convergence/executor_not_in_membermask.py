@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 RULE,
                 (*routine.where(i), child),
                 f"{found.thread} executes this, and its lane, {found.thread.linear % 32}, is not in the mask {found.mask:#x}",
-                *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas says nothing of this")),
+                *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas accepts this without a warning")),
                 related=origins(routine, i, child),
             )
 
@@ -48,7 +48,8 @@ RULE = Rule(
         @%p2 vote.sync.any.pred %p1, 1, 0xffff;
     """,
     proof=(
-        "Which lanes execute the instruction follows from their places, and the mask is a constant or follows from them too; a lane is "
+        "Which lanes execute the instruction follows from the thread indices, and the mask is a constant or follows "
+        "from them too; a lane is "
         "named that is in the first and not in the second."
     ),
     sanitizer="synccheck reports invalid arguments of __syncwarp and the like, in a run that comes there.",

@@ -16,7 +16,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warp, which must be there, of which some threads have ended before."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _has_left(routine, divergence)]
-        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
 
 
 def _has_left(routine: Routine, divergence: Divergence) -> bool:
@@ -43,7 +43,7 @@ RULE = Rule(
         @%p1 ret;
         movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
     """,
-    proof="Two threads are named, by their places, with the way that each goes: one has ended before the other executes the instruction.",
+    proof="Two threads are named by their indices, each with its path: one has ended before the other executes the instruction.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -37,7 +37,7 @@ def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
         RULE,
         routine.where(i),
         f"this says `.uni`, but {found.why}: they are of one warp",
-        *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas says nothing of this")),
+        *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas accepts this without a warning")),
         related=origins(routine, i, 0) if routine.instructions[i].guard is not None else (),
         fix=_fix(facts, routine, i),
     )
@@ -55,7 +55,8 @@ RULE = Rule(
     name="false-uni-claim",
     severity=Severity.ERROR,
     summary="a branch, call or return with .uni by which threads of a warp part",
-    why="`.uni` promises that all active threads of a warp go the same way (9.7.13.3 to 9.7.13.6); what comes of a false promise is open.",
+    why="`.uni` promises that all active threads of a warp take the same path (9.7.13.3 to 9.7.13.6); what comes of a "
+    "false promise is open.",
     bad="""
         mov.u32 %r1, %tid.x;
         and.b32 %r1, %r1, 31;
@@ -73,8 +74,8 @@ RULE = Rule(
         out:
     """,
     proof=(
-        "Two threads are named, by their places, with the way that each goes: both are of one warp and come to the instruction, and "
-        "the guard sends them different ways."
+        "Two threads are named by their indices, each with its path: both are of one warp and reach the instruction, and "
+        "the guard sends them along different paths."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -20,14 +20,16 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             divergence = found.divergence
             lane = divergence.other.linear % 32
             what = "has ended" if found.elsewhere < 0 else "waits elsewhere" if not divergence.again else "has left the loop"
-            related = [] if divergence.branch == i else [(routine.where(divergence.branch), f"they part here: {divergence.why}")]
+            related = [] if divergence.branch == i else [(routine.where(divergence.branch), f"they diverge here: {divergence.why}")]
             if found.elsewhere >= 0:
                 related.append((routine.where(found.elsewhere), f"{divergence.other} waits here"))
             yield facts.report(
                 RULE,
                 routine.where(i),
                 f"{divergence.one} waits here for lane {lane}, which the mask {found.mask:#x} names, but {divergence.other} {what}",
-                *filter(None, (example_note(divergence.example), assumed_note(divergence.assumption), "ptxas says nothing of this")),
+                *filter(
+                    None, (example_note(divergence.example), assumed_note(divergence.assumption), "ptxas accepts this without a warning")
+                ),
                 related=related,
             )
 
@@ -54,7 +56,8 @@ RULE = Rule(
         over:
         bar.warp.sync -1;
     """,
-    proof="Which lanes come follows from their places; a lane is named that the mask has and that waits at another instruction instead.",
+    proof="Which lanes come follows from the thread indices; a lane is named that the mask has and that waits at "
+    "another instruction instead.",
     sanitizer="the program hangs in it as without it.",
     check=check,
 )

@@ -213,7 +213,7 @@ def _pool(facts: Facts, routine: Routine, changes: tuple[Change, ...], start: St
         routine.where(requests[0].instruction),
         f"there are never enough registers for this: all warpgroups together want {sum_}, the CTA has {pool}",
         f"registers of a thread, by warpgroup: {groups}; {start.why}",
-        "the warps wait here for ever",
+        "the warps deadlock here",
         related=others,
     )
 
@@ -227,7 +227,7 @@ RULE = Rule(
     id="C011",
     name="setmaxnreg",
     severity=Severity.ERROR,
-    summary="setmaxnreg that has no effect, goes the wrong way, can never be granted or follows another at once",
+    summary="setmaxnreg that has no effect, goes in the wrong direction, can never be granted or follows another at once",
     why="Registers go to and from a pool of the CTA: a request waits until there are enough, a release must not name more than there are, "
     "and the warps of a warpgroup must wait for one another between two of them (9.7.19.5).",
     bad="""
@@ -251,7 +251,7 @@ RULE = Rule(
     ptxas="refuses the bad example: (C7406) setmaxnreg.dec has register count (112) which is larger than the "
     "largest temporal register count in the program (104)",
     proof=(
-        "The directives and the constants of the instructions are compared; the pool of registers is added up over the warps whose way "
+        "The directives and the constants of the instructions are compared; the pool of registers is added up over the warps whose path "
         "is known."
     ),
     sanitizer="no tool of it looks for this.",

@@ -23,7 +23,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 example_note(first.example),
                 assumed_note(first.assumption),
                 "what it gets then is undefined, and it is used",
-                f"the same is true of {len(others)} more behind that branch" if others else "",
+                f"the same is true of {len(others)} more after that branch" if others else "",
             )
             yield facts.report(
                 RULE,

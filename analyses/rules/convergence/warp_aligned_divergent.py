@@ -15,7 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warp that one of its threads executes and another does not."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_of_a_warp(routine, divergence)]
-        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
 
 
 def _is_of_a_warp(routine: Routine, divergence: Divergence) -> bool:
@@ -44,7 +44,7 @@ RULE = Rule(
         @%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
     """,
     proof=(
-        "Two threads are named, by their places, with the way that each goes: both are of one warp, one executes the instruction and "
+        "Two threads are named by their indices, each with its path: both are of one warp, one executes the instruction and "
         "the other does not."
     ),
     sanitizer="synccheck reports such threads at barriers and __syncwarp; at matrix instructions nothing of it was measured.",

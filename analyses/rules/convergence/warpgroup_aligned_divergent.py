@@ -16,7 +16,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warpgroup that one of its threads executes and another does not."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_of_a_warpgroup(routine, divergence)]
-        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
 
 
 def _is_of_a_warpgroup(routine: Routine, divergence: Divergence) -> bool:
@@ -53,7 +53,7 @@ RULE = Rule(
         @%p1 wgmma.fence.sync.aligned;
     """,
     proof=(
-        "Two threads are named, by their places, with the way that each goes: both are of one warpgroup, one executes the instruction "
+        "Two threads are named by their indices, each with its path: both are of one warpgroup, one executes the instruction "
         "and the other does not."
     ),
     sanitizer="no tool of it looks for this.",

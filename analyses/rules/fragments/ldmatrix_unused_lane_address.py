@@ -69,7 +69,8 @@ RULE = Rule(
     name="ldmatrix-unused-lane-address",
     severity=Severity.WARNING,
     summary="a load of matrices to which a lane gives an address that is not valid, though its row is not loaded",
-    why="Up to sm_75 all lanes must give valid addresses, those too that no matrix needs (9.7.15.4.15); the usual way is to repeat those of"
+    why="Up to sm_75 all lanes must give valid addresses, those too that no matrix needs (9.7.15.4.15); the usual "
+    "remedy is to repeat those of"
     " the lower lanes.",
     bad="""
         .version 7.0
@@ -106,7 +107,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The address of a lane that no row is taken from is outside of the variable that the others load from, by their places.",
+    proof="The address of a lane that no row is taken from is outside of the variable that the others load from, by their indices.",
     sanitizer="memcheck reports addresses that leave the memory of the kernel, when a run comes there.",
     check=check,
 )

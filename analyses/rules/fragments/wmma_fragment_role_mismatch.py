@@ -34,7 +34,7 @@ RULE = Rule(
     name="wmma-fragment-role-mismatch",
     severity=Severity.WARNING,
     summary="a fragment of one matrix that is used as that of another",
-    why="Fragments of A, B and the accumulator are spread over the threads in ways of their own, which are not specified (9.7.15.3.1).",
+    why="Fragments of A, B and the accumulator are spread over the threads in layouts of their own, which are not specified (9.7.15.3.1).",
     bad="""
         wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
         wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];

@@ -33,7 +33,7 @@ RULE = Rule(
     name="wmma-layout-mismatch",
     severity=Severity.ERROR,
     summary="a matrix fragment that is multiplied with another layout than it was loaded with",
-    why="The layouts that a product names must be those with which A and B were loaded (9.7.15.3.5).",
+    why="The layouts that an MMA names must be those with which A and B were loaded (9.7.15.3.5).",
     bad="""
         wmma.load.a.sync.aligned.col.m16n16k16.s8 {%r0, %r1}, [%rd1];
         wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];

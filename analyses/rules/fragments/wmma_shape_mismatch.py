@@ -33,7 +33,7 @@ RULE = Rule(
     name="wmma-shape-mismatch",
     severity=Severity.ERROR,
     summary="a matrix fragment that is read with another shape than it was made with",
-    why="Which element a register of a fragment holds depends on the shape; load, product and store must name the same one (9.7.15.3.5).",
+    why="Which element a register of a fragment holds depends on the shape; load, MMA and store must name the same one (9.7.15.3.5).",
     bad="""
         wmma.load.c.sync.aligned.row.m8n32k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};

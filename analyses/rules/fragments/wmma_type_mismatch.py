@@ -33,7 +33,7 @@ RULE = Rule(
     name="wmma-type-mismatch",
     severity=Severity.ERROR,
     summary="a matrix fragment whose elements are read as another type than they were made as",
-    why="The types that load, product and store name must agree; a fragment does not convert by being passed on (9.7.15.3.1, 9.7.15.3.5).",
+    why="The types that load, MMA and store name must match; a fragment does not convert by being passed on (9.7.15.3.1, 9.7.15.3.5).",
     bad="""
         wmma.load.a.sync.aligned.row.m16n16k16.u8 {%r0, %r1}, [%rd1];
         wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];

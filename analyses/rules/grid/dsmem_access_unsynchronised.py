@@ -21,7 +21,7 @@ RULE = Rule(
     name="dsmem-access-unsynchronised",
     severity=Severity.ERROR,
     kind=RaceFault.DSMEM_ACCESS_UNSYNCHRONISED,
-    summary="CTAs of a cluster touch the same shared memory, and nothing says which comes first",
+    summary="CTAs of a cluster access the same shared memory, and nothing orders them",
     why=(
         "Only a barrier of the cluster that is not .relaxed, or fences around it, orders what CTAs do to the memory of "
         "each other (9.7.14.3, 8.7.1)."
@@ -73,8 +73,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, two CTAs touch the same bytes and nothing orders them."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two CTAs "
+        "access the same bytes and nothing orders them."
     ),
     sanitizer="racecheck follows shared memory; whether it does across CTAs was not measured.",
     check=check,

@@ -21,8 +21,8 @@ RULE = Rule(
     name="dsmem-owner-may-exit",
     severity=Severity.ERROR,
     kind=GridFault.DSMEM_OWNER_MAY_EXIT,
-    summary="shared memory of another CTA is touched, and that CTA may have ended",
-    why="Shared memory lives as long as its CTA: a barrier of the cluster must stand between the last touch and the end (9.7.14.3).",
+    summary="shared memory of another CTA is accessed, and that CTA may have ended",
+    why="Shared memory lives as long as its CTA: a barrier of the cluster must stand between the last access and the end (9.7.14.3).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
         {
@@ -68,9 +68,9 @@ RULE = Rule(
         }
     """,
     proof=(
-        "The cluster has several CTAs by its directives, and a way leads from the remote access to the end with no barrier of the "
-        "cluster behind it."
+        "The cluster has several CTAs by its directives, and a path leads from the remote access to the end with no barrier of the "
+        "cluster after it."
     ),
-    sanitizer="memcheck may report the access of a CTA that is gone when a run comes to it.",
+    sanitizer="memcheck may report the access of a CTA that is gone when a run reaches it.",
     check=check,
 )

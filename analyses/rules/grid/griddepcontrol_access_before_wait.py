@@ -21,8 +21,8 @@ RULE = Rule(
     name="griddepcontrol-access-before-wait",
     severity=Severity.WARNING,
     kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT,
-    summary="global memory is touched before the wait for the grids that may still write it",
-    why="What earlier grids have written is visible only behind griddepcontrol.wait (9.7.14.13).",
+    summary="global memory is accessed before the wait for the grids that may still write it",
+    why="What earlier grids have written is visible only after griddepcontrol.wait (9.7.14.13).",
     bad="""
         .visible .entry k(.param .u64 p)
         {
@@ -45,7 +45,8 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Control flow alone: the access comes before the wait on every way. How the kernel is launched is not known, so it is a warning.",
+    proof="Control flow alone: the access comes before the wait on every path. How the kernel is launched is not known, "
+    "so it is a warning.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

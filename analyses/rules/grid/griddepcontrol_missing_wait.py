@@ -24,7 +24,7 @@ RULE = Rule(
     summary="a kernel lets dependent grids start early and never waits for those it depends on itself",
     why=(
         "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "
-        "touches what that one writes (9.7.14.13)."
+        "accesses what that one writes (9.7.14.13)."
     ),
     bad="""
         .visible .entry k(.param .u64 p)

@@ -21,7 +21,7 @@ RULE = Rule(
     name="async-data-read-without-wait",
     severity=Severity.ERROR,
     kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT,
-    summary="what an asynchronous copy writes is read without a wait at the mbarrier object of the copy",
+    summary="what an asynchronous copy writes is read without a wait at the mbarrier of the copy",
     why="A copy is done when the phase that counts its bytes has completed, and visible to those who waited for that (9.7.10.24.2).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -84,9 +84,9 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the read can come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the "
-        "object, or the wait for the first stage is left out on all ways."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the read can "
+        "come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the "
+        "object, or the wait for the first stage is left out on all paths."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

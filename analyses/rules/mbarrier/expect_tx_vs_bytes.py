@@ -21,8 +21,8 @@ RULE = Rule(
     name="expect-tx-vs-bytes",
     severity=Severity.ERROR,
     kind=MbarrierFault.EXPECT_TX_VS_BYTES,
-    summary="an mbarrier object is told of another number of bytes than is copied",
-    why="A phase completes when exactly the bytes have come that were announced (9.7.14.15.5).",
+    summary="an mbarrier expects another number of bytes than is copied",
+    why="A phase completes when exactly the bytes have come that were expected (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
         {
@@ -88,8 +88,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, what is announced for a phase is not what its copies bring; only copies whose size is a constant count. "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, what a phase "
+        "expects is not what its copies bring; only copies whose size is a constant count. "
         "A warning without a run: more bytes than a stage has room for, or a number that copies by one tensor map cannot bring."
     ),
     sanitizer=(

@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-alignment",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_ALIGNMENT,
-    summary="an mbarrier object is not aligned to 8 bytes",
-    why="An mbarrier object is 8 bytes, aligned to 8 (9.7.14.15.1).",
+    summary="an mbarrier is not aligned to 8 bytes",
+    why="An mbarrier is 8 bytes, aligned to 8 (9.7.14.15.1).",
     bad="""
         .shared .align 8 .b8 bar[16];
         mov.u32 %r1, bar;

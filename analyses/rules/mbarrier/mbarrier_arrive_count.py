@@ -21,9 +21,9 @@ RULE = Rule(
     name="mbarrier-arrive-count",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
-    summary="not as many threads arrive at an mbarrier object as it was initialized for",
+    summary="not as many threads arrive at an mbarrier as it was initialized for",
     why=(
-        "A phase completes when as many have arrived as the object expects: with fewer all wait for ever, with more a "
+        "A phase completes when as many have arrived as the object expects: with fewer all deadlock, with more a "
         "phase completes too early (9.7.14.15.6)."
     ),
     bad="""
@@ -69,8 +69,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the phase ends too early or never, and with another count all goes well. A warning without a run: "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the phase "
+        "ends too early or never, and with another count all goes well. A warning without a run: "
         "stages of one ring have different counts, or more arrivals are expected than all threads that may come to the arrivals make."
     ),
     sanitizer=(

@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-count-range",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_COUNT_RANGE,
-    summary="an mbarrier object is initialized for a number of arrivals that there cannot be",
-    why="The count of an mbarrier object is from 1 to 2^20 - 1 (9.7.14.15.2).",
+    summary="an mbarrier is initialized for a number of arrivals that there cannot be",
+    why="The count of an mbarrier is from 1 to 2^20 - 1 (9.7.14.15.2).",
     bad="""
         .shared .align 8 .b64 bar;
         mov.u32 %r1, bar;

@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-double-init",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_DOUBLE_INIT,
-    summary="an mbarrier object is initialized while it is one already",
-    why="The memory of an mbarrier object must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
+    summary="an mbarrier is initialized while it is one already",
+    why="The memory of an mbarrier must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -65,8 +65,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the object is valid when it is initialized again."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the object "
+        "is valid when it is initialized again."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

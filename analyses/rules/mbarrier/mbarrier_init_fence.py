@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-init-fence",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_INIT_FENCE,
-    summary="the initialization of an mbarrier object is not made visible to the cluster",
-    why="A relaxed arrival at the barrier of the cluster orders no memory: fence.mbarrier_init must stand before it (9.7.14.3, 9.7.14.4).",
+    summary="the initialization of an mbarrier is not made visible to the cluster",
+    why="A relaxed arrival at the barrier of the cluster orders no memory: fence.mbarrier_init must come before it (9.7.14.3, 9.7.14.4).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
         {
@@ -81,8 +81,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, another CTA uses the object, and what stands between its initialization and the use orders nothing."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, another CTA "
+        "uses the object, and what lies between its initialization and the use orders nothing."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

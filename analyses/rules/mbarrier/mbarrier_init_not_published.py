@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-init-not-published",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED,
-    summary="an mbarrier object is used by threads that nothing makes wait for its initialization",
-    why="One thread initializes the object, the others may use it only behind a barrier that tells them so (9.7.14.15.9, 8.7.1).",
+    summary="an mbarrier is used by threads that nothing makes wait for its initialization",
+    why="One thread initializes the object, the others may use it only after a barrier that publishes it (9.7.14.15.9, 8.7.1).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -67,8 +67,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, a thread uses the object before it can know of its initialization. A warning without a run: a way leads to a use "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a thread "
+        "uses the object before it can know of its initialization. A warning without a run: a path leads to a use "
         "past all barriers and initializations."
     ),
     sanitizer=(

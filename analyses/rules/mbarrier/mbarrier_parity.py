@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_PARITY,
     summary="a wait is for the phase of the wrong parity",
-    why="A wait by parity tells apart only the current phase and the one before: the parity must change with every phase (9.7.14.15.16).",
+    why="A wait by parity distinguishes only the current phase and the one before: the parity must change with every phase (9.7.14.15.16).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -76,8 +76,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well. "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the wait "
+        "lets threads pass at once or stops them in a deadlock, and with the other parity all goes well. "
         "A warning without a run: waits at one ring whose parities "
         "or lengths disagree, or a first phase that all who could complete it wait for themselves."
     ),

@@ -21,9 +21,9 @@ RULE = Rule(
     name="mbarrier-remote-form",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_REMOTE_FORM,
-    summary="an mbarrier object of another CTA is used by an operation that takes only those of the own one",
+    summary="an mbarrier of another CTA is used by an operation that takes only those of the own one",
     why=(
-        "Of the objects of other CTAs of the cluster, threads may arrive at them and announce bytes, in the "
+        "Of the objects of other CTAs of the cluster, threads may arrive at them and expect bytes, in the "
         "shared::cluster forms, and no more (9.7.14.15.8, 9.7.14.15.13)."
     ),
     bad="""

@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-scope-too-narrow",
     severity=Severity.WARNING,
     kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW,
-    summary="an arrival at an mbarrier object of another CTA has the scope of the own one",
+    summary="an arrival at an mbarrier of another CTA has the scope of the own one",
     why="With .cta nothing that was written before is published to the other CTA (9.7.14.15.13, 8.5).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2

@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-use-before-init",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
-    summary="an mbarrier object is used that nobody initializes",
-    why="Any operation on an mbarrier object that was not initialized, other than mbarrier.init, is undefined (9.7.14.15).",
+    summary="an mbarrier is used that nobody initializes",
+    why="Any operation on an mbarrier that was not initialized, other than mbarrier.init, is undefined (9.7.14.15).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -63,8 +63,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, threads wait at the object, and nothing that ran has initialized it; the address cannot come from elsewhere. "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, threads wait "
+        "at the object, and nothing that ran has initialized it; the address cannot come from elsewhere. "
         "Without a run: the kernel arrives and waits at an object of its own, "
         "and no init can be of that one; a warning, if only a stage of a ring is left out."
     ),

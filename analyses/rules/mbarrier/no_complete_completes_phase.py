@@ -64,8 +64,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, an arrival that promises not to completes the phase."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, an arrival "
+        "that promises not to completes the phase."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -21,7 +21,7 @@ RULE = Rule(
     name="slot-released-before-last-read",
     severity=Severity.ERROR,
     kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ,
-    summary="a slot is given free before all threads have read it",
+    summary="a stage is released before all threads have read it",
     why=(
         "The arrival of one thread orders its own reads only: the others of its warp must have met it after theirs "
         "(9.7.14.2, 9.7.14.15.16)."
@@ -130,8 +130,9 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the slot is refilled while a thread has not read it yet. A warning without a run: threads arrive at one stage after the "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the stage is "
+        "refilled while a thread has not read it yet. A warning without a run: threads arrive at "
+        "one stage after the "
         "other and never wait, or leave out the wait for the first stage."
     ),
     sanitizer="racecheck sees no bulk copies; it reported none of the seeded mistakes with them on an H200.",

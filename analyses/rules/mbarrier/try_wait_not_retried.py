@@ -86,8 +86,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, an access meets the bytes of a copy because a thread went on though the wait had said no."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, an access "
+        "meets the bytes of a copy because a thread went on though the wait had said no."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -21,7 +21,7 @@ RULE = Rule(
     name="tx-without-expect",
     severity=Severity.ERROR,
     kind=MbarrierFault.TX_WITHOUT_EXPECT,
-    summary="a copy is counted by an mbarrier object that expects no bytes",
+    summary="a copy is counted by an mbarrier that expects no bytes",
     why="Without expect_tx the phase does not wait for the copy: it may complete before the bytes have come (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -88,8 +88,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, a copy completes bytes of a phase for which none were announced. Without a run: no announcement can be for the "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a copy "
+        "completes bytes of a phase for which none were expected. Without a run: no announcement can be for the "
         "object; a warning, if the one arrival that completes the phase announces none."
     ),
     sanitizer=(

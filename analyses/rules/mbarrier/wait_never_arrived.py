@@ -65,8 +65,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, all threads stand still, and nobody is left who could arrive. Nothing is said if any thread's way is not known. "
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, all threads "
+        "stand still, and nobody is left who could arrive. Nothing is said if any thread's path is not known. "
         "Without a run: no arrival in the kernel can be at the object; "
         "a warning, if a loop waits for stage after stage and gives none back."
     ),

@@ -68,8 +68,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, two named threads of one warp touch the same bytes, and no bar.warp.sync or the like is between."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named "
+        "threads of one warp access the same bytes, and no bar.warp.sync or the like is between."
     ),
     sanitizer="racecheck reports hazards within a warp in a run that comes there.",
     check=check,

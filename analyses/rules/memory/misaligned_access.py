@@ -83,7 +83,7 @@ RULE = Rule(
         .shared .align 16 .b8 buffer[64];
         ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+16];
     """,
-    proof="The address follows for a named thread from its place, as a symbol and bits; the remainder is not zero.",
+    proof="The address follows for a named thread from its index, as a symbol and bits; the remainder is not zero.",
     sanitizer="memcheck reports it in a run that comes there.",
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="missing-bounds-guard",
     severity=Severity.INFO,
     kind=FlagFault.MISSING_BOUNDS_GUARD,
-    summary="every thread of the grid touches global memory, and the number that the kernel is given is never looked at",
+    summary="every thread of the grid accesses global memory, and no parameter is ever compared",
     why="A grid is mostly larger than what it works on: the index of a thread should be compared with the size (9.7.10.8).",
     bad="""
         .visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64
@@ -56,7 +56,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "A heuristic: an index made from the places, a number among the parameters that nothing reads, and no comparison. Never more "
+        "A heuristic: an index made from the thread indices, a number among the parameters that nothing reads, and no "
+        "comparison. Never more "
         "than information."
     ),
     sanitizer="memcheck reports accesses that leave an allocation, for sizes at which they do.",

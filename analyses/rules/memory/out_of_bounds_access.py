@@ -61,7 +61,7 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
         notes.append("whether it is executed depends on the parameters or on the CTA")
     if is_ahead:
         notes.append("a parameter must be as large as that; this is no bug if it never is, and a loop was unrolled further than it goes")
-    who = f"{known.threads[-thread]} touches " if offset.constant is None else ""
+    who = f"{known.threads[-thread]} accesses " if offset.constant is None else ""
     yield facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),

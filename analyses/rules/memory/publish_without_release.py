@@ -21,8 +21,8 @@ RULE = Rule(
     name="publish-without-release",
     severity=Severity.WARNING,
     kind=FlagFault.PUBLISH_WITHOUT_RELEASE,
-    summary="a flag is set without a release behind what it announces",
-    why="Who sees a relaxed store need not see the plain ones before it: the store must release, or a fence stand before it (8.8, 8.9.5).",
+    summary="a flag is set without a release after what it announces",
+    why="Who sees a relaxed store need not see the plain ones before it: the store must release, or a fence come before it (8.8, 8.9.5).",
     bad="""
         .visible .entry k(.param .u64 p, .param .u64 q)
         {
@@ -67,7 +67,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Both stores come one behind the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
+    proof="Both stores come one after the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="smem-race",
     severity=Severity.ERROR,
     kind=RaceFault.SMEM_RACE,
-    summary="two threads touch the same shared memory, at least one writes, and nothing says which comes first",
+    summary="two threads access the same shared memory, at least one writes, and no barrier orders them",
     why="Conflicting accesses that no barrier or other synchronization orders are a data race (8.7.1).",
     bad="""
         .visible .entry k() .reqntid 64
@@ -63,8 +63,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, two named threads touch the same bytes, and nothing orders them."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named "
+        "threads access the same bytes, and nothing orders them."
     ),
     sanitizer="racecheck reports it in a run that comes there; not if the compiler has moved one access away, and ptxas may.",
     check=check,

@@ -72,7 +72,7 @@ def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
 
 def _report(facts: Facts, routine: Routine, access: Access, found: WarpAccess, conflict: Conflict, others: list[Access]) -> Diagnostic:
     apart = found.offsets[conflict.other] - found.offsets[conflict.one]
-    notes = [f"lanes {found.lane(conflict.one)} and {found.lane(conflict.other)} touch words that are {apart} bytes apart: one bank"]
+    notes = [f"lanes {found.lane(conflict.one)} and {found.lane(conflict.other)} access words that are {apart} bytes apart: one bank"]
     return facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
@@ -87,8 +87,8 @@ RULE = Rule(
     id="L001",
     name="bank-conflict",
     severity=Severity.INFO,
-    summary="lanes of a warp that touch different words of one bank of shared memory",
-    why="Shared memory (5.1.7) has 32 banks of words of 4 bytes, one behind the other. What the lanes touch in different banks, or in one"
+    summary="lanes of a warp that access different words of one bank of shared memory",
+    why="Shared memory (5.1.7) has 32 banks of words of 4 bytes, one after the other. What the lanes access in different banks, or in one"
     " word, is served at once; different words of one bank take a pass each. Padding rows by a word, or swizzling columns, cures it.",
     bad="""
         .entry k()
@@ -117,7 +117,7 @@ RULE = Rule(
         }
     """,
     proof=(
-        "The addresses of all lanes of a warp are worked out; what all lanes add alike does not matter, and where a word begins may "
+        "The addresses of all lanes of a warp are worked out; what all lanes add equally does not matter, and where a word begins may "
         "stay open."
     ),
     sanitizer="no tool of it; the profiler counts conflicts.",

@@ -35,8 +35,8 @@ def _report(facts: Facts, routine: Routine, symbol: Symbol, found: list[Access])
     reading = sum(access.reads for access in found)
     writing = sum(access.writes for access in found)
     varying = next((access for access in found if not _is_constant(routine, access)), None)
-    where = [((*routine.where(varying.instruction), varying.child), "the place is only known at run time")] if varying is not None else []
-    held = "every place in it is a constant: registers could hold it" if varying is None else "registers cannot be counted through"
+    where = [((*routine.where(varying.instruction), varying.child), "the index is only known at run time")] if varying is not None else []
+    held = "every index into it is a constant: registers could hold it" if varying is None else "registers cannot be counted through"
     return facts.report(
         RULE,
         symbol.path,

@@ -56,8 +56,8 @@ RULE = Rule(
     id="L004",
     name="redundant-barrier",
     severity=Severity.INFO,
-    summary="a barrier right behind another one of the same threads",
-    why="A barrier orders what is done before it with what is done behind it (9.7.14.1); where nothing was done since the last, there is"
+    summary="a barrier right after another one of the same threads",
+    why="A barrier orders what is done before it with what is done after it (9.7.14.1); where nothing was done since the last, there is"
     " nothing to order.",
     bad="""
         bar.sync 0;
@@ -69,7 +69,7 @@ RULE = Rule(
         st.shared.u32 [%r3], %r1;
         bar.sync 0;
     """,
-    proof="Between the barriers there is nothing on any way that touches memory, asks a clock, or lets threads part.",
+    proof="Between the barriers there is nothing on any path that accesses memory, asks a clock, or lets threads diverge.",
     sanitizer="no tool of it looks for this.",
     check=check,
     default=False,

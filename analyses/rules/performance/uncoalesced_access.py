@@ -65,8 +65,9 @@ RULE = Rule(
     id="L002",
     name="uncoalesced-access",
     severity=Severity.INFO,
-    summary="lanes of a warp that touch global memory far apart",
-    why="Global memory (5.1.4) moves in sectors of 32 bytes. Where the lanes of a warp touch addresses side by side, one sector serves many"
+    summary="lanes of a warp that access global memory far apart",
+    why="Global memory (5.1.4) moves in sectors of 32 bytes. Where the lanes of a warp access addresses side by side, "
+    "one sector serves many"
     " of them; where they are far apart, most of what is moved is thrown away.",
     bad="""
         .entry k(.param .u64 p)

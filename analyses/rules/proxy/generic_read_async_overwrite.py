@@ -23,7 +23,7 @@ RULE = Rule(
     name="generic-read-async-overwrite",
     severity=Severity.INFO,
     summary="shared memory that is read and then overwritten by a bulk copy with no proxy fence between",
-    why="By the letter, what was read through the generic proxy may be overwritten through the async one only behind a fence (8.6).",
+    why="By the letter, what was read through the generic proxy may be overwritten through the async one only after a fence (8.6).",
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -55,7 +55,7 @@ RULE = Rule(
     """,
     proof=(
         "Data flow from the read to the copy. It stays information: most programs leave the fence out. Where all others who arrive at the "
-        "mbarrier that whoever copies waits for have the fence before, the one that has not is warned of."
+        "mbarrier that the thread that copies waits for have the fence before, the one that has not is warned of."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

@@ -57,8 +57,8 @@ RULE = Rule(
         END:
     """,
     proof=(
-        "Data flow on all ways from the write to the copy: the same variable, and no proxy fence of the writer on one of them. Between "
-        "warps of different tasks: the arrival at the mbarrier that whoever copies has waited for, and no proxy fence before it."
+        "Data flow on all paths from the write to the copy: the same variable, and no proxy fence of the writer on one of them. Between "
+        "warps of different tasks: the arrival at the mbarrier that the thread that copies has waited for, and no proxy fence before it."
     ),
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 2.",
     check=check,

@@ -69,10 +69,11 @@ RULE = Rule(
         wgmma.wait_group.sync.aligned 0;
     """,
     proof=(
-        "Data flow on all ways from the write to the product whose descriptor is made from the variable: no proxy fence of the writer "
-        "on one of them. Between warps of different tasks: the arrival at the mbarrier that whoever starts the product has waited for, and "
-        "no proxy fence of the writer before it. Copies of cp.async count where one thread starts the product behind "
-        "a barrier of the CTA; where warps start it, or the copies tell of themselves, most leave the fence out."
+        "Data flow on all paths from the write to the MMA whose descriptor is made from the variable: no proxy fence of the writer "
+        "on one of them. Between warps of different tasks: the arrival at the mbarrier that the thread that starts the "
+        "MMA has waited for, and "
+        "no proxy fence of the writer before it. Copies of cp.async count where one thread starts the MMA after "
+        "a barrier of the CTA; where warps start it, or the copies signal themselves, most leave the fence out."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

@@ -43,7 +43,7 @@ RULE = Rule(
         cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];
     """,
     proof=(
-        "Data flow on all ways from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
+        "Data flow on all paths from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
         "not released, as the others of the kernel are is warned of."
     ),
     sanitizer="no tool of it looks for this.",

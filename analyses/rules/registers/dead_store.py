@@ -55,7 +55,7 @@ RULE = Rule(
         add.u32 %r1, %r1, 2;
         st.global.u32 [%rd1], %r1;
     """,
-    proof="Liveness: on no way behind it is the value read.",
+    proof="Liveness: on no path after it is the value read.",
     sanitizer="no tool of it looks for this.",
     check=check,
     default=False,

@@ -73,7 +73,7 @@ RULE = Rule(
     name="parameter-width",
     severity=Severity.ERROR,
     summary="more read of a parameter than there is, or too little of a pointer",
-    why="What stands behind a parameter is another one, or nothing; half a pointer points nowhere (5.1.6.1, 9.7.10.8).",
+    why="What comes after a parameter is another one, or nothing; half a pointer points nowhere (5.1.6.1, 9.7.10.8).",
     bad="""
         .entry k(.param .u32 n)
         {

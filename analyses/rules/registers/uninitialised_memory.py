@@ -46,7 +46,7 @@ RULE = Rule(
         add.u32 %r1, %r1, 1;
         st.shared.u32 [sum], %r1;
     """,
-    proof="No instruction of the module writes the variable, or none before the read on any way; and its address goes nowhere unknown.",
+    proof="No instruction of the module writes the variable, or none before the read on any path; and its address goes nowhere unknown.",
     sanitizer=(
         "initcheck reports reads of shared memory that was not written since release 2025.4, by its notes; reads of local memory it "
         "does not."

@@ -40,9 +40,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if len(reads) > 1:
                 notes.append("the same is true of " + _listed([table[read.register].name for read in reads[1:]]))
             if is_note:
-                usual = "on other ways it is loaded; " if first.only_loads else ""
+                usual = "on other paths it is loaded; " if first.only_loads else ""
                 notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
-            message = f"`{name}` is read here, and there is a way to here on which nothing writes it"
+            message = f"`{name}` is read here, and there is a path to here on which nothing writes it"
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)
             yield facts.report(RULE, where, message, *notes, related=_witness(routine, first, name), severity=severity)
@@ -56,13 +56,13 @@ def _listed(names: list[str]) -> str:
 def _witness(routine: Routine, read: UndefinedRead, name: str) -> list[tuple[Path, str]]:
     if read.target < 0:
         return [(routine.where(read.point), f"if the guard does not hold, `{name}` stays unwritten")]
-    found = [(routine.where(read.write), f"`{name}` is written here, on another way")] if read.write >= 0 else []
+    found = [(routine.where(read.write), f"`{name}` is written here, on another path")] if read.write >= 0 else []
     if read.point < 0:
         return found
     block = control_flow(routine).blocks[control_flow(routine).block_of[read.point]]
     via = next(edge.via for edge in block.edges if edge.target == read.target)
     how = {Via.TAKEN: "if this branch is taken", Via.NOT_TAKEN: "if this branch is not taken"}.get(via, "from here on")
-    return [(routine.where(read.point), f"{how}, control comes to the read whatever else it does, and `{name}` was not written"), *found]
+    return [(routine.where(read.point), f"{how}, control reaches the read on every path, and `{name}` was not written"), *found]
 
 
 RULE = Rule(
@@ -70,7 +70,7 @@ RULE = Rule(
     name="uninitialised-register",
     severity=Severity.ERROR,
     summary="a register that is read before anything wrote it",
-    why="A register has no value until an instruction gives it one (5.1.1); ptxas takes whatever is there, without a word.",
+    why="A register has no value until an instruction gives it one (5.1.1); ptxas takes what is there without a warning.",
     bad="""
         add.u32 %r1, %r2, 1;
         st.global.u32 [%rd1], %r1;
@@ -82,8 +82,8 @@ RULE = Rule(
         st.global.u32 [%rd1], %r1;
     """,
     proof=(
-        "All ways from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
-        "way writes the register."
+        "All paths from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
+        "path writes the register."
     ),
     sanitizer="initcheck looks at memory, not at registers.",
     check=check,

@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 RULE,
                 routine.where(block.start),
                 "control never reaches this",
-                related=[(routine.where(block.start - 1), "control leaves here, and nothing branches behind it")],
+                related=[(routine.where(block.start - 1), "control leaves here, and nothing branches after it")],
                 fix=_fix(facts, routine, block.index),
             )
 
@@ -56,7 +56,7 @@ RULE = Rule(
         add.u32 %r1, %r1, 1;
         done:
     """,
-    proof="Control flow alone: no way from the entry leads there.",
+    proof="Control flow alone: no path from the entry leads there.",
     sanitizer="no tool of it looks for this.",
     check=check,
     default=False,

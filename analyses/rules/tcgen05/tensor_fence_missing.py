@@ -23,8 +23,8 @@ RULE = Rule(
     id="T006",
     name="tensor-fence-missing",
     severity=Severity.WARNING,
-    summary="a use of tensor memory behind a wait, with no tcgen05.fence between as there is behind the other waits",
-    why="What other threads started is ordered only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11).",
+    summary="a use of tensor memory after a wait, with no tcgen05.fence between as there is behind the other waits",
+    why="What other threads started is ordered only by tcgen05.fence::after_thread_sync after the wait (9.1:9.7.16.11).",
     bad="""
         .version 9.0
         .target sm_100a
@@ -76,7 +76,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The fence is left out on this way though the kernel has it on others; where it has it on some only, that is but told.",
+    proof="The fence is left out on this path though the kernel has it on others; where it has it on some only, that is information only.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

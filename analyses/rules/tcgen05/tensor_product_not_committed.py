@@ -22,8 +22,8 @@ RULE = Rule(
     id="T005",
     name="tensor-product-not-committed",
     severity=Severity.ERROR,
-    summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
-    why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may last for ever.",
+    summary="a wait for an mbarrier after an MMA that no tcgen05.commit hands to one",
+    why="An MMA signals that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may be a deadlock.",
     bad="""
         .version 9.0
         .target sm_100a
@@ -64,11 +64,11 @@ RULE = Rule(
         }
     """,
     proof=(
-        "On no way does a commit stand between the product and the wait. Or a loop waits, whatever way it goes, more often in each round "
+        "On no path does a commit stand between the MMA and the wait. Or a loop waits on every path more often in each iteration "
         "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "
         "or one of seven commits or more to a ring lacks the one that stands beside all others, or one copy of unrolled code the commit "
         "that the others have. A single wait of several alike whose "
-        "products alone are not committed to the object that the others are committed to is but told."
+        "MMAs alone are not committed to the object that the others are committed to is but told."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

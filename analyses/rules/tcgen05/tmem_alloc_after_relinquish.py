@@ -60,7 +60,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The order of the instructions on a way, and their constants.",
+    proof="The order of the instructions on a path, and their constants.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

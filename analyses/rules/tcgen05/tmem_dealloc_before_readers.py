@@ -20,7 +20,7 @@ RULE = Rule(
     id="T004",
     name="tmem-dealloc-before-readers",
     severity=Severity.WARNING,
-    summary="tensor memory that is freed by some warps with no barrier behind the loads of others",
+    summary="tensor memory that is freed by some warps with no barrier after the loads of others",
     why="Freed columns may be given to another CTA at once; all warps must be done with them, and a barrier must say so (9.1:9.7.16.7).",
     bad="""
         .version 9.0
@@ -69,7 +69,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Which warps load and which free follows from their places, and no barrier stands between.",
+    proof="Which warps load and which free follows from the thread indices, and no barrier lies between.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

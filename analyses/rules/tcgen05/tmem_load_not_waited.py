@@ -74,10 +74,10 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
+        "Data flow over registers in flight: the register is accessed with no wait after the load on the path; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
-        "wait, in a function that waits for registers elsewhere, or that commits products and never waits for a load."
+        "are after a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
+        "wait, in a function that waits for registers elsewhere, or that commits MMAs and never waits for a load."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

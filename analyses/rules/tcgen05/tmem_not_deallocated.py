@@ -60,7 +60,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="A way leads from the allocation to the end on which nothing frees it.",
+    proof="A path leads from the allocation to the end on which nothing frees it.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

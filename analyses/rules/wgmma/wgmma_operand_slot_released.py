@@ -20,7 +20,7 @@ RULE = Rule(
     id="W007",
     name="wgmma-operand-slot-released",
     severity=Severity.ERROR,
-    summary="shared memory that is given away or written while a wgmma may still read it",
+    summary="shared memory that is released or written while a wgmma may still read it",
     why="A wgmma reads its matrices until its group was waited for; a stage of a ring may be refilled only then (9.7.16.7.3, 9.7.10.24.1).",
     bad="""
         .shared .align 128 .b8 tile[1024];
@@ -49,7 +49,7 @@ RULE = Rule(
         st.shared.u32 [tile], %r6;
     """,
     proof=(
-        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "stage that is released, or written, is the one that the wgmma reads."
     ),
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",

@@ -15,7 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and access.is_open]
         why = "it was not committed, and a wait is for committed groups only"
-        yield from in_flight_reports(facts, RULE, routine, wgmma(routine), found, why, "ptxas says nothing of it")
+        yield from in_flight_reports(facts, RULE, routine, wgmma(routine), found, why, "ptxas accepts this without a warning")
 
 
 RULE = Rule(
@@ -23,7 +23,7 @@ RULE = Rule(
     name="wgmma-uncommitted-at-wait",
     severity=Severity.ERROR,
     summary="a wait for wgmma groups, with a wgmma before it that is in no group",
-    why="A wait is for groups; before wgmma.commit_group a wgmma is in none, and its registers may not be touched (9.7.16.7.2-3).",
+    why="A wait is for groups; before wgmma.commit_group a wgmma is in none, and its registers may not be accessed (9.7.16.7.2-3).",
     bad="""
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;

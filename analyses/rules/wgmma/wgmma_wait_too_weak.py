@@ -14,7 +14,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Registers of a wgmma that are accessed after a wait that lets its group be in flight still."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and not access.is_open]
-        why = "the wait before lets its group be under way"
+        why = "the wait before lets its group be in flight"
         yield from in_flight_reports(
             facts,
             RULE,
@@ -30,8 +30,8 @@ RULE = Rule(
     id="W004",
     name="wgmma-wait-too-weak",
     severity=Severity.ERROR,
-    summary="a wait for wgmma groups that leaves the group under way whose registers are touched next",
-    why="wgmma.wait_group N lets the N youngest groups be under way; a group that must be done may not be one of them (9.7.16.7.3).",
+    summary="a wait for wgmma groups that leaves the group in flight whose registers are accessed next",
+    why="wgmma.wait_group N lets the N youngest groups be in flight; a group that must be done may not be one of them (9.7.16.7.3).",
     bad="""
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;

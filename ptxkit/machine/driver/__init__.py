@@ -3,7 +3,7 @@
     from ptxkit.machine import driver
 
     driver.install("sm_90a")           # libcuda.so.1 of this process
-    import cuda.core                   # and whatever else uses the driver
+    import cuda.core                   # and all that use the driver
 
 After `install`, programs of this process that load `libcuda.so.1` get functions that are written here: so `cuda.bindings.driver`,
 cuda.core, numba-cuda, or tinygrad work as they are. Without cuda-bindings, or where no library can be made, `cuda.bindings.driver`
@@ -20,7 +20,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ptxkit.machine.driver import contexts, copies, devices, launching, library, memory, modules, nvrtc, pools, python, streams, tensor_maps
+from ptxkit.machine.driver import (
+    contexts,
+    copies,
+    devices,
+    launching,
+    library,
+    memory,
+    modules,
+    nvrtc,
+    pools,
+    python,
+    runtime,
+    streams,
+    tensor_maps,
+)
 from ptxkit.machine.driver.interface import BY_BASE, CALLS, LOG, Failure, absent, as_c, call
 from ptxkit.machine.driver.python import Python
 from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
@@ -53,6 +67,7 @@ def install(
     if library.supported() and has_bindings():
         _installed.append(library.load(SONAME, CALLS, address))
         _installed.append(nvrtc.install())
+        runtime.install()
         return
     module = Python("cuda.bindings.driver")
     _installed.append(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.machine.driver.enumerations import numbers
-from ptxkit.machine.driver.interface import Failure, call
+from ptxkit.machine.driver.interface import SPOILT, Failure, call
 from ptxkit.machine.driver.state import STATE, Context
 
 _limits: dict[int, int] = {}
@@ -35,7 +35,7 @@ def cuDevicePrimaryCtxRelease(device: int) -> None:
 
 @call("i", "cuDevicePrimaryCtxReset_v2")
 def cuDevicePrimaryCtxReset(device: int) -> None:
-    STATE.spoilt = 0
+    SPOILT.clear()
 
 
 @call("i *u *i")

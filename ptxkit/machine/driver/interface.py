@@ -1,4 +1,4 @@
-"""How a function of the driver is declared: its name, what C passes to it and what it gives back.
+"""How a function of the driver is declared: its name, what C passes to it and what it returns.
 
     @call("*q q", "cuMemAlloc_v2")
     def cuMemAlloc(size): ...
@@ -54,8 +54,8 @@ BY_BASE: dict[str, list[Call]] = {}
 LOG: list[str] = []
 """Why calls have failed, the last last."""
 
-spoilt: Callable[[], int] = lambda: 0
-"""The error of an earlier launch, after which nothing works any more; 0: none. The state of the driver puts its own here."""
+SPOILT: list[int] = []
+"""The error of an earlier launch, after which nothing works any more."""
 
 
 def call(
@@ -64,7 +64,7 @@ def call(
     """Declares a function of the driver. `names` are further names in C; `base` the name without version, that of the function if empty."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        name = function.__name__  # type: ignore[attr-defined]
+        name = function.__name__
         made = Call(name, tuple(kinds.split()), function, (name, *names), since, settles)
         for one in made.names:
             CALLS[one] = made
@@ -78,8 +78,8 @@ def call(
 
 def called(one: Call, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
     """The result of a function, and what it gives."""
-    if one.settles and (code := spoilt()):
-        return code, ()
+    if one.settles and SPOILT:
+        return SPOILT[0], ()
     try:
         found = one.run(*given)
     except Failure as failure:

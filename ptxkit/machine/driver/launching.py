@@ -45,7 +45,8 @@ class Config(ctypes.Structure):
         for i in range(self.count):
             one = Attribute.from_address(self.attributes + i * ctypes.sizeof(Attribute))
             if one.id == wanted and any(one.value[:3]):
-                return tuple(one.value[:3])  # type: ignore[return-value]
+                x, y, z = one.value[:3]
+                return x, y, z
         return None
 
 
@@ -181,7 +182,7 @@ def cuOccupancyAvailableDynamicSMemPerBlock(function: int, blocks: int, threads:
     if blocks < 1:
         raise Failure("INVALID_VALUE")
     most = attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR") // blocks - attribute("RESERVED_SHARED_MEMORY_PER_BLOCK") - one.shared
-    return max(0, min(most, attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - one.shared))
+    return max(0, min(most, one.attribute(numbers("CUfunction_attribute")["MAX_DYNAMIC_SHARED_SIZE_BYTES"])))
 
 
 @call("*i q q")

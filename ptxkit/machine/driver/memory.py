@@ -29,7 +29,7 @@ class Held:
 
 def held() -> dict[int, Held]:
     """All allocations, by address."""
-    return STATE.memory  # type: ignore[no-any-return]
+    return STATE.memory
 
 
 def holding(address: int) -> tuple[int, Held] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class Function:
         if kind in self.settings:
             return self.settings[kind]
         version = next((c.children[0].text for c in self.code.module.children if isinstance(c, Version)), "0.0")
-        found = {
+        found: dict[str, Callable[[], int]] = {
             "MAX_THREADS_PER_BLOCK": lambda: self.threads,
             "SHARED_SIZE_BYTES": lambda: self.shared,
             "CONST_SIZE_BYTES": lambda: 0,
@@ -110,9 +111,9 @@ class Function:
             "CLUSTER_SIZE_MUST_BE_SET": lambda: int(".explicitcluster" in self.directives),
         }
         clusters = [*self.directives.get(".reqnctapercluster", ()), 1, 1][:3] if ".reqnctapercluster" in self.directives else [0] * 3
-        for axis, width in zip(("WIDTH", "HEIGHT", "DEPTH"), clusters, strict=True):
-            found[f"REQUIRED_CLUSTER_{axis}"] = lambda width=width: width  # type: ignore[misc]
-        return found.get(name, lambda: 0)()
+        if name.startswith("REQUIRED_CLUSTER_"):
+            return clusters[("WIDTH", "HEIGHT", "DEPTH").index(name.removeprefix("REQUIRED_CLUSTER_"))]
+        return found[name]() if name in found else 0
 
     def set(self, kind: int, value: int) -> None:
         """Sets an attribute. Raises `Failure` for values that are not allowed."""
@@ -353,6 +354,7 @@ def cuFuncGetParamInfo(function: int, i: int) -> tuple[int, int]:
 
 @call("q q *q *q")
 def cuKernelGetParamInfo(kernel: int, i: int) -> tuple[int, int]:
+    STATE.current()
     return _parameter(kernel, i)
 
 

@@ -141,6 +141,8 @@ def cuMemPoolGetAccess(pool: int, location: int) -> int:
 
 def _from(pool: int, size: int) -> int:
     one = STATE.of(pool, Pool)
+    if not size:
+        return 0
     address = allocate(size, one.kind, 1 if one.managed else 0, pool)
     one.high = max(one.high, _used(pool))
     return address
@@ -161,6 +163,4 @@ def cuMemAllocFromPoolAsync(size: int, pool: int, stream: int) -> int:
 @call("q q")
 def cuMemFreeAsync(address: int, stream: int) -> None:
     stream_of(stream)
-    if not address:
-        raise Failure("INVALID_VALUE")
     free(address, "device", "managed", "host")

@@ -1,4 +1,4 @@
-"""A module in the place of `cuda.bindings.driver`, for where cuda-bindings is not installed: same names, enumerations and results.
+"""A module instead of `cuda.bindings.driver`, for where cuda-bindings is not installed: same names, enumerations and results.
 
 Each function gives a tuple, the result first. Addresses may be given as numbers, or as anything with the buffer protocol.
 """
@@ -6,11 +6,14 @@ Each function gives a tuple, the result first. Addresses may be given as numbers
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 import importlib.machinery
 import types
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ptxkit.machine.driver import enumerations, errors
 from ptxkit.machine.driver.interface import CALLS, Call, called
@@ -37,9 +40,7 @@ class Python(types.ModuleType):
 @functools.cache
 def results() -> Any:
     """The enumeration CUresult."""
-    import enum
-
-    return enum.IntEnum("CUresult", errors.CODES)  # type: ignore[misc]
+    return enum.IntEnum("CUresult", errors.CODES)
 
 
 def _attribute(name: str) -> Any:
@@ -61,20 +62,11 @@ def _attribute(name: str) -> Any:
 
 
 _HANDLES = frozenset(
-    [
-        "CUcontext",
-        "CUdevice",
-        "CUdeviceptr",
-        "CUevent",
-        "CUfunction",
-        "CUkernel",
-        "CUlibrary",
-        "CUlinkState",
-        "CUmemoryPool",
-        "CUmodule",
+    (
+        "CUcontext", "CUdevice", "CUdeviceptr", "CUevent", "CUfunction", "CUkernel", "CUlibrary", "CUlinkState", "CUmemoryPool", "CUmodule",
         "CUstream",
-    ]
-)
+    )
+)  # fmt: skip
 
 
 def function(one: Call) -> Callable[..., tuple[Any, ...]]:
@@ -112,12 +104,12 @@ def _address(value: Any) -> int:
         return ctypes.addressof(value)
     if isinstance(value, bytes):
         return ctypes.cast(ctypes.c_char_p(value), ctypes.c_void_p).value or 0
+    if isinstance(value, np.ndarray):
+        return int(value.ctypes.data)
     if hasattr(value, "__int__"):
         return int(value)
     view = memoryview(value)
     if view.readonly:
-        import numpy as np
-
         return int(np.frombuffer(view, np.uint8).ctypes.data)
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
 
@@ -172,6 +164,8 @@ _WRITTEN: dict[str, Any] = {
 class _Dimensions:
     """Three numbers of a structure, by axis."""
 
+    numbers: Any
+
     def __init__(self, numbers: Any) -> None:
         object.__setattr__(self, "numbers", numbers)
 
@@ -181,6 +175,9 @@ class _Dimensions:
 
 class _Value:
     """The value of an attribute of a launch."""
+
+    numbers: Any
+    clusterDim: Any
 
     def __init__(self, numbers: Any) -> None:
         object.__setattr__(self, "numbers", numbers)
@@ -193,6 +190,9 @@ class _Value:
 class CUlaunchAttribute:
     """An attribute of a launch; `value.clusterDim.x` and so on, or another number of `value`, are set."""
 
+    made: Attribute
+    value: Any
+
     def __init__(self) -> None:
         object.__setattr__(self, "made", Attribute())
         object.__setattr__(self, "value", _Value(self.made.value))
@@ -204,14 +204,16 @@ class CUlaunchAttribute:
 class CUlaunchConfig:
     """The shape of a launch, for cuLaunchKernelEx."""
 
-    _PLACES = {f"{what}Dim{axis}": (what, i) for what in ("grid", "block") for i, axis in enumerate("XYZ")}
+    made: Config
+
+    _FIELDS = {f"{what}Dim{axis}": (what, i) for what in ("grid", "block") for i, axis in enumerate("XYZ")}
 
     def __init__(self) -> None:
         object.__setattr__(self, "made", Config())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._PLACES:
-            what, i = self._PLACES[name]
+        if name in self._FIELDS:
+            what, i = self._FIELDS[name]
             getattr(self.made, what)[i] = value
         elif name == "attrs":
             held = (Attribute * max(len(value), 1))(*[one.made for one in value])

@@ -61,7 +61,7 @@ class State:
         """Allocations (`memory.Held`) by address."""
         self.pools: dict[str, int] = {}
         """Handles of the pools that are there from the start, and of the `current` one, if that is another."""
-        self.spoilt = 0
+        interface.SPOILT.clear()
         self.faults: list[Fault] = []
         self.findings: list[Any] = []
         self.output: list[str] = []
@@ -140,7 +140,7 @@ class State:
         """A kernel could not go on: nothing works in this process any more but asking why."""
         self.faults.append(fault)
         self.findings.extend(fault.findings)
-        self.spoilt = result_of(fault)
+        interface.SPOILT[:] = [result_of(fault)]
 
     def found(self, findings: Sequence[Any]) -> None:
         self.findings.extend(findings)
@@ -158,4 +158,3 @@ def result_of(fault: Fault) -> int:
 
 
 STATE = State()
-interface.spoilt = lambda: STATE.spoilt

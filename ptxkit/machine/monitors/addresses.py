@@ -4,7 +4,7 @@ What memory refuses ends the launch; here it becomes a finding that names the th
 It speaks for S001, S002, S005, R006 and R007, and for M012 and M014 where the access is that of an mbarrier.
 
 Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
-the instruction, or is the only one that the register is computed from) and that touches bytes beside that variable is reported too; the
+the instruction, or is the only one that the register is computed from) and that is to bytes beside that variable is reported too; the
 launch goes on.
 """
 
@@ -43,7 +43,7 @@ MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
 
 @attrs.frozen
 class _Object:
-    """The bytes `start` to `end` of a state space that an instruction may touch, and what they are called."""
+    """The bytes `start` to `end` of a state space that an instruction may access, and what they are called."""
 
     name: str
     space: str
@@ -148,6 +148,8 @@ class Addresses(Monitor):
     # --- one variable into the next
 
     def access(self, access: Access) -> None:
+        if access.space == ".global":
+            return
         site = getattr(access.lanes, "site", None)
         if site is None:
             return
@@ -204,6 +206,9 @@ class Addresses(Monitor):
             return None
         node = part(site.instruction.operands[addresses[0].path[0]], addresses[0].path[1:])
         base = node.base if isinstance(node, Address) else node
+        named = site.scope.lookup(base.text) if type(base) is Name else None
+        if named is not None and named.kind in (Kind.VARIABLE, Kind.PARAMETER):
+            return self._bytes_of(site.body, named)
         sources = self._sources.get(id(site.body))
         if sources is None:
             sources = self._sources[id(site.body)] = _Sources(site.body)

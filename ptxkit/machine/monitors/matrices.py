@@ -4,7 +4,7 @@ A wgmma holds its accumulators and the registers of A from its instruction until
 loads until `tcgen05.wait::ld`. Registers that are written need a `wgmma.fence` before a wgmma uses them, except that wgmmas of one shape
 follow each other on the same accumulators. Constants and copies that compilers put between fence and wgmma do not count.
 
-It speaks for W001 to W005 and T003, and for tensor memory that is not given back (T001).
+It speaks for W001 to W005 and T003, and for tensor memory that is not deallocated (T001).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Matrices(Monitor):
             memory = residents.kept(("cta", "tensor memory"), object)[cta]
             if getattr(memory, "taken", None):
                 who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
-                message = f"tensor memory that {_thread(who)} allocates is not given back before the kernel ends"
+                message = f"tensor memory that {_thread(who)} allocates is not deallocated before the kernel ends"
                 self._report("T001", site, site, message, (who,), "")
         self.flights = {}
 

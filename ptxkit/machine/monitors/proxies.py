@@ -55,6 +55,8 @@ class _Fence:
 
     proxy: str
     space: str
+    at: int
+    """The tensor map that it is for; 0 for all of memory."""
     places: Array
     stamp: int
     together: int
@@ -77,17 +79,18 @@ class Fences:
         self.synced: Knowledge | None = None
         """What threads knew at their latest `tcgen05.fence::after_thread_sync`."""
 
-    def executed(self, lanes: Any, bound: Bound) -> None:
+    def executed(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Threads execute a fence to another proxy."""
         knowledge = self.races.knowledge
         proxy = fenced_proxy(bound)
         if proxy == MAPS and not bound.has(".acquire"):
             return  # what a release publishes still has to be acquired
         space = next((word for word in bound.modifiers if word.startswith((".global", ".shared"))), "").split("::")[0]
-        for cta in np.unique(lanes.cta).tolist():
-            places = lanes.place[lanes.cta == cta]
+        where = self.races.located(lanes, bound, arguments, "a") if proxy == MAPS else np.zeros(lanes.count, np.int64)
+        for cta, at in sorted(set(zip(lanes.cta.tolist(), where.tolist(), strict=True))):
+            places = lanes.place[(lanes.cta == cta) & (where == at)]
             fence = _Fence(
-                proxy, space, places, knowledge.stamp, knowledge.together(places), knowledge.floor_cta[places].copy(),
+                proxy, space, at, places, knowledge.stamp, knowledge.together(places), knowledge.floor_cta[places].copy(),
                 knowledge.floor_warp[places].copy(), knowledge.extra[places].copy(),
             )  # fmt: skip
             self.of.setdefault(cta, []).append(fence)
@@ -113,7 +116,8 @@ class Fences:
         for i in np.unique(place, return_index=True)[1].tolist():
             mine = np.flatnonzero(place == place[i])
             late = mine[~known[mine]]
-            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS)]
+            where = int(at[row[there[i]]])
+            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS, at=where)]
             for rows, rule, why in ((late, "", ""), (bad, "P005", "no fence.proxy.tensormap::generic.acquire follows")):
                 if len(rows):
                     start = int(before.piece[rows[0]]) * shadow.grain + shadow.origin
@@ -179,19 +183,21 @@ class Fences:
             return
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind, one.kind.proxy)
+            asked = (number, before.thread[mine], before.stamp[mine], one.footprint.space, one.kind, one.kind.proxy)
             left = self.unfenced(*asked)
             self._notes(one, shadow, row, before, mine[left], what)
             if what == "write":
                 foreign = self.unfenced(*asked, own=True) & ~left
                 self._notes(one, shadow, row, before, mine[foreign], what, "P003")
 
-    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, proxy: str, own: bool = False) -> Array:
+    def unfenced(
+        self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, proxy: str, own: bool = False, at: int = 0
+    ) -> Array:
         """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
         knowledge, flying = self.races.knowledge, self.races.flying
         left = np.ones(len(thread), bool)
         for fence in reversed(self.of.get(place // knowledge.threads, [])):
-            if fence.proxy != proxy or (fence.space and fence.space != space):
+            if fence.proxy != proxy or fence.at != at or (fence.space and fence.space != space):
                 continue
             threads = fence.places + knowledge.first
             known = flying.happens_before(kind, np.full(len(threads), place), threads, np.full(len(threads), fence.stamp))
@@ -232,8 +238,8 @@ class Fences:
             named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
             lies = "between" if not rule else "between in the thread that writes, only in another one"
             races.conflict(
-                one.touched.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
-                (what, one.touched.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
+                one.footprint.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
+                (what, one.footprint.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
             )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.arena import watched
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
@@ -121,6 +122,12 @@ class Races(Monitor):
         self.given: dict[tuple[int, tuple[str, int]], Releases] = {}
         """What a thread has released at a location."""
         self.fenced = Releases()
+        self.only_waits = True
+        """Whether nobody has arrived at a barrier of a CTA without waiting."""
+        self.came_together: tuple[Array, int, list[tuple[int, int]]] | None = None
+        """All threads that there are, if they came to a barrier together and have not gone on; when; barriers with their phases."""
+        self._polls: dict[int, tuple[Array, tuple[int, int], Array]] = {}
+        """By instruction: which threads read what last, at which stamp, after how many writes."""
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.brought: dict[tuple[int, int], int] = {}
         """What all threads of a CTA knew when the first one left a barrier, by barrier and phase."""
@@ -136,6 +143,8 @@ class Races(Monitor):
             return
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
+        self._polls = {}
+        self.only_waits, self.came_together = True, None
         self.shadows.pop(".shared", None)
         self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
@@ -185,6 +194,7 @@ class Races(Monitor):
             return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on
+            self.unwatched += 0 if kind.group else lanes.count
             return
         if kind.is_warps:
             # one access of a warp, whose threads come together for it
@@ -231,6 +241,8 @@ class Races(Monitor):
         at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
         self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
+            return
         pieces = -(-access.size // shadow.grain)
         place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
         is_uniform = at.strides == (0,) and lanes.count > 0
@@ -253,6 +265,15 @@ class Races(Monitor):
         elif kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
+    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: _Kind) -> bool:
+        """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
+        last = self._polls.get(kind.number)
+        state = self.knowledge.stamp, shadow.changes
+        if last is not None and last[0] is place and last[1] == state and np.array_equal(last[2], at):
+            return True
+        self._polls[kind.number] = (place, state, at)
+        return False
+
     def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """Accesses of pieces: checked, and remembered."""
         shadow.use(rows.piece)
@@ -269,6 +290,8 @@ class Races(Monitor):
     def buffer(self, space: str) -> Buffer:
         """The bytes of a space."""
         memory = self.launch.machine.memory
+        if space == ".global" and memory.host:
+            return watched(memory.globals, memory.allocations)
         found: Buffer = memory.globals if space == ".global" else memory.shared
         return found if space != TENSOR else self.cells()
 
@@ -281,8 +304,8 @@ class Races(Monitor):
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
-        odd = int(np.bitwise_or.reduce(at | size)) & 3
-        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+        low = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
     def _shadow(self, space: str, size: int) -> Shadow:
         buffer = self.buffer(space)
@@ -296,6 +319,8 @@ class Races(Monitor):
 
     def _check_writers(self, shadow: Shadow, space: str, rows: _Rows, how: str) -> None:
         """The last write of each piece, and those that are in the log, against these accesses."""
+        if rows.piece.strides == (0,) and not shadow.writer[rows.piece[0]]:
+            return
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
         if len(others) and not rows.kind.strength:
@@ -437,6 +462,8 @@ class Races(Monitor):
         """Races, with those of equal values apart."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
+            # a pair of different warps is shown rather than one of the same
+            chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
                 self._found(space, shadow, rows, before, i, how, what, count, equal)
@@ -588,7 +615,7 @@ class Races(Monitor):
         if "fence" in bound.effects:
             self._fence(lanes, bound)
         elif fenced_proxy(bound):
-            self.fences.executed(lanes, bound)
+            self.fences.executed(lanes, bound, arguments)
         elif "init-fence" in bound.effects:
             for place in lanes.place.tolist():
                 self.published.setdefault(place, []).extend(self.made.pop(place, ()))
@@ -632,6 +659,14 @@ class Races(Monitor):
             knowledge.fence(places, scope)
         knowledge.tick()
 
+    def _publish(self, lanes: Lanes) -> None:
+        """A relaxed arrival releases the mbarriers that a fence.mbarrier_init was for (9.7.14.4)."""
+        shadow = self.shadows.get(".shared")
+        for place in self.published.keys() & set(lanes.place.tolist()):
+            made = np.array(self.published.pop(place), np.int64)
+            if shadow is not None:
+                shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
@@ -644,21 +679,20 @@ class Races(Monitor):
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
-            if bound.has(".arrive", ".relaxed"):
-                # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
-                shadow = self.shadows.get(".shared")
-                for place in self.published.keys() & set(lanes.place.tolist()):
-                    made = np.array(self.published.pop(place), np.int64)
-                    if shadow is not None:
-                        shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+                if bound.has(".relaxed"):
+                    self._publish(lanes)
             return
         if bound.has(".warp") or not arguments:
             return
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
+        self.only_waits &= waits
+        came: list[tuple[int, int]] = []
+        self.came_together = (lanes.place, knowledge.stamp, came) if not number.ndim and lanes.count == residents.alive_count else None
         for barrier, which in apart(keys):
             phase = int(residents.barriers.phase[barrier])
+            came.append((barrier, phase))
             places = lanes.place[which]
             self.arrivals.pop((barrier, phase - 2), None)
             self.brought.pop((barrier, phase - 2), None)
@@ -679,6 +713,8 @@ class Races(Monitor):
             self._leave_cluster(lanes, token)
             return
         knowledge, residents = self.knowledge, self.residents
+        if self._leave_together(lanes, token is None):
+            return
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
@@ -709,6 +745,20 @@ class Races(Monitor):
                 clock = self.clocks.join(clock, -came[n][1])
             knowledge.share(mine, clock)
         knowledge.tick()
+
+    def _leave_together(self, lanes: Any, is_over: bool) -> bool:
+        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to be told."""
+        knowledge, places = self.knowledge, lanes.place
+        came, self.came_together = self.came_together, None
+        if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
+            return False
+        knowledge.floor_cta[places] = came[1]
+        if is_over:
+            # the barrier did not count a phase
+            for key in came[2]:
+                self.arrivals.pop(key, None)
+        knowledge.tick()
+        return True
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
         if token is None:
@@ -742,14 +792,14 @@ class Races(Monitor):
         is_wait, is_try = bound.has(".test_wait") or bound.has(".try_wait"), bound.has(".try_wait")
         is_arrival = bound.has(".arrive") or bound.has(".arrive_drop")
         if bound.has(".init"):
-            for at in self._located(lanes, bound, arguments, "m").tolist():
+            for at in self.located(lanes, bound, arguments, "m").tolist():
                 self.phases.pop(at, None)
             return
         if not (is_wait or is_arrival) or bound.has(".relaxed") or (is_wait and passed != is_try) or (is_arrival and passed):
             return
         knowledge = self.knowledge
         scope = next((_SCOPES[word] for word in (m.lstrip(".") for m in bound.modifiers) if word in _SCOPES), CTA)
-        where = self._located(lanes, bound, arguments, "m")
+        where = self.located(lanes, bound, arguments, "m")
         words = self.launch.machine.memory.shared.view(np.dtype(np.uint64))[where >> 3]
         now = np.asarray(objects.parity(words)).astype(np.int64)
         if is_arrival:
@@ -770,9 +820,9 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            told = self.phases.get(at)
-            if told is not None and told[1][parity]:
-                knowledge.acquire(place, scope, told[1][parity])
+            phase = self.phases.get(at)
+            if phase is not None and phase[1][parity]:
+                knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
         """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
@@ -782,7 +832,7 @@ class Races(Monitor):
             self.phases[at] = (parity, both)
         return both[parity]
 
-    def _located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
+    def located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """Where objects lie in the buffer of shared memory."""
         given = dict(zip(self._operands(bound), arguments, strict=False))
         op = Operation(bound)
@@ -830,14 +880,14 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+    def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
-        touched = one.touched
-        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
-        end = start + int(touched.size[row])
+        footprint = one.footprint
+        start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(footprint.size[row])
         why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+        self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -861,7 +911,7 @@ class Races(Monitor):
             strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
-        is_watched = bound.form.mnemonic != "clusterlaunchcontrol"
+        is_watched = not any(one.is_async for one in bound.memory) or bool(group)
         updates = bound.form.mnemonic in ("atom", "red")
         is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
         is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)
@@ -876,10 +926,11 @@ class Races(Monitor):
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
-        if known is not None and (same or not known.same_value):
-            known.count += count
-            return
         if known is not None:
+            across = known.is_of_a_warp(self.launch) and self._warp_of(before.thread[i]) != self._warp_of(rows.thread[i])
+            if (same and not known.same_value) or (same == known.same_value and not across):
+                known.count += count
+                return
             count += known.count
         piece = int(rows.piece[i]) * shadow.grain + shadow.origin
         (size, offset), (earlier_size, earlier_offset) = bytes_of(int(rows.code[i])), bytes_of(int(before.code[i]))
@@ -901,6 +952,11 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+
+    def _warp_of(self, thread: Any) -> Any:
+        """The warps of threads by their numbers in the launch."""
+        threads = self.launch.threads
+        return thread // threads * -(-threads // 32) + thread % threads // 32
 
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""

@@ -47,6 +47,10 @@ class Race:
         is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
         return frozenset({"races", "async"} if is_async else {"races"})
 
+    def is_of_a_warp(self, launch: Launch) -> bool:
+        """Whether both accesses are of one warp."""
+        return len({_warp(side, launch) for side in self.accesses}) == 1
+
     def witness(self) -> dict[str, Any]:
         """As JSON has it, without the launch."""
         return {
@@ -84,6 +88,8 @@ def _rule(race: Race, launch: Launch) -> tuple[str, str]:
         return race.rule, _NAMES[race.rule]
     if race.space == ".global":
         return "race", "race-global"
+    if race.accesses[0].cta != race.accesses[1].cta:
+        return "G005", "dsmem-access-unsynchronised"
     warps = {_warp(side, launch) for side in race.accesses}
     return ("S009", "implicit-warp-synchrony") if len(warps) == 1 else ("S003", "smem-race")
 

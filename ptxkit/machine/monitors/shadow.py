@@ -16,6 +16,8 @@ Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
 """From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
 to a piece stands for those before."""
+FEW, SMALL = 32, 1 << 16
+"""More parts of a log than that become one, if together they have so few entries."""
 SPAN = 1 << 26
 """So many pieces are looked up in a table."""
 MANY = -1
@@ -137,6 +139,8 @@ class Log:
         """All accesses to some pieces."""
         if not self.entries or not len(pieces):
             return None
+        if len(self.entries) > FEW and sum([len(one.piece) for one in self.entries]) <= SMALL:
+            self.entries, self._last = [_joined(self.entries)], {}
         low, high = int(pieces.min()), int(pieces.max())
         table = None
         if high - low < SPAN:
@@ -182,6 +186,8 @@ class Shadow:
         self.threads = threads
         """Of a CTA."""
         self.length = 0
+        self.changes = 0
+        """How often anybody has written."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._hows: dict[tuple[int, int, int], int] = {}
@@ -267,6 +273,7 @@ class Shadow:
 
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
         """These are the last writes from now on; gives the rows whose piece a later row has written, too."""
+        self.changes += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
             # morally strong writes are no races, but do not order one another: all of them are remembered
@@ -286,6 +293,11 @@ class Shadow:
 
         `floor` says up to which stamp what the CTA of each did happens before: a write that is after this read is after those, too.
         """
+        if piece.strides == (0,) and len(piece) > 1 and not strength:
+            self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
+            count = len(piece)
+            self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(0, count), code))
+            return
         mine, how = thread + 1, self.how(site, strength, code)
         old = self.reader[piece]
         if not strength and self._read_again(piece, thread, mine, old, how, stamp, site, code):
@@ -320,6 +332,20 @@ class Shadow:
         clash = self.read_cta[piece] != cta
         if clash.any():
             self.read_cta[piece[clash]] = MANY
+
+    def _note_reads_of_one(self, piece: int, thread: Array, floor: Array, stamp: int) -> None:
+        """Several threads, in ascending order, read one piece."""
+        first, last = int(thread[0]) // self.threads + 1, int(thread[-1]) // self.threads + 1
+        cta = first if first == last else MANY
+        old = int(self.reader[piece])
+        if old:
+            where = np.array([piece])
+            before = int(self.read_by(where)[0]) + 1 if old != MANY else int(self.read_cta[piece])
+            if before != cta or cta == MANY or self.read[piece] > floor.min():
+                if old != MANY:
+                    self.reads.add(self.only_reads(where))
+                cta = cta if before == cta else MANY
+        self.reader[piece], self.read[piece], self.read_cta[piece] = MANY, stamp, cta
 
     def _read_again(self, piece: Array, thread: Array, mine: Array, old: Array, how: Array, stamp: int, site: int, code: Array) -> bool:
         """Whether every piece has been read by the same thread before, or by threads of several CTAs: then that is all there is to note."""

@@ -7,7 +7,7 @@ followed, through registers, shuffles, and shared, local and global memory by by
 * it is an address;
 * it is stored to global memory.
 
-A value is undefined if all that it is made from says so: arithmetic with an undefined operand is, unless another operand decides the
+A value is undefined if all that it is made from is undefined: arithmetic with an undefined operand is, unless another operand decides the
 result (`selp`, `and`, `or`, comparisons that are combined with a predicate, `x ^ x`); a vector or a word of which some bytes are defined is
 taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed.
 
@@ -44,7 +44,7 @@ SHUFFLE: Rule = ("C006", "shfl-from-inactive-lane")
 NEVER, WRITTEN = 0, 1
 """Bytes that nobody has written; that have a value. A greater number says where their undefined value came from."""
 MOST = 250
-"""So many origins are told apart."""
+"""So many origins are distinguished."""
 
 
 @attrs.frozen(eq=False)

@@ -110,7 +110,7 @@ class TestOutOfBounds:
 
     def test_last_thread(self) -> None:
         body = "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; st.shared.u32 [%r3], %r1;"
-        assert found(body, " .reqntid 257") == [("S002", Severity.ERROR, "thread 256 touches bytes 1024 to 1027 of `s`, which has 1024")]
+        assert found(body, " .reqntid 257") == [("S002", Severity.ERROR, "thread 256 accesses bytes 1024 to 1027 of `s`, which has 1024")]
         assert found(body, " .reqntid 256") == []
 
     def test_a_thread_that_a_parameter_may_keep_out_is_not_reported(self) -> None:

@@ -17,7 +17,7 @@ from ptxkit.analyses.memory_model import (
     to_ptx,
 )
 from ptxkit.analyses.memory_model.shapes import shapes
-from ptxkit.check import problems
+from ptxkit.checking import problems
 from ptxkit.names import resolve
 from ptxkit.syntax import parse
 

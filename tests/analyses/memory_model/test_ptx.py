@@ -81,3 +81,31 @@ def test_the_command(tmp_path: Path) -> None:
     broken.write_text("not PTX")
     assert CliRunner().invoke(command, [str(broken), "--threads", "0:0"]).exit_code == 2
     assert CliRunner().invoke(command, [str(HANDOFF)]).exit_code == 2
+
+
+MBARRIER = HANDOFF.with_name("mbarrier.ptx")
+RELAXED = HANDOFF.with_name("mbarrier-relaxed.ptx")
+
+
+def test_who_sees_a_phase_complete_sees_what_its_arrivals_publish() -> None:
+    text = MBARRIER.read_text(encoding="utf-8")
+
+    assert not ask(text, "0:0,0:32", exists="%r4@0:32 == 0")
+    assert ask(text, "0:0,0:32", exists="%r4@0:32 == 42")
+    assert ask(RELAXED.read_text(encoding="utf-8"), "0:0,0:32", exists="%r4@0:32 == 0")
+    # the phase before the first one is complete from the beginning
+    assert ask(text.replace("[bar], 0;", "[bar], 1;"), "0:0,0:32", exists="%r4@0:32 == 0")
+
+
+def test_a_phase_of_two_arrivals_needs_both() -> None:
+    text = MBARRIER.read_text(encoding="utf-8").replace("[bar], 1;\nREADY", "[bar], 2;\nREADY")
+    assert not ask(text, "0:0,0:32", exists="%r4@0:32 == 42")
+    assert ask(text.replace("%rd2, [bar];", "%rd2, [bar], 2;"), "0:0,0:32", exists="%r4@0:32 == 42")
+
+
+def test_transactions_of_mbarriers_are_not_followed() -> None:
+    text = MBARRIER.read_text(encoding="utf-8").replace(
+        "arrive.shared::cta.b64	%rd2, [bar]", "arrive.expect_tx.shared::cta.b64	%rd2, [bar], 16"
+    )
+    with pytest.raises(CannotFollow, match="without transactions"):
+        litmus_of(text, "t.ptx", "0:0")

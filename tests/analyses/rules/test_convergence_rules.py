@@ -21,7 +21,7 @@ def test_the_witness_is_shown() -> None:
 
     assert one.message == "thread 0 executes `bar.sync`, but thread 17 of its warp does not"
     assert "for example with n = 17, %ctaid.x = 0" in one.notes
-    assert [related.message for related in one.related] == ["they part here: `@%p1` holds for thread 17, not for thread 0"]
+    assert [related.message for related in one.related] == ["they diverge here: `@%p1` holds for thread 17, not for thread 0"]
 
 
 def test_what_is_assumed_is_said() -> None:
@@ -33,7 +33,7 @@ def test_what_is_assumed_is_said() -> None:
 def test_what_follows_from_one_branch_is_told_once() -> None:
     (one,) = findings(KERNELS["an aligned barrier of the cluster"], "C")
 
-    assert "the same is true of 1 more behind that branch" in one.notes
+    assert "the same is true of 1 more after that branch" in one.notes
 
 
 def test_a_custom_of_a_function_is_told_once() -> None:

@@ -17,14 +17,14 @@ def test_what_is_found(name: str) -> None:
 def test_a_weak_wait_has_its_steps() -> None:
     (one,) = findings(KERNELS["wgmma, the wait weakened in a loop"], FAMILIES)
 
-    assert [related.message for related in one.related] == ["started here", "committed here", "up to 1 groups may stay under way"]
+    assert [related.message for related in one.related] == ["started here", "committed here", "up to 1 groups may stay in flight"]
 
 
 def test_what_is_so_on_some_ways_is_no_error() -> None:
     (one,) = findings(KERNELS["wgmma, the wait only in a branch"], FAMILIES)
 
     assert one.severity == "warning"
-    assert "there are ways on which this does not happen" in one.notes
+    assert "there are paths on which this does not happen" in one.notes
 
 
 def test_a_lane_is_named() -> None:

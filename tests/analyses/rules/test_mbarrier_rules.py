@@ -17,7 +17,7 @@ def test_what_is_found(name: str) -> None:
 def test_a_race_names_two_threads() -> None:
     (one,) = findings(KERNELS["none between a write and the reads of others"], FAMILIES)
 
-    assert one.message == "thread 0 reads what thread 255 writes, and nothing says which comes first"
+    assert one.message == "thread 0 reads what thread 255 writes, and nothing orders them"
     assert [related.message for related in one.related] == ["written here"]
 
 

@@ -109,7 +109,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given: 64 taken",)
+        assert found.assumptions == ("`n` not given: 64, then 49 taken",)
 
 
 class TestMadeUp:
@@ -168,7 +168,7 @@ class TestUnknown:
         assert ("`f` is called" in found.reasons[0].text, found.reasons[0].example) == (True, "--library FILE.ptx")
 
     def test_time(self) -> None:
-        found = verdict("LOOP: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;", declared="", budget=0.2)
+        found = verdict("mov.u32 %r1, 1; LOOP: add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;", declared="", budget=0.2)
 
         assert found.outcome == UNDECIDED
         assert found.reasons[0].example == "--budget 300"

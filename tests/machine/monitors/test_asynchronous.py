@@ -130,3 +130,69 @@ def test_reads_that_are_overwritten_are_found_by_the_letter() -> None:
         machine.launch(code, "k", machine.alloc(2048), 7, grid=1, block=64, monitors=[monitor])
         assert rules(list(monitor.findings)) == expected
         assert not monitor.unwatched
+
+
+CLUSTER = """
+mov.u32 %r9, %cluster_ctarank;
+setp.eq.u32 %p3, %r1, 0;
+@%p3 mbarrier.init.shared::cta.b64 [%r8], 1;
+{fence}
+barrier.cluster.arrive{relaxed}.aligned;
+barrier.cluster.wait.aligned;
+xor.b32 %r10, %r9, 1;
+mapa.shared::cluster.u32 %r11, %r8, %r10;
+@%p3 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];
+W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r8], 0; @!%p2 bra W;
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "relaxed", "is_right"),
+    [
+        ("", "", True),
+        ("fence.mbarrier_init.release.cluster;", ".relaxed", True),
+        ("", ".relaxed", False),
+    ],
+)
+def test_an_mbarrier_is_published_to_a_cluster(fence: str, relaxed: str, is_right: bool) -> None:
+    findings, ended = watched(AT + CLUSTER.format(fence=fence, relaxed=relaxed), "races", SHARED, grid=2, cluster=2, block=32, out=2048)
+    assert ended == "ended"
+    assert not findings if is_right else findings
+
+
+TENSOR_MAP = """
+.reg .b64 %m<5>;
+mov.u32 %r5, s;
+@%p1 mbarrier.init.shared.b64 [%r8], 1;
+st.shared.v4.u32 [%r3], {{%r2, %r2, %r2, %r2}};
+{first}
+@%p1 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r5], %rd1;
+@%p1 tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r5], 0;
+@%p1 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r5], 0, 4;
+@%p1 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r5], 0, 4;
+@%p1 tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r5], 0, 1;
+@%p1 tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r5], 2;
+@%p1 tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r5], 0;
+@%p1 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r5], 0;
+@%p1 tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r5], 0;
+bar.warp.sync -1;
+add.s64 %m1, %rd1, 1024;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%m1], [%r5], 128;
+{fence}
+@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r8], 16;
+mov.u32 %r6, 0;
+add.u32 %r7, %r5, 1024;
+@%p1 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%m1, {{%r6}}], [%r8];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0; @!%p2 bra W;
+"""
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [%m1], 128;"
+
+
+@pytest.mark.parametrize(
+    ("first", "fence", "expected"),
+    [("bar.warp.sync -1;", ACQUIRE, []), ("bar.warp.sync -1;", "", ["P005"]), ("", ACQUIRE, ["S009"])],
+)
+def test_tensor_maps_that_a_kernel_makes(first: str, fence: str, expected: list[str]) -> None:
+    findings, ended = watched(AT + FIRST + TENSOR_MAP.format(first=first, fence=fence), "all", SHARED, block=32, out=2048)
+    assert ended == "ended"
+    assert sorted(set(rules(findings))) == expected

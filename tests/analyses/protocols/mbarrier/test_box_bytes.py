@@ -31,7 +31,7 @@ CASES = {
     "one": (1, EXPECT.format(16384) + FIRST, [16384]),
     "several of one map": (1, EXPECT.format(16384) + FIRST + FIRST, [8192, 8192]),
     "several maps": (1, EXPECT.format(16384) + FIRST + OTHER, [16384, 16384]),
-    "announced in between": (1, EXPECT.format(16384) + FIRST + EXPECT.format(16384) + FIRST, [16384, 16384]),
+    "expected in between": (1, EXPECT.format(16384) + FIRST + EXPECT.format(16384) + FIRST, [16384, 16384]),
     "several announce": (2, EXPECT.format(16384) + FIRST, [32768]),
     "not known": (1, EXPECT.format("%r2") + FIRST, [0]),
     "not with an arrival": (1, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 16384;\n" + FIRST, [0]),

@@ -175,7 +175,7 @@ def test_local_memory_by_variable() -> None:
     (found,) = lint(module(body), select(["L003"]))
 
     assert found.message == "`depot`, 64 bytes a thread, is in local memory: 1 loads, 1 stores"
-    assert [related.message for related in found.related] == ["the place is only known at run time"]
+    assert [related.message for related in found.related] == ["the index is only known at run time"]
 
 
 @pytest.mark.parametrize(

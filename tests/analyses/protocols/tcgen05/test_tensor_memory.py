@@ -110,7 +110,7 @@ def test_a_loop_that_gives_back_less_than_it_takes_is_told() -> None:
     told = findings(good.replace(COMMIT.format("empty"), "", 1), "T005")
 
     # an argument, which no run has shown
-    assert [(one.severity, "more often in a round" in one.message) for one in told] == [(Severity.INFO, True)]
+    assert [(one.severity, "more often in an iteration" in one.message) for one in told] == [(Severity.INFO, True)]
     assert not findings(good, "T005")
 
 

@@ -21,9 +21,8 @@ class CompiledKernel:
 
     def _init_handles(self) -> None:
         if self.module is None:
-            _, module = driver.cuModuleLoadDataEx(self.asm["cubin"], 0, [], [])
-            self.module = id(module)
-            self.function = driver.cuModuleGetFunction(module, self.name.encode())[1]
+            self.module = driver.cuModuleLoadDataEx(self.asm["cubin"], 0, [], [])[1]
+            self.function = driver.cuModuleGetFunction(self.module, self.name.encode())[1]
 
     def launch_metadata(self, grid: tuple[int, ...], stream: Any, *arguments: Any) -> str:
         return "metadata"
@@ -35,10 +34,11 @@ class CompiledKernel:
             self._init_handles()
             assert self.launch_metadata(grid, 0, *arguments) == "metadata"
             x, y, z = (*grid, 1, 1)[:3]
-            block = {"blockDimX": self.metadata.num_warps * 32, "blockDimY": 1, "blockDimZ": 1}
+            config = driver.CUlaunchConfig()
+            config.gridDimX, config.gridDimY, config.gridDimZ = x, y, z
+            config.blockDimX, config.blockDimY, config.blockDimZ = self.metadata.num_warps * 32, 1, 1
             held = [ctypes.create_string_buffer(one, len(one)) for one in arguments]
             places = (ctypes.c_void_p * len(held))(*[ctypes.addressof(one) for one in held])
-            config = SimpleNamespace(gridDimX=x, gridDimY=y, gridDimZ=z, **block)
             driver.cuLaunchKernelEx(config, self.function, ctypes.addressof(places), 0)
 
         return run

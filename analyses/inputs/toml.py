@@ -1,0 +1,61 @@
+"""Made-up launches as a launch file, as `ptxkit run`, `profile` and `verify` take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
+from ptxkit.isa.types import types
+
+_FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
+
+
+def text(examples: Iterable[Example], names: str = "") -> str:
+    """The launches as TOML. `names` is said of the module at the top."""
+    head = f"# made up by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
+    return head + "".join([f"\n{_table(one)}" for one in examples])
+
+
+def _table(one: Example) -> str:
+    lines = ["[[kernel]]", f'entry = "{one.kernel}"', f"grid = {list(one.grid)}", f"block = {list(one.block)}"]
+    if one.cluster is not None:
+        lines.append(f"cluster = {list(one.cluster)}")
+    if one.shared:
+        lines.append(f"shared = {one.shared}")
+    lines.append("args = [")
+    lines += [f"    {_argument(argument)},  # {name}" for name, argument in one.arguments]
+    return "\n".join([*lines, "]\n"])
+
+
+def _argument(one: Argument) -> str:
+    if isinstance(one, Structure):
+        return _structure(one)
+    if isinstance(one, Number):
+        kind = _type(one.type)
+        return f'{{ scalar = "{kind}", value = {float(one.value) if kind in _FLOATS.values() else int(one.value)} }}'
+    if isinstance(one, Map):
+        return f'{{ tensormap = "{_type(one.type)}", shape = {list(one.shape)}, box = {list(one.box)}, fill = "iota" }}'
+    if isinstance(one, Image):
+        return f'{{ {"surface" if one.is_surface else "texture"} = "f32", shape = {[64] * min(2, one.dimensions)}, fill = "random" }}'
+    size = types()[one.type].bytes
+    return f'{{ buffer = "{_type(one.type)}", length = {one.count * max(1, size // 8)}, fill = "iota", output = true }}'
+
+
+def _structure(one: Structure) -> str:
+    """A structure: its bytes, and the arrays whose addresses are in it."""
+    data = bytearray(one.size)
+    parts = []
+    for at, part in one.parts:
+        if isinstance(part, Number):
+            data[at : at + part.size] = part.bytes()
+        elif isinstance(part, Array):
+            parts.append(f"{{ at = {at}, {_argument(part)[2:-2].removesuffix(', output = true')} }}")
+    given = f'bytes = "{data.hex()}"'
+    return f"{{ {given}, parts = [{', '.join(parts)}] }}" if parts else f"{{ {given} }}"
+
+
+def _type(kind: str) -> str:
+    """A PTX type as launch files have it: floats that are packed or narrower as the bits they are."""
+    if kind in _FLOATS:
+        return _FLOATS[kind]
+    return f"{'i' if kind.startswith('.s') else 'u'}{8 * min(8, max(1, types()[kind].bytes))}"

@@ -1,0 +1,116 @@
+"""What happens to the mbarriers of a kernel when it is executed with a launch that was made up (9.7.14.15)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
+from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.example import Argument, Example, Number
+from ptxkit.analyses.inputs.launches import example
+from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.protocols.mbarrier.uses import Use
+
+if TYPE_CHECKING:
+    from ptxkit.machine.fault import Fault
+
+MOST_SHAPES = 4
+ROUNDS = 13
+"""No number is larger at first: more than most rings have stages, and no multiple of them."""
+GROWTH, MOST_GROWTHS = 16, 3
+"""Arrays that a run leaves are made so many times as large, so often."""
+SECONDS = 10.0
+"""So long one launch may take."""
+STOPS = ("deadlock", "standstill")
+
+
+@attrs.frozen
+class Ran:
+    """A launch that ran to completion, or came to a standstill (`fault`)."""
+
+    uses: tuple[Use, ...]
+    fault: Fault | None
+    block: tuple[int, int, int]
+    at: dict[tuple[int, ...], int]
+    """The instructions of the kernel by their paths in the module."""
+    late: tuple[tuple[int, int], ...] = ()
+    """Threads that read what a copy writes, or write over it, and have not observed its completion, and the line where they do."""
+
+    @property
+    def threads(self) -> int:
+        """The threads of a CTA."""
+        return math.prod(self.block)
+
+
+@fact
+def run(routine: Routine) -> Ran | None:
+    """The launch of a kernel that is the first to work; None if none does, or the kernel has no mbarriers."""
+    if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
+        return None
+    from ptxkit.analyses.execution.execute import loaded
+
+    try:
+        code = loaded(routine.module)
+    except ValueError:
+        return None
+    return next(_launches(routine, code), None)
+
+
+def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
+
+    at = {routine.where(i): i for i in range(len(routine.instructions))}
+    for shape in shapes(routine)[:MOST_SHAPES]:
+        likely = example(routine, shape)
+        for one in (likely.changed(_short), likely):
+            for _ in range(MOST_GROWTHS):
+                ran, is_outside = _ran(one, code, at)
+                if ran is not None:
+                    yield ran
+                if not is_outside:
+                    break
+                one = one.with_larger_arrays(GROWTH)
+
+
+def _short(argument: Argument) -> Argument:
+    """A number with which loops end soon, for one that is larger."""
+    return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
+
+
+def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran | None, bool]:
+    """A launch, if it works; whether it left global memory."""
+    from ptxkit.analyses.execution.execute import fault_space
+    from ptxkit.analyses.protocols.mbarrier.watching import Watch
+    from ptxkit.machine import Fault
+    from ptxkit.machine.monitors import monitors_of
+
+    watch, machine = Watch(at), code.machine
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
+    fault: Fault | None = None
+    findings: tuple[Any, ...] = ()
+    try:
+        findings = machine.launch(
+            code,
+            one.kernel,
+            *arguments,
+            grid=one.grid,
+            block=one.block,
+            cluster=one.cluster,
+            shared=one.shared,
+            budget=SECONDS,
+            monitors=(watch, *monitors_of("async")),
+        ).findings
+    except Fault as error:
+        fault, findings = error, error.findings
+    finally:
+        for start, _ in made:
+            machine.free_global(start)
+        code.reset()
+    if fault is not None and fault.kind not in STOPS:
+        return None, fault.kind == "address" and fault_space(fault) == ".global"
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), False

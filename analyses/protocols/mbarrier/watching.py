@@ -1,0 +1,127 @@
+"""The monitor that follows the mbarriers of a launch, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxkit.analyses.protocols.mbarrier.uses import Phase, Use
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous import mbarrier as objects
+from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.deadlocks import located
+from ptxkit.machine.monitors.naming import Names
+from ptxkit.machine.operation import Operation
+
+UNWAITED = "async-data-read-without-wait"
+"""The name of accesses of what a copy writes by a thread that has not observed its completion."""
+
+
+class Watch(Monitor):
+    """Writes down what is done to each mbarrier. `at` has the instructions of the kernel by their paths."""
+
+    def __init__(self, at: dict[tuple[int, ...], int]) -> None:
+        self.at = at
+        self.uses: dict[int, Use] = {}
+        """By where they lie in the buffer of shared memory; those of the first CTAs that are resident."""
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._chunks = 0
+
+    def begin(self, launch: Any) -> None:
+        self.launch = launch
+        self.names = Names(launch)
+
+    def resident(self, residents: Any) -> None:
+        self._chunks += 1
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        self._operation(lanes, arguments, has_passed=False)
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        self._operation(lanes, arguments, has_passed=True)
+
+    def _operation(self, lanes: Any, arguments: tuple[Any, ...], has_passed: bool) -> None:
+        bound = lanes.site.bound
+        if self._chunks > 1 or not isinstance(bound, Bound) or not bound.barrier:
+            return
+        operand = bound.operand(bound.barrier[0].operand)
+        if operand is None or operand.role != "addr":
+            return
+        names = self._names.get(id(bound))
+        if names is None:
+            names = self._names[id(bound)] = order(Operation(bound))
+        given = dict(zip(names, arguments, strict=False))
+        actions = {one.action for one in bound.barrier}
+        if given.get(operand.name) is None or (has_passed and "wait" not in actions):
+            return
+        i = self.at.get(lanes.site.path, -1)
+        where = located(self.launch, lanes, bound, given[operand.name], operand.name)
+        for at in np.unique(where).tolist():
+            mine = np.flatnonzero(where == at)
+            if "init" in actions:
+                self._init(at, i, lanes, given, mine)
+            elif at in self.uses:
+                self._follow(at)
+                threads = lanes.index[mine].tolist()
+                if "wait" in actions and not has_passed:
+                    self.uses[at].blocked[i] = set(threads) | self.uses[at].blocked.get(i, set())
+                else:
+                    self._used(self.uses[at], actions, i, threads, given, mine)
+
+    def _init(self, at: int, i: int, lanes: Any, given: dict[str, Any], mine: Any) -> None:
+        cta = int(lanes.cta[mine[0]])
+        variable, offset = self.names.variable(".shared", at)
+        name = f"{variable}{f'+{offset}' if offset else ''}" if variable else str(offset)
+        count = int(np.broadcast_to(np.asarray(given["count"]), lanes.count)[mine[0]])
+        self.uses[at] = Use(cta, name, i, count, phases=[Phase(0)])
+
+    def _follow(self, at: int) -> None:
+        """Begins the next phase if the last one has completed."""
+        use = self.uses[at]
+        word = self.launch.machine.memory.shared.view(np.dtype(np.uint64))[[at >> 3]]
+        parity = int(np.asarray(objects.parity(word))[0])
+        if parity != use.phases[-1].parity:
+            use.phases.append(Phase(parity))
+
+    def _used(self, use: Use, actions: set[str], i: int, threads: Sequence[int], given: dict[str, Any], mine: Any) -> None:
+        phase = use.phases[-1]
+        if "expect" in actions and given.get("tx") is not None:
+            phase.expected += int(np.broadcast_to(np.asarray(given["tx"], np.int64), max(len(mine), int(mine.max()) + 1))[mine].sum())
+        if "arrive" in actions:
+            phase.arrivals += len(threads)
+            use.arrives.setdefault(i, set()).update(threads)
+        if "wait" in actions:
+            self._wait(use, i, threads, given, mine)
+
+    def _wait(self, use: Use, i: int, threads: Sequence[int], given: dict[str, Any], mine: Any) -> None:
+        """Lanes that go on from a wait: by its parity it is for the phase that completed last, or else they have given up."""
+        use.waits.setdefault(i, set()).update(threads)
+        if given.get("parity") is not None:
+            asked = np.asarray(given["parity"]).astype(np.int64) & 1
+        elif given.get("state") is not None:
+            asked = np.asarray(objects.parity(np.asarray(given["state"], np.uint64))).astype(np.int64)
+        else:
+            return
+        for thread, parity in zip(threads, np.broadcast_to(asked, int(mine.max()) + 1)[mine].tolist(), strict=True):
+            if parity == use.phases[-1].parity:
+                continue
+            if use.waited.get(thread) == parity:
+                use.stale.setdefault(thread, i)
+            use.waited[thread] = parity
+            use.seen[thread] = use.completed - 1
+
+    def late(self, findings: Sequence[Any]) -> Iterator[tuple[int, int]]:
+        """Of findings those threads that have not observed that a copy is complete, and the line where they access what it writes."""
+        for finding in findings:
+            if finding.diagnostic.name != UNWAITED:
+                continue
+            for side in finding.witness["accesses"]:
+                x, y, _ = self.launch.block
+                inside = side["thread"][0] + x * (side["thread"][1] + y * side["thread"][2])
+                number = next(
+                    n for n in range(self.launch.ctas) if list(self.names.thread(n * self.launch.threads)[0]) == list(side["cta"])
+                )
+                yield number * self.launch.threads + inside, side["line"]

@@ -1,1 +1,0 @@
-"""A thread block simulated thread by thread, its traces run side by side."""

@@ -1,0 +1,93 @@
+"""`ptxkit inputs`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ptxkit import files
+from ptxkit.cli.profile import _fail, _show
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.inputs.shapes import Shape
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only these kernels.")
+@click.option("-o", "--output", metavar="TOML", help="Where to write; standard output if it is left out.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, where the kernel does not say.")
+@click.option("--loops", default=None, type=click.IntRange(1), help="How often loops run whose bound is a parameter.")
+@click.option("--scale", default=1, show_default=True, type=click.IntRange(1), help="Other numbers are so many times as large.")
+@click.option("--enlarge", default=1, show_default=True, type=click.IntRange(1), help="Arrays have so many times the elements.")
+@click.option("--shared", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
+@click.option("--less", default=0, type=click.IntRange(0), help="Numbers that are compared are less by so many.")
+def command(
+    path: str,
+    kernels: tuple[str, ...],
+    output: str | None,
+    block: str | None,
+    loops: int | None,
+    scale: int,
+    enlarge: int,
+    shared: int | None,
+    less: int,
+) -> None:
+    """Make up launches for the kernels of a PTX file, as a launch file to be edited.
+
+    Shapes follow from directives, from what a kernel reads of its index, and from the sizes of its shared arrays; arguments from how it
+    uses its parameters. `run`, `profile` and `verify` take the file. FILE may be - for standard input.
+
+    Exit codes: 0 written, 2 could not.
+    """
+    import attrs
+
+    import ptxkit
+
+    try:
+        module = ptxkit.parse(files.read(path), path)
+    except files.CannotRead as error:
+        _fail(str(error))
+    errors = [one for one in module.diagnostics if one.severity.value == "error"]
+    if errors:
+        _show(errors, module.text)
+        _fail("nothing is made up: the file has errors")
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.inputs import toml
+    from ptxkit.analyses.inputs.launches import FEW, Sizes, example
+    from ptxkit.analyses.inputs.shapes import shapes
+
+    found = {one.name: one for one in routines(module) if one.function.header.is_entry}
+    missing = [name for name in kernels if name not in found]
+    if missing:
+        _fail(f"{path} has no kernel `{missing[0]}`; there are {', '.join(sorted(found)) or 'none'}")
+    if not found:
+        _fail(f"{path} has no kernel")
+    sizes = Sizes(loops or FEW, scale, uneven=less)
+    made = []
+    for name, routine in found.items():
+        if not kernels or name in kernels:
+            one = example(routine, _shape(shapes(routine)[0], block), sizes).with_larger_arrays(enlarge)
+            made.append(one if shared is None else attrs.evolve(one, shared=shared))
+    text = toml.text(made, path if path != "-" else "")
+    if output is None:
+        click.echo(text, nl=False)
+        sys.exit(0)
+    try:
+        files.write(output, text)
+    except OSError as error:
+        _fail(f"{output}: {error.strerror or error}")
+
+
+def _shape(shape: Shape, block: str | None) -> Shape:
+    import attrs
+
+    if block is None:
+        return shape
+    numbers = [int(word) if word.strip().isdecimal() else 0 for word in block.split(",")]
+    if not 1 <= len(numbers) <= 3 or not all(numbers):
+        raise click.BadParameter(f"{block!r} is not one to three numbers, such as 128 or 16,16", param_hint="--block")
+    x, y, z = [*numbers, 1, 1][:3]
+    return attrs.evolve(shape, block=(x, y, z))

@@ -1,0 +1,289 @@
+"""The common things in one call each: what `ptxkit.lint`, `ptxkit.liveness` or `ptxkit.run` are.
+
+A subject is PTX as text, a `Module`, a `Function` or a `Routine`. Where one function is meant and a module has several, `kernel` says
+which: its name in the PTX or in the source, or a part of it that only one has. A `Function` by itself lacks what its module declares, so
+a module with `kernel`, or a `Routine`, gives better answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ptxkit.demangling import matching, readable
+from ptxkit.diagnostics import Diagnostic
+from ptxkit.syntax import Function, Module, parse
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.cfg.graph import ControlFlow
+    from ptxkit.analyses.comparison import Comparison
+    from ptxkit.analyses.drawing import Drawing
+    from ptxkit.analyses.framework.routine import Routine
+    from ptxkit.analyses.registers.liveness import Liveness
+    from ptxkit.analyses.registers.pressure import Pressure
+    from ptxkit.analyses.uniformity.uniformity import Uniformity
+    from ptxkit.analyses.verify.verdict import Verdict
+    from ptxkit.machine.launching import Run
+    from ptxkit.requirement import FunctionNeeds
+    from ptxkit.rewriters.probing import Instrumented
+
+    Subject: TypeAlias = str | Module | Function | Routine
+
+Size = int | tuple[int, ...]
+
+
+class Findings(tuple[Diagnostic, ...]):
+    """Findings in the order of the file; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        if not self:
+            return "<p>no findings</p>"
+        rows = [
+            f"<tr><td>{one.rule}</td><td>{one.severity}</td><td>{escape(readable(one.function or ''))}</td><td>{one.span.line}</td>"
+            f"<td>{escape(one.message)}</td></tr>"
+            for one in self
+        ]
+        return "<table><tr><th>rule</th><th>severity</th><th>kernel</th><th>line</th><th>message</th></tr>" + "".join(rows) + "</table>"
+
+
+def check(module: str | Module, target: str | None = None, version: tuple[int, int] | None = None) -> Findings:
+    """What an assembler would refuse. `target` and `version` override those that the file names.
+
+    >>> import ptxkit
+    >>> [one.rule for one in ptxkit.check(".version 8.0 .target sm_80 .address_size 64 .entry k() { bra nowhere; }")]
+    ['E012']
+    """
+    from ptxkit.analyses.framework.linting import lint as found
+    from ptxkit.analyses.framework.rule import select
+    from ptxkit.diagnostics import Severity
+
+    rules = [rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR]
+    return Findings(found(_module(module), rules, target, version, ignores=False))
+
+
+def lint(
+    module: str | Module,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    target: str | None = None,
+    version: tuple[int, int] | None = None,
+) -> Findings:
+    """What is wrong, and doubtful, by the rules that are on by default, or those that `select` names: ids, names, family letters or `ALL`.
+
+    Raises ValueError for a word that names no rule.
+
+        >>> import ptxkit
+        >>> ptxkit.lint(".version 8.0 .target sm_80 .address_size 64 .entry k() { ret; }")
+        ()
+    """
+    from ptxkit.analyses.framework.linting import lint as found
+    from ptxkit.analyses.framework.rule import select as rules
+
+    return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version))
+
+
+def fmt(module: str | Module, width: int | None = None) -> str:
+    """The text in canonical layout. Raises `ptxkit.formatter.CannotFormat` for a module with syntax errors.
+
+    >>> import ptxkit
+    >>> ptxkit.fmt(".version 8.0 .target sm_80 .entry k(){ret;}").splitlines()[-4:]
+    ['.entry k()', '{', '    ret;', '}']
+    """
+    from ptxkit import formatter
+
+    return formatter.format_module(_module(module), width or formatter.WIDTH)
+
+
+def requires(module: str | Module) -> list[FunctionNeeds]:
+    """The lowest `.version` and `.target` that each function needs, and the instruction that forces it.
+
+    >>> import ptxkit
+    >>> (needs,) = ptxkit.requires(".version 8.0 .target sm_90 .entry k() { barrier.cluster.arrive; ret; }")
+    >>> needs.alternatives[0].target, needs.forced_by
+    ('sm_90', 'barrier.cluster.arrive')
+    """
+    from ptxkit.requirement import needs_of
+
+    return needs_of(_module(module))
+
+
+def cfg(subject: Subject, kernel: str | None = None) -> ControlFlow:
+    """The control flow graph of a function.
+
+    >>> import ptxkit
+    >>> ptxkit.cfg(".version 8.0 .target sm_80 .entry k() { L: bra L; }")
+    <ControlFlow of 1 blocks, 1 edges>
+    """
+    from ptxkit.analyses.cfg.graph import control_flow
+
+    return control_flow(_routine(subject, kernel))
+
+
+def liveness(subject: Subject, kernel: str | None = None) -> Liveness:
+    """Which registers are live before and after each block of a function; `names` of `registers(subject)` are those of its bits."""
+    from ptxkit.analyses.registers.liveness import liveness as found
+
+    return found(_routine(subject, kernel))
+
+
+def pressure(subject: Subject, kernel: str | None = None) -> Pressure:
+    """How many registers of 32 bits are live at each instruction of a function."""
+    from ptxkit.analyses.registers.pressure import pressure as found
+
+    return found(_routine(subject, kernel))
+
+
+def uniformity(subject: Subject, kernel: str | None = None) -> Uniformity:
+    """Over which groups of threads the values and branches of a function are uniform."""
+    from ptxkit.analyses.uniformity.uniformity import uniformity as found
+
+    return found(_routine(subject, kernel))
+
+
+def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", level: str = "blocks") -> Drawing:
+    """A picture of control flow: of one function, or of all of a module. `color` is none, liveness, pressure, loops or divergence.
+
+    `save("k.svg")` writes it; a notebook shows it. Raises ValueError for another word, CannotDraw if there is nothing to draw or too much.
+    """
+    from ptxkit.analyses.drawing import draw as found
+
+    subject = parse(subject) if isinstance(subject, str) else subject
+    return found(subject if kernel is None else _routine(subject, kernel), color=color, level=level)
+
+
+def instrument(module: str | Module, probes: Iterable[str]) -> Instrumented:
+    """The module with probes in it, such as `block-counts`, and the manifest by which their buffers are read.
+
+    >>> import ptxkit
+    >>> made = ptxkit.instrument(".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }", ["block-counts"])
+    >>> len(made.manifest.sites)
+    1
+    """
+    from ptxkit.rewriters.probing import instrument as found
+
+    return found(_module(module), probes)
+
+
+def run(
+    module: str | Module,
+    kernel: str | None = None,
+    *arguments: Any,
+    grid: Size = 1,
+    block: Size = 32,
+    target: str | None = None,
+    checks: str | Iterable[str] = (),
+    **options: Any,
+) -> Run:
+    """Runs a kernel on the CPU. NumPy arrays are copied in and back; `options` are those of `ptxkit.machine.Machine.launch`.
+
+    Raises `ptxkit.machine.Fault` for what a kernel must not do, ValueError for a module with errors or a kernel that it has not.
+
+        >>> import numpy as np, ptxkit
+        >>> ptx = '''.version 8.0 .target sm_80 .address_size 64 .visible .entry k(.param .u64 p) {
+        ... .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %ntid.x; st.global.u32 [%rd1], %r1; ret; }'''
+        >>> out = np.zeros(1, np.uint32)
+        >>> _ = ptxkit.run(ptx, "k", out, block=64)
+        >>> int(out[0])
+        64
+    """
+    from ptxkit.machine import Machine
+
+    found = _module(module)
+    name = _name([one.name for one in found.kernels if one.body], kernel)
+    machine = Machine(target or next((word for word in found.targets if word.startswith("sm_")), "sm_90a"))
+    names = checks if isinstance(checks, str) else tuple(checks)
+    return machine.launch(machine.load(found), name, *arguments, grid=grid, block=block, checks=names, **options)
+
+
+def verify(
+    module: str | Module,
+    kernel: str | None = None,
+    *,
+    block: Size,
+    grid: Size = 1,
+    cluster: Size | None = None,
+    parameters: Mapping[str, float] | None = None,
+    budget: float = 10.0,
+    checks: str | tuple[str, ...] = "all",
+) -> Verdict:
+    """Whether a launch is free of races, deadlocks, wrong barriers and wrong addresses: `outcome` is verified, refuted or undecided.
+
+    `parameters` are numbers by name; arguments that are left out are made up. `budget` is seconds. Raises ValueError for a module with
+    errors, or a launch that there cannot be.
+
+    >>> import ptxkit
+    >>> ptxkit.verify(".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }", block=64).outcome
+    'verified'
+    """
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.verify.verdict import verify as found
+    from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_options
+    from ptxkit.machine import Machine
+
+    made = _module(module)
+    name = _name([one.name for one in made.kernels if one.body], kernel)
+    routine = next(one for one in routines(made) if one.name == name)
+    given = tuple([f"{what}={number}" for what, number in (parameters or {}).items()])
+    options = Options(_sizes(block), _sizes(grid), None if cluster is None else _sizes(cluster), parameters=given)
+    try:
+        launch = of_options(made, routine, options)
+    except CannotLaunch as error:
+        raise ValueError(str(error)) from None
+    machine = Machine(next((word for word in made.targets if word.startswith("sm_")), "sm_90a"))
+    return found(machine.load(made), launch, names_of(made, routine), budget, checks)
+
+
+def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:
+    """What changed from one module to the other, up to names of registers and labels, order and layout.
+
+    `names` says which function of `before` is which of `after` where they are called otherwise and are not alike.
+
+        >>> import ptxkit
+        >>> old = ".version 8.0 .target sm_80 .entry k() { ret; }"
+        >>> ptxkit.diff(old, old.replace("ret", "exit")).functions[0].status
+        'changed'
+    """
+    from ptxkit.analyses.comparison import compare
+
+    return compare(_module(before), _module(after), names)
+
+
+def _module(subject: object) -> Module:
+    if isinstance(subject, Module):
+        return subject
+    if isinstance(subject, str):
+        return parse(subject)
+    raise TypeError(f"a Module is wanted, or PTX as text, not {type(subject).__name__}")
+
+
+def _routine(subject: object, kernel: str | None) -> Routine:
+    """The one function that is meant. Raises TypeError, or ValueError where there is no such function, or several."""
+    from ptxkit.analyses.framework.routine import Routine, routine_of, routines
+
+    if isinstance(subject, str):
+        subject = parse(subject)
+    if isinstance(subject, Routine):
+        return subject
+    if isinstance(subject, Module):
+        every = {one.name: one for one in routines(subject)}
+        return every[_name(list(every), kernel)]
+    return routine_of(subject)
+
+
+def _name(names: list[str], kernel: str | None) -> str:
+    """The function that is meant. Raises ValueError."""
+    found = names if kernel is None else matching(kernel, names)
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(map(readable, names)) or "none"
+    if kernel is None:
+        raise ValueError(f"which kernel? There are {listed}")
+    raise ValueError(f"{'several functions are' if found else 'no function is'} called {kernel!r}; there are {listed}")
+
+
+def _sizes(size: Size) -> str:
+    return ",".join(map(str, (size,) if isinstance(size, int) else size))

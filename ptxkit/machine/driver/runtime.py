@@ -1,0 +1,64 @@
+"""The few functions of `cuda.bindings.runtime` that cuda.core calls. The runtime library asks the driver for tables that have no
+documentation, so it does not work here; these functions are replaced when the module is imported."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from ptxkit.machine.driver.devices import VERSION
+from ptxkit.machine.driver.interface import CALLS, called
+
+NAME = "cuda.bindings.runtime"
+
+_AS_DRIVER = {"cudaDeviceSynchronize": "cuCtxSynchronize", "cudaGetDeviceCount": "cuDeviceGetCount", "cudaGetDevice": "cuCtxGetDevice"}
+"""Functions that do what one of the driver does; their errors have the same numbers."""
+
+
+def _replace(module: ModuleType) -> None:
+    results: Any = module.cudaError_t
+
+    def of_driver(name: str) -> Callable[..., tuple[Any, ...]]:
+        def run(*given: Any) -> tuple[Any, ...]:
+            code, found = called(CALLS[name], given)
+            return results(code), *[one for one in found if one is not None]
+
+        return run
+
+    for name, own in _AS_DRIVER.items():
+        setattr(module, name, of_driver(own))
+    success = results(0)
+    module.cudaSetDevice = lambda device: (success,)  # type: ignore[attr-defined]
+    module.cudaDriverGetVersion = lambda: (success, VERSION)  # type: ignore[attr-defined]
+
+
+class _Finder:
+    """Lets the module be found where it is, and changes it when it has been executed."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name != NAME:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def executed(module: ModuleType) -> None:
+            execute(module)
+            _replace(module)
+
+        spec.loader.exec_module = executed  # type: ignore[method-assign]
+        return spec
+
+
+def install() -> None:
+    """Sees to it, now or when the module is imported."""
+    if NAME in sys.modules:
+        _replace(sys.modules[NAME])
+    else:
+        sys.meta_path.insert(0, _Finder())
