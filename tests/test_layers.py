@@ -121,6 +121,7 @@ CLIENTS = {
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
     "linting": "dynamic execution framework inputs",
+    "gate": " ".join([*ENGINES, "linting", "verify"]),
     "comparison": "",
     "drawing": " ".join(ENGINES),
 }
