@@ -253,7 +253,7 @@ def gate(
 ) -> Gate:
     """One verdict on a module: `verdict` is accept, reject or undecided; `as_json()` is what `ptxkit gate` prints.
 
-    `launch` is a launch file. In its place, `block` and the options of `verify` describe a launch of one kernel; without either no launch
+    `launch` is a launch file. Without it, `block` and the options of `verify` describe a launch of one kernel; without either no launch
     is verified and nothing is accepted. `budget` is seconds. Raises ValueError for a launch that there cannot be, OSError for a file that
     cannot be read.
 

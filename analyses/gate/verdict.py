@@ -297,7 +297,7 @@ class _Gating:
         return ""
 
     def _shown(self, one: Launched) -> Shown:
-        """What a launch showed, as lint takes it: errors are what holds whatever was made up."""
+        """What a launch showed, as lint takes it: errors are what does not depend on what was made up."""
         verdict = one.verdict
         is_refuted = verdict.outcome == REFUTED
         found = [
