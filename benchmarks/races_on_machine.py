@@ -2,8 +2,8 @@
 
     python benchmarks/races_on_machine.py [--pairs | --fixtures] [--kernels TEXT] [--label TEXT] [--budget SECONDS] [--lint]
 
-Without an option every kernel of ../shared/races, with its launch and parameters; what those leave out is made up as `verify` does it. Prints
-for each kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
+Without an option every kernel of ../shared/races, with its launch and parameters; `verify` makes up what those leave out. Prints for each
+kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
 not to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
 
 `--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
@@ -30,7 +30,7 @@ from ptxkit.analyses import lint
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.shapes import shapes
-from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, verify
+from ptxkit.analyses.verify.verdict import VERIFIED, verify
 from ptxkit.cli._launching import Options, of_options
 from ptxkit.diagnostics import Severity
 from ptxkit.machine import Fault, Machine
@@ -109,9 +109,8 @@ def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
     for label in sorted({label for label, _ in table}):
         print(label.ljust(14) + " ".join([str(table[label, outcome]).rjust(12) for outcome in outcomes]))
     soon = sum(one.seconds <= SOON for one in results)
-    print(
-        f"done within {SOON:g} s: {soon} of {len(results)}; verdicts that lint contradicts: {sum(bool(one.contradiction) for one in results)}"
-    )
+    against = sum(bool(one.contradiction) for one in results)
+    print(f"done within {SOON:g} s: {soon} of {len(results)}; contradicted by lint: {against}")
     return results
 
 

@@ -22,6 +22,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
+from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
 
@@ -122,11 +123,29 @@ class Exercise:
                 if fault.kind in OF_SHAPE or outside:
                     continue
                 return None
-            if not outside:
+            if outside == ".shared" and ran.example.shared:
+                # it takes more than there is
+                return None
+            waits = fault is not None and fault.kind == "deadlock"
+            if not outside and not waits and not self._is_for_a_warp(ran, shape):
                 return ran, shape
-            last = (ran, shape) if outside != ".global" else None
-        # what leaves its own variables with every shape does so by itself
+            if outside != ".global":
+                last = (ran, shape)
+        # what goes wrong with every shape does so by itself
         return last
+
+    def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
+        """Whether warps do the same at the same place in shared memory, and never wait for one another: a launch has but one."""
+        x, y, z = shape.block
+        if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
+            return False
+        for finding in ran.wrong:
+            accesses = finding.witness.get("accesses", ())
+            numbers = [one["thread"][0] + x * (one["thread"][1] + y * one["thread"][2]) for one in accesses if "thread" in one]
+            if finding.witness.get("space") == "shared" and len(numbers) == 2 and numbers[0] != numbers[1]:
+                if (numbers[0] - numbers[1]) % WARP == 0:
+                    return True
+        return False
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
@@ -178,8 +197,15 @@ class Exercise:
                 ran.example,
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
-                None if elsewhere is None or guessed else cause in elsewhere,
+                None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
             )
+
+    def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
+        """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
+        if shape.cluster is None or cluster_size(self.routine) is not None:
+            return False
+        ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
+        return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
 
     def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
         return {cause_of(finding) for finding in ran.wrong}

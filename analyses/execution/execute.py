@@ -159,6 +159,7 @@ class _Executing:
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
         unseen: set[int] | None = None
+        contrasts = 0
         for number in self.launch.numbers if self.launch.has_numbers else (1,):
             if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
                 break
@@ -170,7 +171,8 @@ class _Executing:
             if fault is not None or self._is_doubtful(one):
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
-            if not unseen and number >= LEAST_NUMBER:
+            contrasts += 1
+            if not unseen and number >= LEAST_NUMBER and contrasts > 1:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         completed = [one for one in completed if not self._is_doubtful(one)] or completed

@@ -196,12 +196,13 @@ class Launch:
     def numbers(self) -> tuple[int, ...]:
         """What numbers that were not given may be, one after the other, until all that matters was executed.
 
-        First as many as there are threads along the longest side, as sizes are; then as a tile, aligned; then few, and odd, so that loops
+        First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
+        have the same to do; then as a tile, aligned; then few, and odd, so that loops
         end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
-        return tuple(dict.fromkeys([longest, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]))
+        return tuple(dict.fromkeys([longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]))
 
     @property
     def threads(self) -> int:

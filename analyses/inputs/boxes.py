@@ -78,7 +78,8 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:
-            found[name] = (size, _element(routine, symbol), False)
+            # what is stored is as large as what is loaded, if anything is
+            found[name] = (max((known[0] for known in found.values()), default=size), _element(routine, symbol), False)
     return found
 
 

@@ -269,8 +269,12 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            own: dict[Leaf, int] = {}
             for leaf, scale in _scales(condition, 1):
-                counts[leaf] = max(counts.get(leaf, 1), min(MOST_SCALE, scale * step))
+                # a sign that is shifted out besides does not count
+                own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
+            for leaf, scale in own.items():
+                counts[leaf] = max(counts.get(leaf, 1), scale)
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
 
 

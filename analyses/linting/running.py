@@ -15,6 +15,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -31,6 +32,7 @@ class Shown:
     is_complete: bool
 
 
+<<<<<<< HEAD
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
@@ -38,6 +40,11 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
     """
     end = math.inf if budget is None else time.perf_counter() + budget
     by_id = {rule.id: rule for rule in rules if is_executable(rule)}
+=======
+def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
+    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
+    by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
+>>>>>>> main
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
         return ()
@@ -56,13 +63,19 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                 return ()
         done = Exercise(kernel, code, min(SECONDS, left)).run()
         if done.example is not None:
-            findings = [_diagnostic(one, by_id[rule]) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
+            is_assumed = launch(kernel).threads is None
+            spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
+            findings = [_diagnostic(one, rule, is_assumed) for one, rule in spoken_for if rule is not None]
             found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
     return tuple(found)
 
 
+RACING = "SGAP"
+"""Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+UNINITIALISED = "uninitialised-memory"
+"""The name of what is read and was never written."""
 FAMILIES = "CBAMWTPSGR"
 """The rules of which an execution can show a violation, by the first letter of their ids."""
 
@@ -81,24 +94,28 @@ def has_something_to_see(routine: Routine) -> bool:
     return any(has_such(one, holds) for one in reached(routine))
 
 
-def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
+def _diagnostic(one: Found, rule: Rule, is_assumed: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
     notes = [f"so it goes with {spoken(one.example)}"]
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
+        severity = Severity.INFO
+        notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
     elif not one.other_contents:
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
     elif one.depends:
-        severity = Severity.WARNING if severity is Severity.ERROR else severity
-        notes.append("whether a thread comes there depends on contents of memory that were made up")
+        is_race = one.finding.diagnostic.rule[0] in RACING
+        severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
+        notes.append("what it does depends on contents of memory that were made up")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic
     witness = {**one.finding.witness, "inputs": spoken(one.example)}
-    return attrs.evolve(diagnostic, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
+    return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
 
 
 __all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]

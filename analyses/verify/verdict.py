@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings of accesses outside of what was allocated."""
+STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
+"""Findings of threads that wait forever."""
 TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel ends itself."""
 
@@ -100,7 +102,8 @@ class _Judge:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
-        if kind.removeprefix("fault-") in TRAPS:
+        if kind.startswith("fault-") and kind not in STANDSTILLS:
+            # a trap, or an operation that made-up values make no sense for
             return not self.numbers and not self.contents
         return True
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.demangling import in_prose
+
 if TYPE_CHECKING:
+    from ptxkit.diagnostics import Diagnostic
     from ptxkit.machine.findings import Finding
     from ptxkit.syntax import Module
 
@@ -16,12 +19,22 @@ SHOWN = 4
 
 
 def located(module: Module, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with their lines in the program that was compiled, where `.loc` says."""
+    """The findings with their lines in the program that was compiled, where `.loc` says, and with names as that has them."""
+    from ptxkit.debug_info import parameter_names
     from ptxkit.origins import with_origins
     from ptxkit.syntax import Index
 
-    diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings]) if findings else []
-    return [attrs.evolve(finding, diagnostic=one) for finding, one in zip(findings, diagnostics, strict=True)]
+    if not findings:
+        return []
+    kernels, names = [function.name for function in module.kernels], parameter_names(module)
+
+    def readable(one: Diagnostic) -> Diagnostic:
+        related = tuple([attrs.evolve(other, message=in_prose(other.message, kernels, names)) for other in one.related])
+        notes = tuple([in_prose(note, kernels, names) for note in one.notes])
+        return attrs.evolve(one, message=in_prose(one.message, kernels, names), notes=notes, related=related)
+
+    diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings])
+    return [attrs.evolve(finding, diagnostic=readable(one)) for finding, one in zip(findings, diagnostics, strict=True)]
 
 
 def with_replay(finding: Finding, command: str) -> Finding:
@@ -38,6 +51,9 @@ def spoken(witness: Mapping[str, Any]) -> Iterator[str]:
         yield f"witness: {line}thread {_index(access['thread'])} of CTA {_index(access['cta'])}: {access['kind']}{value}"
     if len(accesses) > SHOWN:
         yield f"witness: and {len(accesses) - SHOWN} more"
+    for group in witness.get("waiting", ())[:SHOWN]:
+        who = f"thread {_index(group['threads'][0])}" + (f" and {group['count'] - 1} more" if group["count"] > 1 else "")
+        yield f"witness: line {group['line']}: {who} of CTA {_index(group['cta'])} wait for {in_prose(group['for'])}"
     if "replay" in witness:
         yield f"replay: {witness['replay']}"
 
@@ -66,10 +82,14 @@ def _flows(path: str, lines: Sequence[str], witness: Mapping[str, Any]) -> Itera
     from ptxkit.report.sarif import at_line
 
     threads: dict[str, list[dict[str, Any]]] = {}
-    for order, access in enumerate(witness.get("accesses", ()), 1):
+    steps = [
+        *witness.get("accesses", ()),
+        *[{**group, "thread": group["threads"][0], "kind": f"wait for {group['for']}"} for group in witness.get("waiting", ())],
+    ]
+    for order, access in enumerate(steps, 1):
         who = f"thread {_index(access['thread'])} of CTA {_index(access['cta'])}"
         value = f" {access['value']}" if "value" in access else ""
         location = at_line(path, access.get("line") or 1, lines, f"{access['kind']}{value}")
         threads.setdefault(who, []).append({"location": location, "executionOrder": order})
-    for who, steps in threads.items():
-        yield {"id": who, "locations": steps}
+    for who, locations in threads.items():
+        yield {"id": who, "locations": locations}

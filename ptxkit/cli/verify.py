@@ -12,7 +12,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
-from ptxkit.demangling import matching, short
+from ptxkit.demangling import in_prose, matching, short
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.launch import Launch
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 WORST = ("refuted", "undecided", "verified")
 COVERED = {
-    "shared": "{} of shared memory",
-    "global": "{} of global memory",
-    "barriers": "{} waits at barriers",
-    "phases": "{} mbarrier phases",
-    "copies": "{} copies and other operations in flight",
-    "schedules": "{} schedules",
-    "contents": "{} contents of memory",
+    "shared": ("of shared memory", "of shared memory"),
+    "global": ("of global memory", "of global memory"),
+    "barriers": ("wait at a barrier", "waits at barriers"),
+    "phases": ("mbarrier phase", "mbarrier phases"),
+    "copies": ("operation in flight", "operations in flight"),
+    "schedules": ("schedule", "schedules"),
+    "contents": ("contents of memory", "contents of memory"),
 }
 """What was covered, in words."""
 
@@ -217,26 +217,32 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
     return sarif(module, findings)
 
 
+def _is_said(name: str, count: int) -> bool:
+    """Whether a count is told: of accesses also that there are none, of schedules and contents only that there are several."""
+    return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
+
+
 def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     from ptxkit.cli._witnesses import located, spoken
+    from ptxkit.report.source import ReportAt
     from ptxkit.report.text import render
 
     console = Console(soft_wrap=True, highlight=False, markup=False)
     lines = module.text.replace("\r\n", "\n").split("\n")
     click.echo(f"{short(routine.name)}: {verdict.outcome}")
     for shown, record in zip(verdict.findings, report["findings"], strict=True):
-        console.print(render(located(module, [shown.finding])[0].diagnostic, lines), end="")
+        console.print(render(located(module, [shown.finding])[0].diagnostic, lines, ReportAt.AUTO), end="")
         for line in spoken(record["witness"]):
             click.echo(f"  {line}")
     for reason in verdict.reasons:
         where = f"{module.path}:{reason.line}: " if reason.line else ""
-        click.echo(f"  {where}{reason.text}")
+        click.echo(f"  {where}{in_prose(reason.text, [routine.name])}")
     for example in dict.fromkeys([reason.example for reason in verdict.reasons if reason.example]):
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:
         click.echo(f"  {assumption}")
-    counted = [COVERED[name].format(f"{count:,}") for name, count in verdict.covered.items() if count > 1 or name in ("shared", "global")]
+    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_said(name, count)]
     rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else "; nothing was left out"
     click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

@@ -397,7 +397,7 @@ class _Writer:
         if isinstance(index, Expression) and constant_value(index) is None:
             constant, index = _offset(index), index.terms[0]
         number = self.value(site, index, dtype)
-        size = self.constant(np.asarray(element_bytes(symbol.type) * symbol.vector).astype(dtype)[()])
+        size = self.constant(np.asarray(element_bytes(symbol.type)).astype(dtype)[()])
         return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:

@@ -778,9 +778,60 @@ class Scheduler:
                 if n != -2:
                     self.go(group, n)
                 return True
-        if self.give_up():
+        if self.meet() or self.give_up():
             return True
         raise self.deadlock()
+
+    def meet(self) -> bool:
+        """Lanes that a mask names may execute the same operation at several places (9.7.10.6, 9.7.14.9): those that are complete go on."""
+        by_opcode: dict[str, list[Group]] = {}
+        for group in self.parked.values():
+            block = group.body.blocks[group.block]
+            if block.wait.members >= 0 and not block.wait.semantics.enter:
+                by_opcode.setdefault(group.body.sites[block.last].bound.opcode, []).append(group)  # type: ignore[union-attr]
+        return any(self.met(groups) for groups in by_opcode.values() if len(groups) > 1)
+
+    def met(self, groups: list[Group]) -> bool:
+        """Executes an operation for the lanes of several groups of which all that their masks name are there. Whether there were any."""
+        blocks = [group.body.blocks[group.block] for group in groups]
+        places = np.concatenate([group.lanes.place for group in groups])
+        order = places.argsort(kind="stable")
+        lanes: Any = type(groups[0].lanes)(self.residents, places[order])
+        given = [block.wait.arguments(group.registers, group.lanes) for group, block in zip(groups, blocks, strict=True)]
+        if any(len(one) != len(given[0]) or None in [x if x is None else 0 for x in one] for one in given):
+            return False
+        arguments = tuple(
+            [
+                np.concatenate([group.lanes.broadcast(one[i]) for group, one in zip(groups, given, strict=True)])[order]
+                for i in range(len(given[0]))
+            ]
+        )
+        wait: Waiting = blocks[0].wait
+        there = self.present(lanes, wait, arguments)
+        if not there.any():
+            return False
+        chosen = np.flatnonzero(there)
+        lanes = lanes.at(chosen)
+        arguments = tuple([x.take(chosen) for x in arguments])
+        seen = lanes
+        if self.program.is_watched:
+            seen = lanes.on(groups[0].body.sites[blocks[0].last])
+            for monitor in self.launch.monitors:
+                monitor.instruction(seen, arguments)
+                monitor.passed(seen, arguments, None)
+        result = wait.semantics.run(seen, *arguments) if wait.lanes else wait.semantics.run(*arguments)
+        for group, block in zip(groups, blocks, strict=True):
+            mine = np.isin(group.lanes.place, lanes.place)
+            if not mine.any():
+                continue
+            del self.parked[group.path]
+            part = group.part(np.flatnonzero(mine))
+            if not mine.all():
+                rest = group.part(np.flatnonzero(~mine))
+                self.parked[rest.path] = rest
+            block.wait.put(part.registers, part.lanes, _part(result, np.searchsorted(lanes.place, part.lanes.place)))
+            self.go(part, block.fall)
+        return True
 
     def give_up(self) -> bool:
         """Lanes that wait for a limited time stop waiting."""

@@ -9,6 +9,7 @@ The arguments are those that the kernel has at run time, without the constants o
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 from collections.abc import Sequence
@@ -73,8 +74,9 @@ def _run(
 ) -> Run:
     architecture = metadata.target.arch
     target = TARGETS.get(architecture, f"sm_{architecture}")
-    machine = machine_of(target)
-    code = _loaded(target, ptx)
+    # monitors count by address, and arrays of the process may lie far apart
+    machine = Machine(target) if checks else machine_of(target)
+    code = machine.load(ptx) if checks else _loaded(target, ptx)
     if len(types) != len(arguments):
         raise TypeError(f"{metadata.name} has {len(types)} arguments at run time, {len(arguments)} are given")
     ctas = metadata.num_ctas
@@ -86,17 +88,44 @@ def _run(
     data = [one.ljust(size, b"\0")[:size] for one, (_, _, size, _) in zip(data, layout, strict=True)]
     threads = declared(code, metadata.name).get(".reqntid") or [32 * metadata.num_warps]
     allowed = _merged(ranges)
+    options: dict[str, Any] = {
+        "grid": (grid[0] * ctas, *grid[1:]), "block": threads, "cluster": ctas if ctas > 1 else None, "shared": metadata.shared,
+        "schedule": schedule, "budget": seconds,
+    }  # fmt: skip
+    if checks:
+        return _watched(machine, code, metadata.name, data, allowed, {**options, "checks": checks})
     for low, high in allowed:
         machine.memory.register(low, high - low)
     try:
-        return machine.launch(
-            code, metadata.name, *data,
-            grid=(grid[0] * ctas, *grid[1:]), block=threads, cluster=ctas if ctas > 1 else None, shared=metadata.shared,
-            schedule=schedule, budget=seconds, checks=checks,
-        )  # fmt: skip
+        return machine.launch(code, metadata.name, *data, **options)
     finally:
         for low, _ in allowed:
             machine.memory.free(low)
+
+
+def _watched(machine: Machine, code: Code, kernel: str, data: list[bytes], allowed: Ranges, options: dict[str, Any]) -> Run:
+    """Runs a kernel on copies of the memory that it may access. Parameters of eight bytes that are addresses in it become those of the
+    copies, tensor maps too."""
+    copies = [(low, high, machine.alloc(high - low)) for low, high in allowed]
+    for low, high, buffer in copies:
+        buffer.write(_bytes_at(low, high - low))
+
+    def moved(raw: bytes) -> bytes:
+        if len(raw) not in (8, tensor_maps.SIZE):
+            return raw
+        address = int.from_bytes(raw[:8], "little")
+        found = next((buffer.address + address - low for low, high, buffer in copies if low <= address < high), address)
+        return found.to_bytes(8, "little") + raw[8:]
+
+    try:
+        return machine.launch(code, kernel, *[moved(raw) for raw in data], **options)
+    finally:
+        for low, high, buffer in copies:
+            _bytes_at(low, high - low)[:] = buffer.read()
+
+
+def _bytes_at(address: int, size: int) -> np.ndarray[Any, Any]:
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
 # --- arguments

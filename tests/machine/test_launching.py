@@ -417,3 +417,15 @@ def test_the_address_of_an_element_counts_scalars() -> None:
     mov.u32 %r8, z; mov.u32 %r9, z[5]; sub.s32 %r7, %r9, %r8;
     st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r6; st.global.u32 [%rd1+8], %r7; ret;""")
     assert run(text, count=3, block=1).tolist() == [12, 4, 40]
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", 4])
+def test_lanes_of_a_mask_meet_at_two_instructions(schedule: str | int) -> None:
+    """9.7.10.6: what counts is that all lanes of the mask execute the same operation, not where it stands."""
+    text = kernel("""
+    mov.u32 %r5, %tid.x; setp.lt.u32 %p1, %r5, 16; @%p1 bra A;
+    shfl.sync.bfly.b32 %r6, %r5, 16, 31, -1; add.u32 %r6, %r6, 100; bra E;
+    A: shfl.sync.bfly.b32 %r6, %r5, 16, 31, -1;
+    E: mul.wide.u32 %rd4, %r5, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r6; ret;""")
+    found = run(text, count=32, block=32, schedule=schedule).tolist()
+    assert found == [lane + 16 if lane < 16 else lane - 16 + 100 for lane in range(32)]

@@ -21,7 +21,7 @@ EXPECTED = {
     "masked": ("(anonymous namespace)::masked<float>", {7, 9}),
     "neighbour": ("neighbour<float>", {8}),
     "pipelined": ("pipelined<2>", {13}),
-    "shuffled": ("shuffled<float>", {6}),
+    "shuffled": ("shuffled<float>", {13}),
     "unrolled": ("unrolled<float, 4>", {9}),
 }
 """The kernel of the findings and their lines."""

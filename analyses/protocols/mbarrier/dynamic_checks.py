@@ -33,7 +33,7 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
         operand = bound.operand(bound.barrier[0].operand)
         is_object = operand is not None and operand.role == "addr"
         if is_object and control_flow(routine).block_of[i] in reachable and not _decides(routine, i):
-            message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
+            message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
 
 

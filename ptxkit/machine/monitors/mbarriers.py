@@ -68,6 +68,9 @@ class Order(Races):
         if space == ".global" and self.launch.cluster_size == 1:
             # threads of one CTA tell one another by barriers and mbarriers that an object is ready, hardly by flags in global memory
             return
+        if access.lanes.site.bound.form.mnemonic == "mbarrier":
+            # what these order is known by their operation
+            return
         if kind.strength or self.chains:
             lanes = access.lanes
             at = lanes.broadcast(np.asarray(access.at, np.int64)[()])

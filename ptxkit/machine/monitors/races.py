@@ -194,6 +194,7 @@ class Races(Monitor):
             return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on
+            self.unwatched += 0 if kind.group else lanes.count
             return
         if kind.is_warps:
             # one access of a warp, whose threads come together for it
@@ -656,6 +657,14 @@ class Races(Monitor):
             knowledge.fence(places, scope)
         knowledge.tick()
 
+    def _publish(self, lanes: Lanes) -> None:
+        """A relaxed arrival releases the mbarriers that a fence.mbarrier_init was for (9.7.14.4)."""
+        shadow = self.shadows.get(".shared")
+        for place in self.published.keys() & set(lanes.place.tolist()):
+            made = np.array(self.published.pop(place), np.int64)
+            if shadow is not None:
+                shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
@@ -668,13 +677,8 @@ class Races(Monitor):
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
-            if bound.has(".arrive", ".relaxed"):
-                # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
-                shadow = self.shadows.get(".shared")
-                for place in self.published.keys() & set(lanes.place.tolist()):
-                    made = np.array(self.published.pop(place), np.int64)
-                    if shadow is not None:
-                        shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+                if bound.has(".relaxed"):
+                    self._publish(lanes)
             return
         if bound.has(".warp") or not arguments:
             return
@@ -905,7 +909,7 @@ class Races(Monitor):
             strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
-        is_watched = bound.form.mnemonic != "clusterlaunchcontrol"
+        is_watched = not any(one.is_async for one in bound.memory) or bool(group)
         updates = bound.form.mnemonic in ("atom", "red")
         is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
         is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)

@@ -35,12 +35,20 @@ def clusterlaunchcontrol(op: Operation) -> Semantics:
         return Semantics(lambda response: _coordinates(response)[at])
     space, barrier_space = op.space("a"), op.space("mbar")
 
-    def cancel(lanes: Lanes, a: Any, mbar: Any) -> None:
-        from ptxkit.machine.asynchronous import complete_transaction
+    def cancel(lanes: Any, a: Any, mbar: Any) -> None:
+        from ptxkit.machine.asynchronous.agents import Flight, touched
+        from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
 
-        zero = np.uint64(0)
-        lanes.store(space, a, (zero, zero))
-        complete_transaction(lanes, barrier_space, mbar, 16)
+        there, to = places(lanes, space, a, 16, "write", 16)
+        at = mbarriers_at(lanes, barrier_space, mbar)
+
+        def land(positions: Any) -> None:
+            zero = np.uint64(0)
+            there.put(to[positions], (zero, zero), np.dtype(np.uint64))
+            complete_transactions(lanes.at(positions), at[positions], np.int64(16))
+
+        touches = lambda: [touched(lanes, "write", there, to, 16, signal=at)]  # noqa: E731
+        lanes.agents.start(Flight(lanes, land, at[:, None], touches=touches))
 
     return Semantics(cancel, lanes=True)
 

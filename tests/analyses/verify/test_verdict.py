@@ -109,7 +109,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given: 64 taken",)
+        assert found.assumptions == ("`n` not given: 64, then 49 taken",)
 
 
 class TestMadeUp:

@@ -68,6 +68,9 @@ GOOD = {
     ),
     "two halves of a warp, each with its mask": "selp.u32 %r4, 0xffff, 0xffff0000, %p1; vote.sync.any.pred %p3, %p1, %r4;",
     "a barrier in a branch that is uniform": "setp.eq.u32 %p3, %r2, 0; @%p3 bra.uni A; bar.sync 0; A: bar.sync 0;",
+    "one operation at two places": (
+        "@%p1 bra A; shfl.sync.bfly.b32 %r5, %r1, 16, 31, -1; bra.uni E; A: shfl.sync.bfly.b32 %r5, %r1, 16, 31, -1; E: bar.sync 0;"
+    ),
     "not aligned": "@%p2 bra A; barrier.sync 0; bra.uni E; A: barrier.sync 0; E:",
     "whole warps": f"{MMA} @%p2 bra E; {MMA} E:",
 }

@@ -155,11 +155,11 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "cluster, no barrier": (
         "st.shared.u32 [%r3], %r1; mapa.shared::cluster.u32 %r4, %r3, 1; ld.shared::cluster.u32 %r5, [%r4];",
-        {"grid": 2, "cluster": 2}, ["S003"],
+        {"grid": 2, "cluster": 2}, ["G005"],
     ),
     "cluster barrier, relaxed": (
         "st.shared.u32 [%r3], %r1; mapa.shared::cluster.u32 %r4, %r3, 1; barrier.cluster.arrive.relaxed.aligned;"
-        "barrier.cluster.wait.aligned; ld.shared::cluster.u32 %r5, [%r4];", {"grid": 2, "cluster": 2}, ["S003"],
+        "barrier.cluster.wait.aligned; ld.shared::cluster.u32 %r5, [%r4];", {"grid": 2, "cluster": 2}, ["G005"],
     ),
     "mbarrier": (MBARRIER.format(arrive="", wait="try_wait.parity"), {}, []),
     "mbarrier, polled": (MBARRIER.format(arrive="", wait="test_wait.parity"), {}, []),
