@@ -32,19 +32,13 @@ class Shown:
     is_complete: bool
 
 
-<<<<<<< HEAD
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
     Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over.
     """
     end = math.inf if budget is None else time.perf_counter() + budget
-    by_id = {rule.id: rule for rule in rules if is_executable(rule)}
-=======
-def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
-    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
->>>>>>> main
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
         return ()
