@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ptxkit import files
+from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.manifest import Kernel, ProbeManifest, Table
 from ptxkit.rewriters.probing import Chosen, instrument
 from ptxkit.rewriters.profiling.buffer import Find, ProbeBuffer
@@ -154,6 +155,30 @@ class Run:
             if kernel.name == name:
                 return kernel
         raise ValueError(f"no kernel is called {name!r}; there are {', '.join(one.name for one in self.manifest.kernels) or 'none'}")
+
+
+def launched(
+    device: Device, module: Module, kernel: str, *arguments: Any, grid: Size, block: Size, cluster: Size | None = None, shared: int = 0
+) -> None:
+    """Launches a kernel of a module as it is, without probes, and waits for it. Arguments, and what is raised, are as of `Run.launch`."""
+    function = next((one for one in module.kernels if one.name == kernel), None)
+    if function is None:
+        raise ValueError(f"no kernel is called {kernel!r}; there are {', '.join(one.name for one in module.kernels) or 'none'}")
+    declared = list(layout(function.header))
+    if len(arguments) != len(declared):
+        raise TypeError(f"{kernel} has {len(declared)} parameters, {len(arguments)} arguments are given")
+    loaded = device.load(files.encode(module.text))
+    passed = _Passed(device)
+    try:
+        parameters = [passed.argument(one.name, one.type, one.bytes, argument) for one, argument in zip(declared, arguments, strict=True)]
+        group = None if cluster is None else _three(cluster)
+        device.launch(device.function(loaded, kernel), _three(grid), _three(block), parameters, shared=shared, cluster=group)
+        device.synchronize()
+        passed.copy_back()
+    finally:
+        with contextlib.suppress(Exception):  # after a launch that failed, its error is the one to see
+            passed.free()
+            device.unload(loaded)
 
 
 class _Passed:
