@@ -80,11 +80,11 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
         self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + SECONDS
+        self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
