@@ -80,11 +80,11 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
         self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + SECONDS
+        self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
@@ -106,7 +106,7 @@ class Exercise:
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, and who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, who is out of bounds may be missed elsewhere."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
