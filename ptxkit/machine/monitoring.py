@@ -115,7 +115,7 @@ class WatchedLanes(Lanes):
         found = super().at(positions)
         assert isinstance(found, WatchedLanes)
         found.site = self.site
-        found.sites = tuple([self.sites[position] for position in np.arange(self.count)[positions].tolist()]) if self.sites else ()
+        found.sites = tuple([self.sites[position] for position in positions.tolist()]) if self.sites else ()
         return found
 
 
