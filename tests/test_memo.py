@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ptxkit
+from ptxkit.analyses.framework import linting
 from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused
 from ptxkit.names import resolve
 
@@ -48,10 +49,10 @@ def test_what_lint_finds_out_goes_without_the_collector(name: str) -> None:
     """Facts have no cycles: over many files, collecting them would take a tenth of the time."""
     text = (Path(__file__).parent.parent / "fixtures" / "kernels" / f"{name}.ptx").read_text("utf-8")
     # what is imported and read of the table for the first time may leave some
-    ptxkit.analyses.lint(ptxkit.parse(text))
+    linting.lint(ptxkit.parse(text))
     gc.collect()
     with collector_paused():
-        ptxkit.analyses.lint(ptxkit.parse(text))
+        linting.lint(ptxkit.parse(text))
 
         assert not gc.collect()
 

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from ptxkit.analyses import all_rules, lint
+from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.rule import in_module
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 from ptxkit.origins import source_lines
