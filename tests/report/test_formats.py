@@ -50,6 +50,7 @@ class TestSarif:
         found: list[Diagnostic] = []
         for rule in all_rules():
             found += lint(parse(in_module(rule.bad), f"{rule.id}.ptx"), all_rules())
+            found += linting.lint(parse(in_module(rule.bad), f"{rule.id}.ptx"), all_rules())
         made = document(*found)
 
         assert {result["ruleId"] for result in made["runs"][0]["results"]} == {rule.id for rule in all_rules()}
