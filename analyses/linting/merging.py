@@ -14,11 +14,12 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
     """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
 
-    What is argued and not shown is a warning at most; an info where the kernel ran to completion.
+    What is argued and not shown is a warning at most; an info where the kernel ran to completion, or executed that very instruction.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
     causes = [group for one in shown for group in by_cause(one.findings)]
+    executed = frozenset().union(*[one.lines for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
     found = []
@@ -30,7 +31,9 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
         if match is not None:
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
-            found.append(attrs.evolve(one, severity=Severity.INFO if one.function in complete else Severity.WARNING))
+            found.append(
+                attrs.evolve(one, severity=Severity.INFO if one.function in complete or one.span.line in executed else Severity.WARNING)
+            )
         else:
             found.append(one)
     found += [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]

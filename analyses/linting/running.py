@@ -30,6 +30,8 @@ class Shown:
     """The kernel and what it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
+    lines: frozenset[int] = frozenset()
+    """Those of the instructions that were executed."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
@@ -60,7 +62,9 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             is_assumed = launch(kernel).threads is None
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             findings = [_diagnostic(one, rule, is_assumed) for one, rule in spoken_for if rule is not None]
-            found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
+            found.append(
+                Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete, done.lines)
+            )
     return tuple(found)
 
 
