@@ -120,7 +120,7 @@ CLIENTS = {
     "protocols": " ".join(ENGINES),
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
-    "linting": "dynamic execution framework inputs",
+    "linting": "dynamic execution framework inputs launch",
     "comparison": "",
     "drawing": " ".join(ENGINES),
 }

@@ -135,8 +135,8 @@ def _axes(routine: Routine) -> str:
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where threads, or CTAs, all do
-    the same and at the same addresses."""
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
+    do the same at the same addresses."""
     addresses = [one.address for of in reached(routine) for one in accesses(of) if one.space != ".param" and one.address is not None]
     found = _dimensions(addresses, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
     is_hidden = any(leaf.operator in ("phi", "value") for address in addresses for leaf in address.leaves())
