@@ -115,7 +115,7 @@ class Exercise:
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):

@@ -135,8 +135,8 @@ def _axes(routine: Routine) -> str:
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all do the same at the
-    same addresses."""
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
+    do the same at the same addresses."""
     made_of = [address for of in reached(routine) for address in addresses(of)]
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
     is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())

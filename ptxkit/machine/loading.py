@@ -126,7 +126,7 @@ class Code:
         return found
 
     def initialized(self) -> Iterator[tuple[int, int]]:
-        """Where the `.global` and `.const` variables lie that have an initial value and an address: the first generic address, and the end."""
+        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None

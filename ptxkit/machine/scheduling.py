@@ -783,7 +783,7 @@ class Scheduler:
         raise self.deadlock()
 
     def meet(self) -> bool:
-        """Lanes that a mask names may execute the same operation at several places (9.7.10.6, 9.7.14.9): those that are complete go on."""
+        """Lanes that a mask names may meet at several instructions of one operation (9.7.10.6, 9.7.14.9): those that are complete go on."""
         by_opcode: dict[str, list[Group]] = {}
         for group in self.parked.values():
             block = group.body.blocks[group.block]
