@@ -103,6 +103,9 @@ class Code:
             if kernel not in self.kernels:
                 known = ", ".join(self.kernels) or "none"
                 raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
+            defined = self.defined.get(kernel)
+            if defined is not None and not defined[1].header.is_entry:
+                raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
             try:
                 with collector_paused():
                     found = self._programs[key] = Program(self, kernel, clustered, watched, followed)

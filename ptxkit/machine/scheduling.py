@@ -816,6 +816,8 @@ class Scheduler:
         seen = lanes
         if self.program.is_watched:
             seen = lanes.on(groups[0].body.sites[blocks[0].last])
+            sites = [group.body.sites[block.last] for group, block in zip(groups, blocks, strict=True) for _ in range(group.lanes.count)]
+            seen.sites = tuple([sites[position] for position in order[chosen].tolist()])
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)

@@ -472,13 +472,14 @@ class Barriers(Monitor):
         out = np.flatnonzero(masks & bit == 0)
         if len(out) and not self.collected.knows((id(lanes.site), "out"), len(out)):
             lane = int(out[0])
-            line, what = self.collected.line(lanes.site), f"lanes {spoken_lanes(int(masks[lane]))}"
+            site = lanes.site_of(lane)
+            line, what = self.collected.line(site), f"lanes {spoken_lanes(int(masks[lane]))}"
             self.collected.add(
                 (id(lanes.site), "out"),
                 NOT_IN_MASK,
-                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(lanes.site)}` with mask {int(masks[lane]):#x},"
+                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(site)}` with mask {int(masks[lane]):#x},"
                 f" which leaves out its own lane {int(lanes.lane[lane])}",
-                lanes.site,
+                site,
                 {"waiting": self.collected.groups(lanes.index[out], line, what)},
                 count=len(out),
             )
@@ -495,14 +496,16 @@ class Barriers(Monitor):
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
         mine = lanes.index[(lanes.warp == warp) & np.isin(lanes.lane, [lane, other])]
+        here, there = [lanes.site_of(int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0])) for one in (lane, other)]
         self.collected.add(
-            (id(lanes.site), "unequal"),
+            (id(here), "unequal"),
             ABSENT,
-            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(lanes.site)}` with the mask {mask:#x}, lane {other},"
+            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(here)}` with the mask {mask:#x}, lane {other},"
             f" which it names, with"
             f" {theirs:#x}: they must be equal",
-            lanes.site,
-            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(mask)}")},
+            here,
+            {"waiting": self.collected.groups(mine, self.collected.line(here), f"lanes {spoken_lanes(mask)}")},
+            related=[(there, f"lane {other} executes this")] if there is not here else (),
         )
 
     def _whole(self, lanes: Any, level: str) -> None:
