@@ -2,8 +2,8 @@
 
     python benchmarks/counters_against_probes.py [--target sm_90a] [--only NAME…] [--limit SECONDS]
 
-Compared are the threads of each block, and of each access to global and shared memory requests, threads, sectors, passes and conflicts. Exit
-status 1 if a number differs.
+Compared are the threads of each block, and of each access to global and shared memory requests, threads, sectors, passes and
+conflicts. Exit status 1 if a number differs.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def compared(module: Module, launch: Launch, target: str) -> Iterator[tuple[str,
         raise ValueError(f"{found.outcome}: {found.detail}")
     tables = {table.name: table.rows() for table in found.tables}
     lines = {(row["function"], row["line"]): row for row in counted["lines"]}
-    for row in tables.get("block-counts", ()):
-        mine = lines.get((str(row["function"]), row["line"]), {"threads": 0, "instructions": 1})  # type: ignore[arg-type]
-        yield f"block at line {row['line']}", row["count"] * int(mine["instructions"]), mine["threads"]  # type: ignore[operator]
+    for block in tables.get("block-counts", ()):
+        own: Any = lines.get((str(block["function"]), block["line"]), {"threads": 0, "instructions": 1})  # type: ignore[arg-type]
+        yield f"block at line {block['line']}", block["count"] * own["instructions"], own["threads"]
     for name, (space, columns) in ACCESSES.items():
         mine_of: dict[Any, Any] = {}
         for row in counted["memory"]:

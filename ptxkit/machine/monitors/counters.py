@@ -44,13 +44,14 @@ class _Accesses:
     space: str
     kind: str
     width: int
-    is_by_thread: bool
     requests: int = 0
     threads: int = 0
     bytes: int = 0
     sectors: int = 0
     passes: int = 0
     conflicts: int = 0
+    lanes: Any = None
+    """Those of the last access."""
 
 
 class Counters(Monitor):
@@ -65,6 +66,8 @@ class Counters(Monitor):
         self._blocks: dict[int, _Block] = {}
         self._accesses: dict[tuple[int, str], _Accesses] = {}
         self._waits: dict[int, list[Any]] = {}
+        self._looks: dict[int, Access] = {}
+        """The last look at an mbarrier, by the instruction."""
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -87,14 +90,27 @@ class Counters(Monitor):
         site = getattr(lanes, "site", None)
         if site is None:
             return
+        if _is_wait(site):
+            # it looks as often as the machine lets it: what counts is that it goes on
+            self._looks[id(site)] = access
+            return
+        self._count(access, lanes, site)
+
+    def _count(self, access: Access, lanes: Any, site: Site) -> None:
         key = id(site), access.space
         found = self._accesses.get(key)
         if found is None:
-            found = self._accesses[key] = _Accesses(site, access.space, access.kind, access.size, _is_by_thread(site))
+            found = self._accesses[key] = _Accesses(site, access.space, access.kind, access.size)
         elif found.kind != access.kind:
             found.kind = "update"
+        if found.lanes is lanes:
+            # a further element of the same access
+            found.bytes += lanes.count * access.size
+            return
+        found.lanes = lanes
         at = np.asarray(access.at)
-        if not found.is_by_thread or at.ndim > 1 or at.size not in (1, lanes.count):
+        if at.ndim > 1 or at.size not in (1, lanes.count) or access.proxy != "generic" or access.size > SECTOR:
+            # what a copy in bulk, or a matrix product, accesses is not that of single threads
             found.bytes += int(at.size) * access.size
             found.threads += lanes.count
             return
@@ -104,15 +120,19 @@ class Counters(Monitor):
         found.requests += len(lanes.warps)
         if access.space == ".global":
             found.sectors += sectors(lanes.warp, at)
-        elif access.space.startswith(".shared") and access.kind != "update" and access.size in (1, 2, 4, 8, WIDEST):
+        elif access.space.startswith(".shared") and (access.kind != "update" or _is_barrier(site)) and access.size in (1, 2, 4, 8, WIDEST):
             passes, conflicts = bank_passes(lanes.warp, lanes.lane, at, access.size)
             found.passes += passes
             found.conflicts += conflicts
 
     def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
         site = lanes.site  # type: ignore[attr-defined]
-        if not isinstance(site.bound, Bound) or not any(one.action == "wait" for one in site.bound.barrier):
+        if not _is_wait(site):
             return
+        look = self._looks.get(id(site))
+        if look is not None:
+            at = np.broadcast_to(np.ravel(look.at)[:1], lanes.count) if np.size(look.at) != lanes.count else look.at
+            self._count(attrs.evolve(look, lanes=lanes, at=at), lanes, site)
         found = self._waits.setdefault(id(site), [site, 0, 0])
         found[1] += len(lanes.warps)
         found[2] += lanes.count
@@ -194,7 +214,7 @@ class Counters(Monitor):
 
 
 def sectors(warp: Array, at: Array) -> int:
-    """How many sectors the accesses of threads touch, each counted once for each warp. An access lies in one sector."""
+    """How many sectors threads access, each counted once for each warp. An access lies in one sector."""
     return len(np.unique(np.stack([warp, at // SECTOR]), axis=1).T)
 
 
@@ -240,10 +260,13 @@ def _sites(one: _Block) -> list[Site]:
     return one.body.sites[block.start : block.end + (block.last >= 0)]
 
 
-def _is_by_thread(site: Site) -> bool:
-    """Whether each thread accesses what is its own, at once."""
-    bound = site.bound
-    return isinstance(bound, Bound) and not any(memory.is_async for memory in bound.memory)
+def _is_barrier(site: Site) -> bool:
+    return isinstance(site.bound, Bound) and bool(site.bound.barrier)
+
+
+def _is_wait(site: Site) -> bool:
+    """Whether threads may wait at an instruction, for a barrier or an mbarrier."""
+    return isinstance(site.bound, Bound) and any(one.action == "wait" for one in site.bound.barrier)
 
 
 def _opcode(site: Site) -> str:
