@@ -60,6 +60,9 @@ def compared(module: Module, launch: Launch, target: str) -> Iterator[tuple[str,
         for other in tables.get(name, ()):
             theirs.setdefault((other["function"], other["line"]), Counter()).update({column: other[column] for column in columns})
         for key, numbers in theirs.items():
+            if key in mine_of and not mine_of[key]["requests"]:
+                # the probe counts the mbarrier of a copy in bulk as an access of the thread that issues it
+                continue
             for column in columns:
                 yield f"{column} at line {key[1]}", numbers[column], mine_of.get(key, Counter())[column]
 

@@ -68,6 +68,8 @@ class Counters(Monitor):
         self._waits: dict[int, list[Any]] = {}
         self._looks: dict[int, Access] = {}
         """The last look at an mbarrier, by the instruction."""
+        self._gone: dict[int, Any] = {}
+        """Who has gone on from an mbarrier at which nobody had looked, and is about to look at it, by the instruction."""
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -93,6 +95,8 @@ class Counters(Monitor):
         if _is_wait(site):
             # it looks as often as the machine lets it: what counts is that it goes on
             self._looks[id(site)] = access
+            if id(site) in self._gone:
+                self._look(self._gone.pop(id(site)), access, site)
             return
         self._count(access, lanes, site)
 
@@ -131,11 +135,17 @@ class Counters(Monitor):
             return
         look = self._looks.get(id(site))
         if look is not None:
-            at = np.broadcast_to(np.ravel(look.at)[:1], lanes.count) if np.size(look.at) != lanes.count else look.at
-            self._count(attrs.evolve(look, lanes=lanes, at=at), lanes, site)
+            self._look(lanes, look, site)
+        elif _accesses_memory(site):
+            self._gone[id(site)] = lanes
         found = self._waits.setdefault(id(site), [site, 0, 0])
         found[1] += len(lanes.warps)
         found[2] += lanes.count
+
+    def _look(self, lanes: Any, look: Access, site: Site) -> None:
+        """Lanes have gone on from an mbarrier. Where others looked last, all look at the same."""
+        at = look.at if np.size(look.at) == lanes.count else np.broadcast_to(np.ravel(look.at)[:1], lanes.count)
+        self._count(attrs.evolve(look, lanes=lanes, at=at), lanes, site)
 
     @property
     def tables(self) -> dict[str, list[Row]]:
@@ -241,16 +251,16 @@ def bank_passes(warp: Array, lane: Array, at: Array, size: int) -> tuple[int, in
 
 
 def _pairs(warp: Array, lane: Array, unit: Array) -> Array:
-    """For each thread how often the parts of its warp are halved: at each of two distances where all threads want what their neighbour
-    wants, a thread that is not there wanting nothing."""
+    """For each thread whether two parts of its warp are served together: where all threads want what the one at a distance of 1, or of 2,
+    wants; a thread that is not there wants nothing."""
     rows, row = np.unique(warp, return_inverse=True)
     wants = np.full((len(rows), WARP), -1, np.int64)
     wants[row, lane] = unit
-    halved = np.zeros(len(rows), np.int64)
+    together = np.zeros(len(rows), bool)
     for distance in (1, 2):
         beside = wants[:, np.arange(WARP) ^ distance]
-        halved += ((wants == beside) | (wants < 0) | (beside < 0)).all(axis=1)
-    found: Array = halved[row]
+        together |= ((wants == beside) | (wants < 0) | (beside < 0)).all(axis=1)
+    found: Array = together[row].astype(np.int64)
     return found
 
 
@@ -267,6 +277,10 @@ def _is_barrier(site: Site) -> bool:
 def _is_wait(site: Site) -> bool:
     """Whether threads may wait at an instruction, for a barrier or an mbarrier."""
     return isinstance(site.bound, Bound) and any(one.action == "wait" for one in site.bound.barrier)
+
+
+def _accesses_memory(site: Site) -> bool:
+    return isinstance(site.bound, Bound) and bool(site.bound.memory)
 
 
 def _opcode(site: Site) -> str:

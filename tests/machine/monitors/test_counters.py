@@ -53,7 +53,7 @@ def test_warps_do_not_share_sectors() -> None:
         pytest.param(LANE, 1, (1, 0), id="bytes of the same words"),
         pytest.param(LANE * 8, 8, (2, 0), id="8 bytes: two halves"),
         pytest.param(LANE * 16, 16, (4, 0), id="16 bytes: four quarters"),
-        pytest.param(LANE * 0, 16, (1, 0), id="16 bytes, the same for all"),
+        pytest.param(LANE * 0, 16, (2, 0), id="16 bytes, the same for all: two quarters go together"),
         pytest.param(LANE // 2 * 8, 8, (1, 0), id="8 bytes, in pairs: the halves go together"),
         pytest.param(LANE * 128, 16, (32, 28), id="16 bytes, one group of banks in each quarter"),
     ],
