@@ -34,12 +34,16 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             found.append(
                 attrs.evolve(one, severity=Severity.INFO if one.function in complete or one.span.line in executed else Severity.WARNING)
             )
+        elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
+            found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
     found += [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
     return found
 
 
+ACCESSES = "S"
+"""Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
 RACES = ("smem-race", "implicit-warp-synchrony")
 """Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 

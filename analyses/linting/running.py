@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable
 
@@ -37,9 +36,10 @@ class Shown:
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
-    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over.
+    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
+    budget, those that all kernels of a module have together.
     """
-    end = math.inf if budget is None else time.perf_counter() + budget
+    end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
@@ -68,6 +68,8 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
     return tuple(found)
 
 
+MODULE_SECONDS = 5.0
+"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
