@@ -223,6 +223,7 @@ def verify(
     """
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.verify.verdict import verify as found
+    from ptxkit.cli._agreeing import agreed
     from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_options
     from ptxkit.machine import Machine
 
@@ -236,7 +237,7 @@ def verify(
     except CannotLaunch as error:
         raise ValueError(str(error)) from None
     machine = Machine(next((word for word in made.targets if word.startswith("sm_")), "sm_90a"))
-    return found(machine.load(made), launch, names_of(made, routine), budget, checks)
+    return agreed(made, name, found(machine.load(made), launch, names_of(made, routine), budget, checks))
 
 
 def gate(

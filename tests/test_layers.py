@@ -121,7 +121,7 @@ CLIENTS = {
     "protocols": " ".join(ENGINES),
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
-    "linting": "dynamic execution framework inputs",
+    "linting": "dynamic execution framework inputs launch",
     "gate": " ".join([*ENGINES, "linting", "verify"]),
     "comparison": "",
     "drawing": " ".join(ENGINES),

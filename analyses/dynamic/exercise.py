@@ -6,6 +6,7 @@ made them up.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,13 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
+OTHER_SHAPES = 3
+"""So many other thread blocks are tried where one shows something."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
-ODD = 7
+UNEVEN = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
@@ -64,6 +67,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
+    without: Example | None = None
+    """A launch with another thread block in which nothing goes wrong, of a kernel that does not say its block."""
 
 
 @attrs.frozen
@@ -106,11 +111,11 @@ class Exercise:
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it comes round, and who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, who is out of bounds may be missed elsewhere."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
-            yield Sizes(odd=ODD), ODD_CONTRAST, TOGETHER
+            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, TOGETHER
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -135,7 +140,7 @@ class Exercise:
         return last
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
-        """Whether warps do the same at the same place in shared memory, and never wait for one another: a launch has but one."""
+        """Whether warps do the same at one address of shared memory, and never wait for one another: a launch has but one."""
         x, y, z = shape.block
         if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
             return False
@@ -189,6 +194,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
+        without = self._without(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -198,7 +204,23 @@ class Exercise:
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
                 None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
+                without,
             )
+
+    def _without(self, shape: Shape) -> Example | None:
+        """A launch with another thread block in which nothing goes wrong, if the kernel does not say its block.
+
+        Blocks much smaller are no witness: what threads far apart do to one another shows in no small block.
+        """
+        if launch(self.routine).threads is not None:
+            return None
+        least = min(math.prod(shape.block), max(2 * WARP, math.prod(shape.block) // 2))
+        others = [one for one in shapes(self.routine) if one.block != shape.block and math.prod(one.block) >= least]
+        for other in others[:OTHER_SHAPES]:
+            ran = self._within(other, Sizes())
+            if ran.fault is None and not ran.outside and not ran.wrong:
+                return ran.example
+        return None
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -212,7 +234,7 @@ class Exercise:
 
 
 def has_rounds(routine: Routine) -> bool:
-    """Whether a kernel has operations in flight from one iteration to the next, and may be told how many there are."""
+    """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
 
     def holds(bound: Bound) -> bool:
         return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
+from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -125,24 +127,27 @@ def _axes(routine: Routine) -> str:
     if "%tid" in names:
         return _AXES
     axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
-    used = "".join([axis for axis in axes if axis in _addressing(routine)])
-    # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
     if axes:
-        return used or axes[0]
+        # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
+        used = _looked_at(routine, "%tid")
+        return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
-@fact
-def _addressing(routine: Routine) -> frozenset[str]:
-    """The dimensions of a block that addresses are made of; all where nothing is known of some address."""
-    found: set[str] = set()
-    for one in reached(routine):
-        for access in accesses(one):
-            if access.space != ".param" and access.address is not None:
-                for leaf in access.address.leaves():
-                    name = str(leaf.data[0]) if leaf.data else ""
-                    found.update([axis for axis in _AXES if name == f"%tid.{axis}"])
-    return frozenset(found)
+def _looked_at(routine: Routine, name: str) -> frozenset[str]:
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all do the same at the
+    same addresses."""
+    made_of = [address for of in reached(routine) for address in addresses(of)]
+    found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
+    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
+    return found or frozenset(
+        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
+    )
+
+
+def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
+    leaves = {str(leaf.data[0]) for term in terms for leaf in term.leaves() if leaf.data}
+    return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
 
 
 def _elements(routine: Routine) -> frozenset[int]:
@@ -185,7 +190,8 @@ def _is_remote(bound: Bound) -> bool:
 def _grid(routine: Routine, cluster: Size | None) -> Size:
     """Two CTAs along each dimension that the kernel looks at, at most four of them; whole clusters."""
     names = read(routine)
-    asks = [f"%ctaid.{axis}" in names or "%ctaid" in names or f"%nctaid.{axis}" in names for axis in _AXES]
+    used = _looked_at(routine, "%ctaid")
+    asks = [axis in used or "%ctaid" in names for axis in _AXES]
     x, y, z = [2 if asked else 1 for asked in asks]
     if x * y > 2:
         z = 1

@@ -58,29 +58,31 @@ def _is_worse(one: Diagnostic, other: Diagnostic) -> bool:
 
 
 def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """One finding for all that one missing barrier or fence explains, with the other places related.
+    """One finding for all that one missing barrier or fence explains, with the other locations related.
 
-    Findings of one rule have a cause in common if they have a place in common, in the PTX or in the program that was compiled.
+    Findings of one rule have a cause in common if they have a location in common, in the PTX or in the program that was compiled.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
-        places = {(one.rule, span.line) for span in (one.span, *[related.span for related in one.related])}
-        touching = [group for group in groups if group[0] & places]
-        together: tuple[set[tuple[str, int]], list[Diagnostic]] = (set(places), [])
-        for group in touching:
+        locations = {(one.rule, span.line) for span in (one.span, *[related.span for related in one.related])}
+        common = [group for group in groups if group[0] & locations]
+        together: tuple[set[tuple[str, int]], list[Diagnostic]] = (set(locations), [])
+        for group in common:
             together[0].update(group[0])
             together[1].extend(group[1])
             groups.remove(group)
         together[1].append(one)
         groups.append(together)
     found = [_as_one(members) for _, members in groups]
-    told = [places for places, members in groups if members[0].name not in RACES]
-    # a race that is also known by what is missing is told once
-    return [one for one, (places, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_told(places, told)]
+    reported = [locations for locations, members in groups if members[0].name not in RACES]
+    # a race that is also known by what is missing is reported once
+    return [
+        one for one, (locations, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_reported(locations, reported)
+    ]
 
 
-def _is_told(places: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
-    lines = {line for _, line in places}
+def _is_reported(locations: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
+    lines = {line for _, line in locations}
     return any(lines <= {line for _, line in other} for other in others)
 
 

@@ -95,6 +95,9 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool) -> Diagnostic:
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif one.without is not None:
+        severity = Severity.INFO
+        notes.append(f"it does not with {spoken(one.without)}")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")

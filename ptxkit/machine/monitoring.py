@@ -63,7 +63,7 @@ class Monitor:
         Of a warpgroup whole warps may be missing."""
 
     def started(self, flight: Flight) -> None:
-        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.footprints` says what it accesses."""
 
     def committed(self, lanes: Lanes, queue: str) -> None:
         """What lanes have started in a queue since its last group is a group."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
 
 MOST_SHAPES = 4
-ROUNDS = 7
+ROUNDS = 13
 """No number is larger at first: more than most rings have stages, and no multiple of them."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Arrays that a run leaves are made so many times as large, so often."""

@@ -183,7 +183,7 @@ class Fences:
             return
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind, one.kind.proxy)
+            asked = (number, before.thread[mine], before.stamp[mine], one.footprint.space, one.kind, one.kind.proxy)
             left = self.unfenced(*asked)
             self._notes(one, shadow, row, before, mine[left], what)
             if what == "write":
@@ -238,8 +238,8 @@ class Fences:
             named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
             lies = "between" if not rule else "between in the thread that writes, only in another one"
             races.conflict(
-                one.touched.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
-                (what, one.touched.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
+                one.footprint.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
+                (what, one.footprint.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
             )  # fmt: skip
 
 

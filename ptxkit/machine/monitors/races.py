@@ -304,8 +304,8 @@ class Races(Monitor):
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
-        odd = int(np.bitwise_or.reduce(at | size)) & 3
-        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+        low = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
     def _shadow(self, space: str, size: int) -> Shadow:
         buffer = self.buffer(space)
@@ -462,6 +462,8 @@ class Races(Monitor):
         """Races, with those of equal values apart."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
+            # a pair of different warps is shown rather than one of the same
+            chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
                 self._found(space, shadow, rows, before, i, how, what, count, equal)
@@ -818,9 +820,9 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            told = self.phases.get(at)
-            if told is not None and told[1][parity]:
-                knowledge.acquire(place, scope, told[1][parity])
+            phase = self.phases.get(at)
+            if phase is not None and phase[1][parity]:
+                knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
         """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
@@ -878,14 +880,14 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+    def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
-        touched = one.touched
-        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
-        end = start + int(touched.size[row])
+        footprint = one.footprint
+        start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(footprint.size[row])
         why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+        self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -924,10 +926,11 @@ class Races(Monitor):
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
-        if known is not None and (same or not known.same_value):
-            known.count += count
-            return
         if known is not None:
+            across = known.is_of_a_warp(self.launch) and self._warp_of(before.thread[i]) != self._warp_of(rows.thread[i])
+            if (same and not known.same_value) or (same == known.same_value and not across):
+                known.count += count
+                return
             count += known.count
         piece = int(rows.piece[i]) * shadow.grain + shadow.origin
         (size, offset), (earlier_size, earlier_offset) = bytes_of(int(rows.code[i])), bytes_of(int(before.code[i]))
@@ -949,6 +952,11 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+
+    def _warp_of(self, thread: Any) -> Any:
+        """The warps of threads by their numbers in the launch."""
+        threads = self.launch.threads
+        return thread // threads * -(-threads // 32) + thread % threads // 32
 
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""

@@ -47,6 +47,10 @@ class Race:
         is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
         return frozenset({"races", "async"} if is_async else {"races"})
 
+    def is_of_a_warp(self, launch: Launch) -> bool:
+        """Whether both accesses are of one warp."""
+        return len({_warp(side, launch) for side in self.accesses}) == 1
+
     def witness(self) -> dict[str, Any]:
         """As JSON has it, without the launch."""
         return {
