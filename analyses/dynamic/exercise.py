@@ -6,6 +6,7 @@ made them up.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
+OTHER_SHAPES = 3
+"""So many other thread blocks are tried where one shows something."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
 UNEVEN = 7
@@ -64,6 +67,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
+    without: Example | None = None
+    """A launch with another thread block in which nothing goes wrong, of a kernel that does not say its block."""
 
 
 @attrs.frozen
@@ -80,11 +85,11 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
         self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + SECONDS
+        self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
@@ -106,7 +111,7 @@ class Exercise:
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, who is out of bounds may be missed elsewhere."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
@@ -189,6 +194,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
+        without = self._without(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -198,7 +204,23 @@ class Exercise:
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
                 None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
+                without,
             )
+
+    def _without(self, shape: Shape) -> Example | None:
+        """A launch with another thread block in which nothing goes wrong, if the kernel does not say its block.
+
+        Blocks much smaller are no witness: what threads far apart do to one another shows in no small block.
+        """
+        if launch(self.routine).threads is not None:
+            return None
+        least = min(math.prod(shape.block), max(2 * WARP, math.prod(shape.block) // 2))
+        others = [one for one in shapes(self.routine) if one.block != shape.block and math.prod(one.block) >= least]
+        for other in others[:OTHER_SHAPES]:
+            ran = self._within(other, Sizes())
+            if ran.fault is None and not ran.outside and not ran.wrong:
+                return ran.example
+        return None
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
-from ptxkit.analyses.inputs.parameters import conditions
+from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
@@ -130,16 +130,16 @@ def _axes(routine: Routine) -> str:
     if axes:
         # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
         used = _looked_at(routine, "%tid")
-        return "".join([axis for axis in axes if axis in used])
+        return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
-    do the same at the same addresses."""
-    addresses = [one.address for of in reached(routine) for one in accesses(of) if one.space != ".param" and one.address is not None]
-    found = _dimensions(addresses, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
-    is_hidden = any(leaf.operator in ("phi", "value") for address in addresses for leaf in address.leaves())
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all do the same at the
+    same addresses."""
+    made_of = [address for of in reached(routine) for address in addresses(of)]
+    found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
+    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
     return found or frozenset(
         [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
     )

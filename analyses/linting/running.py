@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, Found
+from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
@@ -30,8 +32,12 @@ class Shown:
     is_complete: bool
 
 
-def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
-    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
+def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
+    """What the kernels show, `but` for some, as findings of these rules.
+
+    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over.
+    """
+    end = math.inf if budget is None else time.perf_counter() + budget
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
@@ -39,12 +45,17 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     found = []
     code = None
     for kernel in kernels:
+        if kernel.name in but:
+            continue
+        left = end - time.perf_counter()
+        if left <= 0:
+            break
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
                 code = loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
-        done = Exercise(kernel, code).run()
+        done = Exercise(kernel, code, min(SECONDS, left)).run()
         if done.example is not None:
             is_assumed = launch(kernel).threads is None
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
@@ -84,6 +95,9 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool) -> Diagnostic:
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif one.without is not None:
+        severity = Severity.INFO
+        notes.append(f"it does not with {spoken(one.without)}")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
