@@ -792,7 +792,7 @@ class Scheduler:
         raise self.deadlock()
 
     def meet(self) -> bool:
-        """Lanes that a mask names may execute the same operation at several places (9.7.10.6, 9.7.14.9): those that are complete go on."""
+        """Lanes that a mask names may meet at several instructions of one operation (9.7.10.6, 9.7.14.9): those that are complete go on."""
         by_opcode: dict[str, list[Group]] = {}
         for group in self.parked.values():
             block = group.body.blocks[group.block]
@@ -825,6 +825,8 @@ class Scheduler:
         seen = lanes
         if self.program.is_watched:
             seen = lanes.on(groups[0].body.sites[blocks[0].last])
+            sites = [group.body.sites[block.last] for group, block in zip(groups, blocks, strict=True) for _ in range(group.lanes.count)]
+            seen.sites = tuple([sites[position] for position in order[chosen].tolist()])
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)
