@@ -55,7 +55,9 @@ def run() -> NoReturn:
             code = main(prog_name="ptxkit")
         except SystemExit as done:
             code = done.code
-        sys.stdout.flush()
+        if not sys.stdout.closed:
+            # a language server closes it when it has said all
+            sys.stdout.flush()
     except BrokenPipeError:
         _end(1)
     except OSError as error:
