@@ -55,13 +55,8 @@ def run() -> NoReturn:
             code = main(prog_name="ptxkit")
         except SystemExit as done:
             code = done.code
-<<<<<<< HEAD
         # the language server closes what it wrote to
         if not sys.stdout.closed:
-=======
-        if not sys.stdout.closed:
-            # a language server closes it when it has said all
->>>>>>> editor
             sys.stdout.flush()
     except BrokenPipeError:
         _end(1)
