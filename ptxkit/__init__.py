@@ -64,9 +64,9 @@ _HOME = {
     "nodes": "ptxkit.syntax",
     "Function": "ptxkit.syntax",
     "Instruction": "ptxkit.syntax",
-    "Module": "ptxkit.syntax",
+    "Module": "ptxkit.facade",
     "Node": "ptxkit.syntax",
-    "parse": "ptxkit.syntax",
+    "parse": "ptxkit.facade",
     "parse_operand": "ptxkit.syntax",
     "parse_statement": "ptxkit.syntax",
 }

@@ -34,6 +34,15 @@ if TYPE_CHECKING:
 Size = int | tuple[int, ...]
 
 
+def _coloured(text: str) -> str:
+    from ptxkit.highlighting import as_html
+
+    return as_html(text)
+
+
+Module.as_html = staticmethod(_coloured)
+
+
 class Findings(tuple[Diagnostic, ...]):
     """Findings in the order of the file; a notebook shows them as a table."""
 
@@ -73,19 +82,20 @@ def lint(
     ignore: Iterable[str] = (),
     target: str | None = None,
     version: tuple[int, int] | None = None,
+    run: bool = True,
 ) -> Findings:
     """What is wrong, and doubtful, by the rules that are on by default, or those that `select` names: ids, names, family letters or `ALL`.
 
-    Raises ValueError for a word that names no rule.
+    Kernels are executed, with launches that are made up, unless `run` is false. Raises ValueError for a word that names no rule.
 
         >>> import ptxkit
         >>> ptxkit.lint(".version 8.0 .target sm_80 .address_size 64 .entry k() { ret; }")
         ()
     """
-    from ptxkit.analyses.framework.linting import lint as found
     from ptxkit.analyses.framework.rule import select as rules
+    from ptxkit.analyses.linting.linting import lint as found
 
-    return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version))
+    return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version, run=run))
 
 
 def fmt(module: str | Module, width: int | None = None) -> str:

@@ -32,7 +32,9 @@ def forbidden(path: Path, *prefixes: str) -> list[str]:
     return [name for name in imports(path) if any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)]
 
 
-LANGUAGE = [path for path in files("ptxkit") if path.relative_to(ROOT).parts[1] not in ("cli", "lsp", "testing", "facade.py", "__init__.py")]
+LANGUAGE = [
+    path for path in files("ptxkit") if path.relative_to(ROOT).parts[1] not in ("cli", "lsp", "testing", "facade.py", "__init__.py")
+]
 """What `ptxkit/` holds besides its entrances: the command line, the server of editors, the helpers for tests, and the functions of
 `import ptxkit`."""
 

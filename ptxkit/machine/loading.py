@@ -82,10 +82,10 @@ class Code:
 
         Each variant of a program has its own: the compiled code is kept in it.
         """
-        defined = self.defined
         name = self._aliases.get(name, name)
         found = self._bodies.get((name, variant))
         if found is None:
+            defined = self.defined
             if name not in defined:
                 return None
             index, function = defined[name]
@@ -129,7 +129,7 @@ class Code:
         return found
 
     def initialized(self) -> Iterator[tuple[int, int]]:
-        """Where the `.global` and `.const` variables lie that have an initial value and an address: the first generic address, and the end."""
+        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None

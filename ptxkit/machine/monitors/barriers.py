@@ -437,14 +437,17 @@ class Barriers(Monitor):
         before = self._arrived_before(barrier, np.empty(0, np.int64))
         line = self.collected.line(site)
         here = lanes.site if how == "skipped" else None
-        groups = self.collected.groups(before, line, f"barrier {number}")
+        groups = [
+            *self.collected.groups(before, line, f"barrier {number}"),
+            *self.collected.groups(mine, self.collected.line(here), "nothing"),
+        ]
         self.collected.add(
             (id(site), how),
             DIVERGENT,
             f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}), and {len(mine)} others"
             f"{', ' if here else ' '}{what}",
             site,
-            {"waiting": [*groups, *self.collected.groups(mine, self.collected.line(here), "nothing")]},
+            {"waiting": groups, **({"exited": len(mine)} if here is None else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
             related=[(here, "others are here")] if here is not None else (),
             count=len(past),
