@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
