@@ -60,5 +60,5 @@ def links(module: Module, index: Index, lines: Sequence[str]) -> Links:
             found = known[id(origin)] = (keys.setdefault(key, len(keys)), calls.setdefault(origin, len(calls)))
         of_line.append(found[0])
         origin_of_line.append(found[1])
-    told = tuple([tuple([f"{frame.path}:{frame.line}" for frame in frames(origin)]) for origin in calls])
-    return Links(tuple(files), tuple(keys), tuple(of_line), told, tuple(origin_of_line))
+    shown = tuple([tuple([f"{frame.path}:{frame.line}" for frame in frames(origin)]) for origin in calls])
+    return Links(tuple(files), tuple(keys), tuple(of_line), shown, tuple(origin_of_line))
