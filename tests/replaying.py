@@ -87,8 +87,8 @@ def held(finding: Finding, log: Log, fault: Fault | None) -> None:
     sides = witness.get("accesses", ())
     assert sides or witness.get("waiting"), f"{finding.diagnostic.message}: no threads"
     for side in sides:
-        if side["kind"] == "use":
-            # of a value by a branch, a guard or arithmetic: that is no event
+        if side["kind"] == "use" or witness.get("space") == "register":
+            # of a value by a branch, a guard or arithmetic, or of a register: that is no event
             continue
         _was_there(finding, log, fault, side["cta"], side["thread"], side["line"])
     for group in witness.get("waiting", ()):

@@ -80,6 +80,8 @@ class Exercised:
     why: str = ""
     is_complete: bool = False
     """Whether all threads ran to completion."""
+    lines: frozenset[int] = frozenset()
+    """Those of instructions that were executed, of which an execution could have shown something."""
 
 
 class Exercise:
@@ -108,10 +110,12 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
+        bodies = ran.observer.program.entered if ran.observer.program is not None else ()
+        lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
@@ -203,7 +207,9 @@ class Exercise:
                 ran.example,
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
-                None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
+                None
+                if elsewhere is None or guessed or _is_of_equal_ctas(finding) or self._is_of_a_guessed_cluster(finding, shape)
+                else cause in elsewhere,
                 without,
             )
 
@@ -241,3 +247,12 @@ def has_rounds(routine: Routine) -> bool:
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def _is_of_equal_ctas(finding: Finding) -> bool:
+    """Whether the same thread of two CTAs executes the same instruction at one address of global memory: a launch may have one CTA only."""
+    accesses = finding.witness.get("accesses", ())
+    if finding.witness.get("space") != "global" or len(accesses) != 2:
+        return False
+    one, other = accesses
+    return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])

@@ -76,11 +76,13 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if not axes:
         # nobody asks who he is: one thread, or as many as work together
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
-        return ((min(together, most), 1, 1),)
+        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *_counted(routine, most)])])
+    if said is not None and len(axes) == 1 and said == (most, 1, 1):
+        return tuple([_along(axes[0], length) for length in dict.fromkeys([most, *_lengths(routine, most)])])
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)
     if len(axes) == 1:
-        return tuple([_along(axes[0], length) for length in _lengths(routine, most)])
+        return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in _lengths(routine, most)])
     areas = _elements(routine)
     choices: list[Size] = []
     for sides in _PLANES if len(axes) == 2 else _BOXES:
@@ -93,8 +95,11 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
 
 
-def _along(axis: str, length: int) -> Size:
+def _along(axis: str, length: int, wide: int = 1) -> Size:
+    """So many threads in one dimension; rows are `wide` where they are of threads that execute something together."""
     size = [1, 1, 1]
+    if axis != "x" and wide <= length:
+        size[0], length = wide, length // wide
     size[_AXES.index(axis)] = min(length, 64) if axis == "z" else length
     return size[0], size[1], size[2]
 
@@ -104,10 +109,22 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     one for each warp."""
     fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
-    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
+    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *_counted(routine, most)])
     # where lanes work together, a warp is whole
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     return tuple([length for length in lengths if least <= length <= most]) or (most,)
+
+
+def _counted(routine: Routine, most: int) -> tuple[int, ...]:
+    """The numbers of threads that barriers await."""
+    found = {}
+    for of in reached(routine):
+        for instruction, bound in zip(of.instructions, bindings(of), strict=True):
+            operand = bound.threads if isinstance(bound, Bound) else None
+            value = constant_value(instruction.operands[operand.path[0]]) if operand is not None else None
+            if isinstance(value, int) and 0 < value <= most:
+                found[value] = True
+    return tuple(found)
 
 
 def _said(routine: Routine) -> Size | None:
@@ -135,8 +152,8 @@ def _axes(routine: Routine) -> str:
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all do the same at the
-    same addresses."""
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
+    do the same at the same addresses."""
     made_of = [address for of in reached(routine) for address in addresses(of)]
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
     is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())

@@ -219,7 +219,7 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
 
 
 def _is_said(name: str, count: int) -> bool:
-    """Whether a count is printed: of accesses also that there are none, of schedules and contents only that there are several."""
+    """Whether a count is printed: of accesses also 0, of schedules and contents only that there are several."""
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
 
 

@@ -60,5 +60,5 @@ def links(module: Module, index: Index, lines: Sequence[str]) -> Links:
             found = known[id(origin)] = (keys.setdefault(key, len(keys)), calls.setdefault(origin, len(calls)))
         of_line.append(found[0])
         origin_of_line.append(found[1])
-    shown = tuple([tuple([f"{frame.path}:{frame.line}" for frame in frames(origin)]) for origin in calls])
-    return Links(tuple(files), tuple(keys), tuple(of_line), shown, tuple(origin_of_line))
+    locations = tuple([tuple([f"{frame.path}:{frame.line}" for frame in frames(origin)]) for origin in calls])
+    return Links(tuple(files), tuple(keys), tuple(of_line), locations, tuple(origin_of_line))

@@ -250,6 +250,11 @@ class MachineDevice(Device):
         self._state = STATE
         super().__init__(MODULE)
 
+    @property
+    def machine(self) -> Any:
+        """The `ptxkit.machine.Machine`."""
+        return self._state.machine
+
     def why(self) -> str:
         """The fault that ended the last kernel that did not run to completion."""
         return str(self._state.faults[-1]) if self._state.faults else ""

@@ -15,7 +15,9 @@ import ptxkit
 from ptxkit import rewriters
 from ptxkit.cli import main
 from ptxkit.rewriters.manifest import Column, Table
+from ptxkit.rewriters.probing import instrument
 from ptxkit.rewriters.profiling import device, isolation
+from ptxkit.rewriters.profiling.description import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = ROOT / "fixtures" / "profiling" / "scale.ptx"
@@ -99,3 +101,14 @@ def test_from_python() -> None:
         assert list(run.table("block-counts").column("count")) == [150, 140, 350, 210, 140]
     i = np.arange(140)
     assert (y[1:] == np.where(i % 50 < 7, x * 8 / 2 ** (i % 4), 0)).all()
+
+
+@pytest.mark.parametrize("kernel", ["sample_2d", "fetch_1d", "surface_2d"])
+def test_textures_and_surfaces(kernel: str) -> None:
+    path = ROOT / "fixtures" / "kernels" / "texture.sm_90a.ptx"
+    module = ptxkit.parse(path.read_text(), str(path))
+    made = instrument(module, ["block-counts"])
+    (launch, *_) = [one for one in read(str(path.parent / "launch.toml")) if one.kernel == kernel]
+
+    found = isolation.profile(module.text, made.text, made.manifest, launch, repeat=0, on="machine")
+    assert (found.outcome, found.on) == (isolation.Outcome.EQUAL, "machine"), found.detail

@@ -137,6 +137,10 @@ class Races(Monitor):
     def vacant(self, residents: Residents) -> None:
         self.flying.reset()
 
+    def end(self, launch: Launch) -> None:
+        # who keeps the findings need not keep what every byte has seen
+        self.shadows = {}
+
     def exit(self, lanes: Lanes) -> None:
         self.flying.exited(lanes)
 

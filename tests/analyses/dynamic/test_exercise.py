@@ -51,10 +51,8 @@ def test_who_says_his_block_leaves_the_array_himself() -> None:
 
 def test_what_shows_with_other_contents_only_is_known() -> None:
     # thread i adds to the element that p names: a race where two name the same
-    done = exercised(
-        f"{INDEX} ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; mul.wide.u32 %rd4, %r2, 4;"
-        " add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+65536], %r1;"
-    )
+    body = "ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4;"
+    done = exercised(f"{INDEX} {body} st.global.u32 [%rd5+65536], %r1;")
 
     assert done.found
     assert all(one.depends for one in done.found)
