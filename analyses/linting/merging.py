@@ -10,9 +10,9 @@ from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.linting.running import TOGETHER, Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
-COUNTED_GROUPS = frozenset(("A002", "A003", "A006", "A012"))
+COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not reach as it counts groups: one wrong count or commit explains them all."""
-EXITED = "C008"
+EXITED = "exit-before-warp-collective"
 """The rule of those that miss what a warp does after they have exited."""
 
 
@@ -137,9 +137,9 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
     """What a finding has in common with others of its cause: lines, by the rule or a set of rules."""
-    if one.rule in COUNTED_GROUPS:
+    if one.name in COUNTED_GROUPS:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
-    elif one.rule == EXITED or "exited" in (one.witness or ()):
+    elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
@@ -171,6 +171,6 @@ def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
         return False
     lines = {argued.span.line, *[related.span.line for related in argued.related]}
     others = {shown.span.line, *[related.span.line for related in shown.related]}
-    if shown.rule in COUNTED_GROUPS and lines & others:
+    if shown.name in COUNTED_GROUPS and lines & others:
         return True
     return argued.span.line in others or shown.span.line in lines

@@ -14,7 +14,7 @@ Launch = Any
 Program = Any
 """`loading.Program`: a kernel with all functions that it may come to, ready to be compiled."""
 Monitor = Any
-"""`monitoring.Monitor`: what is told of the events of a launch."""
+"""`monitoring.Monitor`: what is notified of the events of a launch."""
 Races = Any
 """`monitors.races.Races`: the monitor of accesses that nothing orders, and its clocks and shadows."""
 Residents = Any

@@ -237,7 +237,7 @@ class Launch:
             monitor.vacant(residents)
 
     def forget(self) -> None:
-        """Lets go of monitors, which know the launch: what they hold, much memory, would be freed only when the collector comes round."""
+        """Lets go of monitors, which know the launch: what they hold, much memory, would be freed only when the collector runs."""
         self.monitors = self.accessing = ()
         if self.scheduler is not None and self.scheduler.residents.agents is not None:
             self.scheduler.residents.agents.monitors = ()
