@@ -128,7 +128,11 @@ def judged(work: tuple[dict[str, str], tuple[str, ...], float]) -> Result:
             chosen.append(trial)
         if len(chosen) == 4:
             break
-    seen, twins, outcomes, twin_outcomes, message = [], [], [], [], ""
+    seen: list[str] = []
+    twins: list[str] = []
+    outcomes: list[str] = []
+    twin_outcomes: list[str] = []
+    message = ""
     for trial in chosen or tried[:1]:
         twin, twin_outcome = one(good, trial, checks, budget)
         found, outcome = one(bad, trial, checks, budget)

@@ -4,8 +4,8 @@
 
 Each launch of `fixtures/kernels/launch.toml` for sm_90a whose output is exact is run as it is; then one instruction is taken away at a time
 (an mbarrier's test is answered with yes), and the launch is run under all checks, and then lockstep, late, early, and with ten seeds, until
-an output differs or there is a fault. With `--no-checks` only by outputs. What the launch does not execute is not counted. What shows nothing
-may be superfluous in this launch.
+an output differs or there is a fault. With `--no-checks` only by outputs. What the launch does not execute is not counted. What shows
+nothing may be superfluous in this launch.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ def main() -> None:
     for kind in sorted(totals):
         print(f"{kind:24} {seen[kind]:4} of {totals[kind]:4}")
     print(
-        f"{'all':24} {seen.total():4} of {totals.total():4} ({time.monotonic() - begun:.0f} s); first seen: {dict(by_schedule)}; not executed: {unexecuted}"
+        f"{'all':24} {seen.total():4} of {totals.total():4} ({time.monotonic() - begun:.0f} s); not executed: {unexecuted}"
+        f"; first seen: {dict(by_schedule)}"
     )
     if options.json:
         options.json.write_text(json.dumps(records, indent=1))

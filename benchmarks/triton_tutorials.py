@@ -41,7 +41,7 @@ def prepare(architecture: int) -> Any:
     import triton
     from torch.overrides import TorchFunctionMode
 
-    class OnCpu(TorchFunctionMode):
+    class OnCpu(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
             options = dict(options or {})
             if str(options.get("device", "")).startswith("cuda"):
@@ -159,7 +159,7 @@ def persistent(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
         options = (False,) if "tma" in name or "descriptor" in name else ()
 
         def works(name: str = name, other: Any = other, options: Any = options) -> bool:
-            return torch.allclose(getattr(module, name)(a, other, *options).float(), wanted, atol=5e-2, rtol=1e-2)
+            return bool(torch.allclose(getattr(module, name)(a, other, *options).float(), wanted, atol=5e-2, rtol=1e-2))
 
         yield name, works
 
@@ -167,10 +167,11 @@ def persistent(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
 def block_scaled(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
     module = executed(path, {"cublas = nvidia.cublas.CublasLt(cublas_workspace)": "cublas = None"})
     for format_ in ("mxfp4", "nvfp4", "mxfp8", "mixed"):
-        yield (
-            f"block scaled, {format_}",
-            lambda format_=format_: module.validate_block_scaled(256, 256, 256, block_scale_type=format_) is None,
-        )
+
+        def works(format_: str = format_) -> bool:
+            return module.validate_block_scaled(256, 256, 256, block_scale_type=format_) is None
+
+        yield f"block scaled, {format_}", works
 
 
 TUTORIALS: dict[str, Any] = {

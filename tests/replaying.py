@@ -76,6 +76,8 @@ class Log(Monitor):
         number = self.number(side["cta"], side["thread"])
         for access, index, at, passes in self.accesses.get(side["line"], ()):
             for lane in np.flatnonzero(index == number).tolist():
+                if access.proxy not in ("", "generic"):
+                    continue
                 yield access.kind, access.space.partition("::")[0], int(at[lane]), access.size, passes
 
 
@@ -85,8 +87,8 @@ def held(finding: Finding, log: Log, fault: Fault | None) -> None:
     sides = witness.get("accesses", ())
     assert sides or witness.get("waiting"), f"{finding.diagnostic.message}: no threads"
     for side in sides:
-        if side["kind"] == "use":
-            # of a value by a branch, a guard or arithmetic: that is no event
+        if side["kind"] == "use" or witness.get("space") == "register":
+            # of a value by a branch, a guard or arithmetic, or of a register: that is no event
             continue
         _was_there(finding, log, fault, side["cta"], side["thread"], side["line"])
     for group in witness.get("waiting", ()):
@@ -94,7 +96,9 @@ def held(finding: Finding, log: Log, fault: Fault | None) -> None:
             _was_there(finding, log, fault, group["cta"], thread, group["line"])
             if finding.diagnostic.name == "deadlock":
                 assert log.number(group["cta"], thread) not in log.ended, finding.diagnostic.message
-    if len(sides) == 2 and witness.get("space") in ("shared", "global") and "data race" in finding.diagnostic.message:
+    # of an operation in flight, whose name stands in quotes, the log has who started it
+    is_plain = "data race" in finding.diagnostic.message and "`" not in finding.diagnostic.message
+    if len(sides) == 2 and witness.get("space") in ("shared", "global") and is_plain:
         _races(finding, log, sides)
 
 
@@ -102,15 +106,14 @@ def _was_there(finding: Finding, log: Log, fault: Fault | None, cta: Sequence[in
     """The thread executed something at the line, or the launch ended there."""
     ended_there = fault is not None and fault.line == line
     came = log.number(cta, thread) in log.lines.get(line, ())
-    assert came or ended_there or not line, f"{finding.diagnostic.message}: {thread} of {cta} never came to line {line}"
+    # who waits for the others of its warp has executed nothing yet
+    waits = fault is not None and fault.kind == "deadlock" and log.number(cta, thread) not in log.ended
+    assert came or ended_there or waits or not line, f"{finding.diagnostic.message}: {thread} of {cta} never came to line {line}"
 
 
 def _races(finding: Finding, log: Log, sides: Sequence[Mapping[str, Any]]) -> None:
     """Two threads access the same bytes, one of them writes, and no barrier of the whole CTA stands between them."""
     one, two = [list(log.of(side)) for side in sides]
-    if not one or not two:
-        # of an operation in flight, whose accesses have other lanes
-        return
     together = [
         (first, second)
         for first in one

@@ -6,6 +6,7 @@ made them up.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
+from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
 
@@ -35,11 +37,13 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
+OTHER_SHAPES = 3
+"""So many other thread blocks are tried where one shows something."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
-ODD = 7
+UNEVEN = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
@@ -63,6 +67,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
+    without: Example | None = None
+    """A launch with another thread block in which nothing goes wrong, of a kernel that does not say its block."""
 
 
 @attrs.frozen
@@ -74,16 +80,18 @@ class Exercised:
     why: str = ""
     is_complete: bool = False
     """Whether all threads ran to completion."""
+    lines: frozenset[int] = frozenset()
+    """Those of instructions that were executed, of which an execution could have shown something."""
 
 
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
         self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + SECONDS
+        self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
@@ -102,14 +110,16 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
+        bodies = ran.observer.program.entered if ran.observer.program is not None else ()
+        lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it comes round, and who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
-            yield Sizes(odd=ODD), ODD_CONTRAST, TOGETHER
+            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, TOGETHER
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -122,11 +132,29 @@ class Exercise:
                 if fault.kind in OF_SHAPE or outside:
                     continue
                 return None
-            if not outside:
+            if outside == ".shared" and ran.example.shared:
+                # it takes more than there is
+                return None
+            waits = fault is not None and fault.kind == "deadlock"
+            if not outside and not waits and not self._is_for_a_warp(ran, shape):
                 return ran, shape
-            last = (ran, shape) if outside != ".global" else None
-        # what leaves its own variables with every shape does so by itself
+            if outside != ".global":
+                last = (ran, shape)
+        # what goes wrong with every shape does so by itself
         return last
+
+    def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
+        """Whether warps do the same at one address of shared memory, and never wait for one another: a launch has but one."""
+        x, y, z = shape.block
+        if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
+            return False
+        for finding in ran.wrong:
+            accesses = finding.witness.get("accesses", ())
+            numbers = [one["thread"][0] + x * (one["thread"][1] + y * one["thread"][2]) for one in accesses if "thread" in one]
+            if finding.witness.get("space") == "shared" and len(numbers) == 2 and numbers[0] != numbers[1]:
+                if (numbers[0] - numbers[1]) % WARP == 0:
+                    return True
+        return False
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
@@ -170,6 +198,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
+        without = self._without(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -178,18 +207,52 @@ class Exercise:
                 ran.example,
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
-                None if elsewhere is None or guessed else cause in elsewhere,
+                None
+                if elsewhere is None or guessed or _is_of_equal_ctas(finding) or self._is_of_a_guessed_cluster(finding, shape)
+                else cause in elsewhere,
+                without,
             )
+
+    def _without(self, shape: Shape) -> Example | None:
+        """A launch with another thread block in which nothing goes wrong, if the kernel does not say its block.
+
+        Blocks much smaller are no witness: what threads far apart do to one another shows in no small block.
+        """
+        if launch(self.routine).threads is not None:
+            return None
+        least = min(math.prod(shape.block), max(2 * WARP, math.prod(shape.block) // 2))
+        others = [one for one in shapes(self.routine) if one.block != shape.block and math.prod(one.block) >= least]
+        for other in others[:OTHER_SHAPES]:
+            ran = self._within(other, Sizes())
+            if ran.fault is None and not ran.outside and not ran.wrong:
+                return ran.example
+        return None
+
+    def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
+        """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
+        if shape.cluster is None or cluster_size(self.routine) is not None:
+            return False
+        ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
+        return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
 
     def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
         return {cause_of(finding) for finding in ran.wrong}
 
 
 def has_rounds(routine: Routine) -> bool:
-    """Whether a kernel has operations in flight from one iteration to the next, and may be told how many there are."""
+    """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
 
     def holds(bound: Bound) -> bool:
         return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def _is_of_equal_ctas(finding: Finding) -> bool:
+    """Whether the same thread of two CTAs executes the same instruction at one address of global memory: a launch may have one CTA only."""
+    accesses = finding.witness.get("accesses", ())
+    if finding.witness.get("space") != "global" or len(accesses) != 2:
+        return False
+    one, other = accesses
+    return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])

@@ -150,6 +150,8 @@ class Rule:
     """Whether `ptxkit lint` applies it when nothing is selected."""
     kind: str = ""
     """The kind of findings that it reports, where a protocol finds several."""
+    is_shown: bool = False
+    """Whether only executions find it: `check` finds nothing."""
     proof: str = FROM_THE_TEXT
     """What has to be known before it is reported."""
     ptxas: str = SILENT

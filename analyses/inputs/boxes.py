@@ -1,4 +1,4 @@
-"""Boxes of tensor maps: such that a copy brings the bytes that its mbarrier is told to expect (9.7.9.25.5, 9.7.14.15.9)."""
+"""Boxes of tensor maps: such that a copy brings the bytes that its mbarrier is made to expect (9.7.9.25.5, 9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
 
 @fact
 def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
-    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them (None: they
+    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier expects them (None: they
     had to be guessed).
 
     Those that are expected are shared out as the variables are large that they go to.
@@ -78,7 +78,8 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:
-            found[name] = (size, _element(routine, symbol), False)
+            # what is stored is as large as what is loaded, if anything is
+            found[name] = (max((known[0] for known in found.values()), default=size), _element(routine, symbol), False)
     return found
 
 
@@ -87,7 +88,7 @@ def _name(map_: Term) -> str:
 
 
 def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
-    """By parameter, the variable in shared memory that copies with it are from, where they always begin at the same place."""
+    """By parameter, the variable in shared memory that copies with it are from, where they always begin at the same address."""
     maps = {one.instruction: _name(one.address) for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None}
     found: dict[str, Symbol] = {}
     for one in accesses(routine):

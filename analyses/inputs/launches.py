@@ -31,8 +31,8 @@ class Sizes:
     """Other numbers are so many times the threads along the longest side of the grid: a power of two where the block is, as some are
     halved until they are 1."""
     differ: bool = False
-    """The second number is twice the first, the third four times, and so on again; a box that nothing tells of is the smallest."""
-    odd: int = 0
+    """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
+    uneven: int = 0
     """Numbers that are compared are less by so many: no whole number of thread blocks."""
 
 
@@ -77,7 +77,7 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return _number(slot.type, sizes.counts * slot.width)
     if slot.role is Role.STRIDE:
         return _number(slot.type, number * STRIDE)
-    return _number(slot.type, max(1, number - sizes.odd) if slot.is_compared else number)
+    return _number(slot.type, max(1, number - sizes.uneven) if slot.is_compared else number)
 
 
 def _number(kind: str, number: int) -> Number:

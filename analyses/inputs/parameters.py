@@ -53,13 +53,13 @@ class Slot:
     size: int
     role: Role
     type: str = ""
-    """Of a pointer, the type of what it points to as far as accesses tell, `.b8` and the like; else the type that it is read with."""
+    """Of a pointer, the type of what it points to as far as accesses say, `.b8` and the like; else the type that it is read with."""
     width: int = 1
     """Of a pointer, bytes of the widest access; of a count, how much of it makes one iteration."""
     pointee: bool = False
     """Of a pointer, whether what is loaded through it is an address, too."""
     rank: int = 0
-    """Of a tensor map, its dimensions as far as copies tell, 0 where none does; of a texture or surface those of its coordinates."""
+    """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
 
@@ -114,10 +114,10 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
-        place = _place(known, access.address)
-        if place is None or not isinstance(bound, Bound):
+        location = _location(known, access.address)
+        if location is None or not isinstance(bound, Bound):
             continue
-        name, offset, _ = place
+        name, offset, _ = location
         own = found.setdefault(name, {})
         if access.memory.proxy == "tensormap":
             rank = next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
@@ -161,7 +161,7 @@ def _leaf(term: Term) -> Leaf | None:
     return str(term.data[0]), offset, size
 
 
-def _place(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
+def _location(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
     """The parameter whose own address this is, and the offset in it."""
     if address is None:
         return None
@@ -198,12 +198,12 @@ def _pointers(routine: Routine) -> tuple[dict[Leaf, Slot], set[Leaf]]:
                 continue
             before = found.get(leaf)
             width = max(access.bytes or access.least or 1, before.width if before else 1)
-            chosen = before.type if before and _tells_more(before.type, kind) else kind
+            chosen = before.type if before and _says_more(before.type, kind) else kind
             found[leaf] = Slot(leaf[1], leaf[2], Role.POINTER, chosen, width, bool(before and before.pointee))
     return found, loaded
 
 
-def _tells_more(one: str, other: str) -> bool:
+def _says_more(one: str, other: str) -> bool:
     """Whether a type says more of what is in memory than another: floats more than integers, these more than bits."""
     return [one.startswith((".f", ".bf")), one.startswith((".s", ".u"))] > [other.startswith((".f", ".bf")), other.startswith((".s", ".u"))]
 
@@ -243,7 +243,7 @@ def bases(routine: Routine, known: Values, address: Term, through: dict[int, Acc
     return found
 
 
-def _conditions(routine: Routine) -> Iterator[Term]:
+def conditions(routine: Routine) -> Iterator[Term]:
     """The conditions of branches."""
     known = values(routine)
     for block in control_flow(routine).blocks:
@@ -259,7 +259,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
-    for condition in _conditions(routine):
+    for condition in conditions(routine):
         leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
         if not leaves:
             continue
@@ -269,8 +269,12 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            own: dict[Leaf, int] = {}
             for leaf, scale in _scales(condition, 1):
-                counts[leaf] = max(counts.get(leaf, 1), min(MOST_SCALE, scale * step))
+                # a sign that is shifted out besides does not count
+                own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
+            for leaf, scale in own.items():
+                counts[leaf] = max(counts.get(leaf, 1), scale)
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
 
 
@@ -298,12 +302,25 @@ def _is_special(term: Term) -> bool:
     )
 
 
+@fact
+def addresses(routine: Routine) -> tuple[Term, ...]:
+    """The addresses of accesses, other than of parameters; with those that start in a loop, what they start as."""
+    known = values(routine)
+    found = {access.address: None for access in accesses(routine) if access.address is not None and access.space != ".param"}
+    for address in list(found):
+        for leaf in address.leaves():
+            induction = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+            if induction is not None:
+                found[induction.start] = None
+    return tuple(found)
+
+
 def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     """The parts of parameters that are computed with as numbers are, and of these the ones that something is multiplied by."""
     found: set[Leaf] = set()
     factors: set[Leaf] = set()
-    terms = [access.address for access in accesses(routine) if access.address is not None]
-    for one in {one: None for term in (*terms, *_conditions(routine)) for one in walk(term)}:
+    terms = addresses(routine)
+    for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
             found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])
         elif one.operator not in ("select", "join", "parameter", "phi"):

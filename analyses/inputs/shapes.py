@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
+from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -74,11 +76,13 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if not axes:
         # nobody asks who he is: one thread, or as many as work together
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
-        return ((min(together, most), 1, 1),)
+        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *_counted(routine, most)])])
+    if said is not None and len(axes) == 1 and said == (most, 1, 1):
+        return tuple([_along(axes[0], length) for length in dict.fromkeys([most, *_lengths(routine, most)])])
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)
     if len(axes) == 1:
-        return tuple([_along(axes[0], length) for length in _lengths(routine, most)])
+        return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in _lengths(routine, most)])
     areas = _elements(routine)
     choices: list[Size] = []
     for sides in _PLANES if len(axes) == 2 else _BOXES:
@@ -91,8 +95,11 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
 
 
-def _along(axis: str, length: int) -> Size:
+def _along(axis: str, length: int, wide: int = 1) -> Size:
+    """So many threads in one dimension; rows are `wide` where they are of threads that execute something together."""
     size = [1, 1, 1]
+    if axis != "x" and wide <= length:
+        size[0], length = wide, length // wide
     size[_AXES.index(axis)] = min(length, 64) if axis == "z" else length
     return size[0], size[1], size[2]
 
@@ -102,10 +109,22 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     one for each warp."""
     fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
-    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
+    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *_counted(routine, most)])
     # where lanes work together, a warp is whole
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     return tuple([length for length in lengths if least <= length <= most]) or (most,)
+
+
+def _counted(routine: Routine, most: int) -> tuple[int, ...]:
+    """The numbers of threads that barriers await."""
+    found = {}
+    for of in reached(routine):
+        for instruction, bound in zip(of.instructions, bindings(of), strict=True):
+            operand = bound.threads if isinstance(bound, Bound) else None
+            value = constant_value(instruction.operands[operand.path[0]]) if operand is not None else None
+            if isinstance(value, int) and 0 < value <= most:
+                found[value] = True
+    return tuple(found)
 
 
 def _said(routine: Routine) -> Size | None:
@@ -125,24 +144,27 @@ def _axes(routine: Routine) -> str:
     if "%tid" in names:
         return _AXES
     axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
-    used = "".join([axis for axis in axes if axis in _addressing(routine)])
-    # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
     if axes:
-        return used or axes[0]
+        # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
+        used = _looked_at(routine, "%tid")
+        return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
-@fact
-def _addressing(routine: Routine) -> frozenset[str]:
-    """The dimensions of a block that addresses are made of; all where nothing is known of some address."""
-    found: set[str] = set()
-    for one in reached(routine):
-        for access in accesses(one):
-            if access.space != ".param" and access.address is not None:
-                for leaf in access.address.leaves():
-                    name = str(leaf.data[0]) if leaf.data else ""
-                    found.update([axis for axis in _AXES if name == f"%tid.{axis}"])
-    return frozenset(found)
+def _looked_at(routine: Routine, name: str) -> frozenset[str]:
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
+    do the same at the same addresses."""
+    made_of = [address for of in reached(routine) for address in addresses(of)]
+    found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
+    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
+    return found or frozenset(
+        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
+    )
+
+
+def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
+    leaves = {str(leaf.data[0]) for term in terms for leaf in term.leaves() if leaf.data}
+    return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
 
 
 def _elements(routine: Routine) -> frozenset[int]:
@@ -185,7 +207,8 @@ def _is_remote(bound: Bound) -> bool:
 def _grid(routine: Routine, cluster: Size | None) -> Size:
     """Two CTAs along each dimension that the kernel looks at, at most four of them; whole clusters."""
     names = read(routine)
-    asks = [f"%ctaid.{axis}" in names or "%ctaid" in names or f"%nctaid.{axis}" in names for axis in _AXES]
+    used = _looked_at(routine, "%ctaid")
+    asks = [axis in used or "%ctaid" in names for axis in _AXES]
     x, y, z = [2 if asked else 1 for asked in asks]
     if x * y > 2:
         z = 1

@@ -7,18 +7,25 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.analyses.framework.rule import Rule
-from ptxkit.analyses.linting.running import Shown, is_executable
-from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.analyses.linting.running import TOGETHER, Shown, is_executable
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+
+COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
+"""Rules about copies that a wait does not reach as it counts groups: one wrong count or commit explains them all."""
+EXITED = "exit-before-warp-collective"
+"""The rule of those that miss what a warp does after they have exited."""
 
 
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
     """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
 
-    What is argued and not shown is a warning at most; an info where the kernel ran to completion.
+    What is argued and not shown is a warning at most; an info where the kernel ran to completion, or executed that very instruction, but
+    for what threads do together: one launch shows nothing of the sizes at which they part.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
     causes = [group for one in shown for group in by_cause(one.findings)]
+    executed = frozenset().union(*[one.lines for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
     found = []
@@ -30,27 +37,73 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
         if match is not None:
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
-            found.append(attrs.evolve(one, severity=Severity.INFO if one.function in complete else Severity.WARNING))
+            is_refuted = (one.function in complete or one.span.line in executed) and one.rule[0] not in TOGETHER
+            found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
+        elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
+            found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
-    found += [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
-    return found
+    explained = [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
+    return found + _without_consequences(explained, frozenset(matched))
 
 
+ACCESSES = "S"
+"""Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
 RACES = ("smem-race", "implicit-warp-synchrony")
 """Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 
 
 def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
-    """A shown finding with what rules say of its cause: as that of one of these rules, as they know more of what is missing than who sees
-    two accesses. Of races, the worse one stands."""
-    named = next((one for one in argued if one.rule == shown.rule), None)
+    """A shown finding with what rules say of its cause: as that of one of these rules and at its location, as they know more of what is
+    missing than who sees two accesses. Of races, the worse one stands. What was argued with certainty and shown with some inputs is a
+    warning at least."""
+    argued = sorted(argued, key=lambda one: ORDER.index(one.severity))
     others = [one for one in argued if _is_worse(one, shown)] if shown.name in RACES else argued
-    if named is None and others:
-        named = others[0]
-        shown = attrs.evolve(shown, rule=named.rule, name=named.name)
+    named = next((one for one in argued if one.rule == shown.rule), others[0] if others else None)
+    severity = min([shown.severity, *[_unshown(one) for one in argued]], key=ORDER.index)
     notes = dict.fromkeys([*shown.notes, *[one.message for one in argued], *[note for one in argued for note in one.notes]])
-    return attrs.evolve(shown, notes=tuple(notes), fix=named.fix if named is not None else shown.fix)
+    shown = attrs.evolve(shown, severity=severity, notes=tuple(notes))
+    if named is None:
+        return shown
+    related = _distinct(named.span, [*named.related, Related(shown.span, "it shows here"), *shown.related])
+    return attrs.evolve(shown, rule=named.rule, name=named.name, span=named.span, related=related, fix=named.fix)
+
+
+ORDER = list(Severity)
+
+
+def _unshown(one: Diagnostic) -> Severity:
+    return max(one.severity, Severity.WARNING, key=ORDER.index)
+
+
+def _distinct(known: Span, related: Iterable[Related]) -> tuple[Related, ...]:
+    """The related locations but for those that were named before."""
+    found: dict[Span, Related] = {}
+    for one in related:
+        found.setdefault(one.span, one)
+    return tuple([one for one in found.values() if one.span != known])
+
+
+def _without_consequences(found: list[Diagnostic], argued: frozenset[int]) -> list[Diagnostic]:
+    """The findings of executions without deadlocks that follow from what went wrong before: these are related locations of that."""
+    causes = [one for one in found if one.severity is Severity.ERROR and not _is_deadlock(one) and one.rule[0] in WAITS]
+    kept = []
+    follows: dict[int, list[Related]] = {}
+    for n, one in enumerate(found):
+        cause = next((other for other in causes if other.function == one.function), None)
+        if cause is None or n in argued or not _is_deadlock(one):
+            kept.append(one)
+        else:
+            follows.setdefault(id(cause), []).append(Related(one.span, one.message))
+    return [attrs.evolve(one, related=_distinct(one.span, [*one.related, *follows.get(id(one), ())])) for one in kept]
+
+
+WAITS = "BCM"
+"""Families of rules about what threads wait for."""
+
+
+def _is_deadlock(one: Diagnostic) -> bool:
+    return "ends" in (one.witness or ())
 
 
 def _is_worse(one: Diagnostic, other: Diagnostic) -> bool:
@@ -58,35 +111,48 @@ def _is_worse(one: Diagnostic, other: Diagnostic) -> bool:
 
 
 def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """One finding for all that one missing barrier or fence explains, with the other places related.
+    """One finding for all that one missing barrier or fence explains, with the other locations related.
 
-    Findings of one rule have a cause in common if they have a place in common, in the PTX or in the program that was compiled.
+    Findings of one rule have a cause in common if they have a location in common, in the PTX or in the program that was compiled; so have
+    all about what the lanes of a warp execute together there, all about one count of groups, and all about who has exited.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
-        places = {(one.rule, span.line) for span in (one.span, *[related.span for related in one.related])}
-        touching = [group for group in groups if group[0] & places]
-        together: tuple[set[tuple[str, int]], list[Diagnostic]] = (set(places), [])
-        for group in touching:
+        locations = _locations(one)
+        common = [group for group in groups if group[0] & locations]
+        together: tuple[set[tuple[str, int]], list[Diagnostic]] = (set(locations), [])
+        for group in common:
             together[0].update(group[0])
             together[1].extend(group[1])
             groups.remove(group)
         together[1].append(one)
         groups.append(together)
     found = [_as_one(members) for _, members in groups]
-    told = [places for places, members in groups if members[0].name not in RACES]
-    # a race that is also known by what is missing is told once
-    return [one for one, (places, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_told(places, told)]
+    reported = [locations for locations, members in groups if members[0].name not in RACES]
+    # a race that is also known by what is missing is reported once
+    return [
+        one for one, (locations, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_reported(locations, reported)
+    ]
 
 
-def _is_told(places: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
-    lines = {line for _, line in places}
+def _locations(one: Diagnostic) -> set[tuple[str, int]]:
+    """What a finding has in common with others of its cause: lines, by the rule or a set of rules."""
+    if one.name in COUNTED_GROUPS:
+        rule, common = "groups", {(f"groups of {one.function}", 0)}
+    elif one.name == EXITED or "exited" in (one.witness or ()):
+        rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
+    else:
+        rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
+    return common | {(rule, span.line) for span in (one.span, *[related.span for related in one.related])}
+
+
+def _is_reported(locations: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
+    lines = {line for _, line in locations}
     return any(lines <= {line for _, line in other} for other in others)
 
 
 def _as_one(members: list[Diagnostic]) -> Diagnostic:
-    order = list(Severity)
-    first, *others = sorted(members, key=lambda one: (order.index(one.severity), one.span.start))
+    first, *others = sorted(members, key=lambda one: (ORDER.index(one.severity), one.span.start))
     if not others:
         return first
     known = {first.span, *[related.span for related in first.related]}
@@ -105,4 +171,6 @@ def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
         return False
     lines = {argued.span.line, *[related.span.line for related in argued.related]}
     others = {shown.span.line, *[related.span.line for related in shown.related]}
+    if shown.name in COUNTED_GROUPS and lines & others:
+        return True
     return argued.span.line in others or shown.span.line in lines

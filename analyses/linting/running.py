@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, Found
+from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.shapes import reached, read
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -27,31 +29,58 @@ class Shown:
     """The kernel and what it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
+    lines: frozenset[int] = frozenset()
+    """Those of the instructions that were executed."""
 
 
-def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
-    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
-    by_id = {rule.id: rule for rule in rules if is_executable(rule)}
+def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
+    """What the kernels show, `but` for some, as findings of these rules.
+
+    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
+    budget, those that all kernels of a module have together.
+    """
+    end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
+    by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
         return ()
     found = []
     code = None
     for kernel in kernels:
+        if kernel.name in but:
+            continue
+        left = end - time.perf_counter()
+        if left <= 0:
+            break
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
                 code = loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
-        done = Exercise(kernel, code).run()
+        done = Exercise(kernel, code, min(SECONDS, left)).run()
         if done.example is not None:
-            findings = [_diagnostic(one, by_id[rule]) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
-            found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
+            is_assumed = launch(kernel).threads is None
+            is_flat = is_assumed and is_flattened(kernel, done.example.block)
+            spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
+            findings = [_diagnostic(one, rule, is_assumed, is_flat) for one, rule in spoken_for if rule is not None]
+            found.append(
+                Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete, done.lines)
+            )
     return tuple(found)
 
 
+MODULE_SECONDS = 5.0
+"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
+RACING = "SGAP"
+"""Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+UNINITIALISED = "uninitialised-memory"
+"""The name of what is read and was never written."""
+COUNTING = frozenset(("B003", "M005"))
+"""Rules about counts that suit some numbers of threads."""
+TOGETHER = "CB"
+"""Families of rules about what threads execute together."""
 FAMILIES = "CBAMWTPSGR"
 """The rules of which an execution can show a violation, by the first letter of their ids."""
 
@@ -70,24 +99,42 @@ def has_something_to_see(routine: Routine) -> bool:
     return any(has_such(one, holds) for one in reached(routine))
 
 
-def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
+def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether a kernel looks at a dimension in which a block is one thread long: its warps may be other threads in one that is not."""
+    return any(length == 1 and f"%tid.{axis}" in read(kernel) for axis, length in zip("xyz", block, strict=True))
+
+
+def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
     notes = [f"so it goes with {spoken(one.example)}"]
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif one.without is not None:
+        severity = Severity.INFO
+        notes.append(f"it does not with {spoken(one.without)}")
+    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
+        severity = Severity.INFO
+        notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
+    elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
+        severity = Severity.INFO
+        notes.append("the kernel looks at a dimension of the block of which this has one thread")
+    elif is_assumed and one.finding.diagnostic.rule in COUNTING and "ends" not in one.finding.witness:
+        severity = Severity.INFO
+        notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
     elif not one.other_contents:
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
     elif one.depends:
-        severity = Severity.WARNING if severity is Severity.ERROR else severity
-        notes.append("whether a thread comes there depends on contents of memory that were made up")
+        is_race = one.finding.diagnostic.rule[0] in RACING
+        severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
+        notes.append("what it does depends on contents of memory that were made up")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic
     witness = {**one.finding.witness, "inputs": spoken(one.example)}
-    return attrs.evolve(diagnostic, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
+    return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
 
 
 __all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]

@@ -8,7 +8,7 @@ from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, Reg
 from ptxkit.analyses.framework.reporting import lines
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.proxy.crossings import Crossing
+from ptxkit.analyses.protocols.proxy.crossings import Crossing, proxy_fences
 from ptxkit.analyses.protocols.proxy.unfenced_handoffs import UnfencedHandoff
 from ptxkit.analyses.protocols.wgmma.register_fences import Unfenced
 from ptxkit.analyses.registers.registers import registers
@@ -74,7 +74,12 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 
 
 def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
-    """A finding for each read through another proxy, a warning if it need not be the same bytes; of guesses one for each variable."""
+    """A finding for each read through another proxy; of guesses one for each variable.
+
+    Where it need not be the same bytes, it is a warning in a function without any fence, else a note.
+    """
+    # a program with fences may have placed them by what it knows of the bytes; one with none has thought of none
+    unsure_severity = Severity.INFO if rule.severity is Severity.INFO or proxy_fences(routine) else Severity.WARNING
     guesses: dict[int, list[Crossing]] = {}
     for one in found:
         if one.is_guess and rule.severity is not Severity.INFO:
@@ -104,14 +109,14 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             *([] if certain else [unsure]),
             *([f"so it is {lines(facts, routine, more)}"] if more else []),
             related=related,
-            severity=rule.severity if certain else Severity.INFO,
+            severity=rule.severity if certain else Severity.INFO if one.is_guess else unsure_severity,
         )
 
 
 def unfenced_handoff_reports(
     facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
 ) -> Iterator[Diagnostic]:
-    """A note for each barrier that tells of what was not fenced: nothing shows that what is read are the bytes that were written."""
+    """A note for each barrier that signals what was not fenced: nothing shows that what is read are the bytes that were written."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)

@@ -55,8 +55,8 @@ def run() -> NoReturn:
             code = main(prog_name="ptxkit")
         except SystemExit as done:
             code = done.code
+        # the language server closes what it wrote to
         if not sys.stdout.closed:
-            # a language server closes it when it has said all
             sys.stdout.flush()
     except BrokenPipeError:
         _end(1)

@@ -65,7 +65,7 @@ def command(
         _fail(f"{path} has no kernel `{missing[0]}`; there are {', '.join(sorted(found)) or 'none'}")
     if not found:
         _fail(f"{path} has no kernel")
-    sizes = Sizes(loops or FEW, scale, odd=less)
+    sizes = Sizes(loops or FEW, scale, uneven=less)
     made = []
     for name, routine in found.items():
         if not kernels or name in kernels:

@@ -125,7 +125,7 @@ def _watched(machine: Machine, code: Code, kernel: str, data: list[bytes], allow
 
 
 def _bytes_at(address: int, size: int) -> np.ndarray[Any, Any]:
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
 # --- arguments

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
 
 MOST_SHAPES = 4
-ROUNDS = 7
+ROUNDS = 13
 """No number is larger at first: more than most rings have stages, and no multiple of them."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Arrays that a run leaves are made so many times as large, so often."""
@@ -106,7 +106,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
             monitors=(watch, *monitors_of("async")),
         ).findings
     except Fault as error:
-        fault, findings = error, error.findings
+        fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)

@@ -16,8 +16,8 @@ from ptxkit.machine.monitors.deadlocks import located
 from ptxkit.machine.monitors.naming import Names
 from ptxkit.machine.operation import Operation
 
-UNWAITED = "M019"
-"""The rule of accesses of what a copy writes by a thread that has not observed its completion."""
+UNWAITED = "async-data-read-without-wait"
+"""The name of accesses of what a copy writes by a thread that has not observed its completion."""
 
 
 class Watch(Monitor):
@@ -116,7 +116,7 @@ class Watch(Monitor):
     def late(self, findings: Sequence[Any]) -> Iterator[tuple[int, int]]:
         """Of findings those threads that have not observed that a copy is complete, and the line where they access what it writes."""
         for finding in findings:
-            if finding.diagnostic.rule != UNWAITED:
+            if finding.diagnostic.name != UNWAITED:
                 continue
             for side in finding.witness["accesses"]:
                 x, y, _ = self.launch.block

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
+from ptxkit.machine.interfaces import Monitor
 from ptxkit.machine.memory import Memory
-
-if TYPE_CHECKING:
-    from ptxkit.machine.monitoring import Monitor
 
 Array = np.ndarray[Any, Any]
 
 
 @attrs.frozen(eq=False)
-class Touched:
+class Footprint:
     """Bytes that an operation in flight accesses: of which lane (its position), where in the buffer of a space, and how many, a row each.
 
-    `signal` is the mbarrier whose phase tells that they have been accessed, by its address in the buffer of shared memory (-1: none).
+    `signal` is the mbarrier whose phase signals that they have been accessed, by its address in the buffer of shared memory (-1: none).
     """
 
     kind: str
@@ -37,22 +35,24 @@ class Touched:
     signal: Array | None = None
 
 
-def touched(lanes: Any, kind: str, buffer: Any, at: Array, size: Any, lane: Array | None = None, signal: Array | None = None) -> Touched:
+def footprint(
+    lanes: Any, kind: str, buffer: Any, at: Array, size: Any, lane: Array | None = None, signal: Array | None = None
+) -> Footprint:
     """Bytes of each lane, or of those at some positions. A row with a negative address is left out."""
     lane = np.arange(lanes.count) if lane is None else lane
     size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
     space = lanes.memory.space_of(buffer)
     if (at >= 0).all() and (size > 0).all():
-        return Touched(kind, space, lane, at, size, signal)
+        return Footprint(kind, space, lane, at, size, signal)
     there = np.flatnonzero((at >= 0) & (size > 0))
-    return Touched(kind, space, lane[there], at[there], size[there], None if signal is None else signal[there])
+    return Footprint(kind, space, lane[there], at[there], size[there], None if signal is None else signal[there])
 
 
 class Flight:
     """An operation in flight of some lanes. `land(positions)` does it for some of them; `read(positions)` only fetches what it reads.
 
     `signals` are the mbarriers that its completion changes: a row of addresses in the buffer of shared memory for each lane (-1: none).
-    `touches()` says which bytes it accesses, for monitors. `after` names the queue of which it tells what its threads have started before.
+    `footprints()` says which bytes it accesses, for monitors. `after` names the queue whose earlier operations it signals.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class Flight:
         land: Callable[[Array], None],
         signals: Array | None = None,
         read: Callable[[Array], None] | None = None,
-        touches: Callable[[], list[Touched]] | None = None,
+        footprints: Callable[[], list[Footprint]] | None = None,
         after: str = "",
     ) -> None:
         self.lanes = lanes
         self.land = land
         self.read = read
         self.signals = signals
-        self.touches = touches
+        self.footprints = footprints
         self.after = after
         self.queue = ""
         self.monitors: Sequence[Monitor] = ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.asynchronous.agents import Flight, Touched, touched
+from ptxkit.machine.asynchronous.agents import Flight, Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
 from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
@@ -39,7 +39,9 @@ def copy(op: Operation) -> Semantics:
 
         def land(positions: Array) -> None:
             some, memory = lanes.at(positions), lanes.memory
-            memory.accessed(some, here, start[positions], size, "read", "generic")
+            read = positions[counts[positions] > 0]
+            if len(read):
+                memory.accessed(lanes.at(read), here, start[read], size, "read", "generic")
             memory.accessed(some, there, to[positions], size, "write", "generic")
             whole = positions[counts[positions] == size]
             if len(whole):
@@ -50,8 +52,8 @@ def copy(op: Operation) -> Semantics:
                 there.put(to[partly[~filled]] + k, np.uint8(0), _BYTE)
                 there.put(to[partly[filled]] + k, here.get(start[partly[filled]] + k, _BYTE), _BYTE)
 
-        touches = lambda: [touched(lanes, "read", here, start, counts), touched(lanes, "write", there, to, size)]  # noqa: E731
-        lanes.agents.start(Flight(lanes, land, touches=touches), COPIES)
+        footprints = lambda: [footprint(lanes, "read", here, start, counts), footprint(lanes, "write", there, to, size)]  # noqa: E731
+        lanes.agents.start(Flight(lanes, land, footprints=footprints), COPIES)
 
     return Semantics(by_name(op, run), lanes=True)
 
@@ -147,13 +149,13 @@ def bulk(op: Operation) -> Semantics:
             tell(lanes, lane, here, first, size, "read")
             return here.span(first, size).copy()
 
-        def touches() -> list[Touched]:
+        def footprints() -> list[Footprint]:
             signal = None if barriers is None else barriers[:, 0]
             some = sizes - left - right
             found = in_columns(lanes, kind, there, columns, some, barriers, left)
-            return [touched(lanes, "read", here, start + left, some, signal=signal), *found]
+            return [footprint(lanes, "read", here, start + left, some, signal=signal), *found]
 
-        Transfer(lanes, read, write, barriers, sizes, touches).start("" if barriers is not None else BULK)
+        Transfer(lanes, read, write, barriers, sizes, footprints).start("" if barriers is not None else BULK)
 
     return Semantics(by_name(op, run), lanes=True)
 

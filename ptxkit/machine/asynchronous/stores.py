@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.asynchronous.agents import Flight, touched
+from ptxkit.machine.asynchronous.agents import Flight, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
 from ptxkit.machine.memory.buffer import Buffer
@@ -61,7 +61,7 @@ def reduce_asynchronously(op: Operation) -> Semantics:
 
 def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int, what: tuple[str, Buffer, Array]) -> None:
     if mbar is None:
-        lanes.agents.start(Flight(lanes, land, touches=lambda: [touched(lanes, *what, size)]))
+        lanes.agents.start(Flight(lanes, land, footprints=lambda: [footprint(lanes, *what, size)]))
         return
     at = mbarriers_at(lanes, space, mbar)
 
@@ -69,4 +69,4 @@ def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int, what: tuple[
         land(positions)
         complete_transactions(lanes.at(positions), at[positions], np.int64(size))
 
-    lanes.agents.start(Flight(lanes, both, at[:, None], touches=lambda: [touched(lanes, *what, size, signal=at)]))
+    lanes.agents.start(Flight(lanes, both, at[:, None], footprints=lambda: [footprint(lanes, *what, size, signal=at)]))

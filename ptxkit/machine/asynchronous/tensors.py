@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ptxkit.machine.asynchronous.agents import Touched, touched
+from ptxkit.machine.asynchronous.agents import Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
@@ -251,8 +251,8 @@ def tensor(op: Operation) -> Semantics:
             _seen(lanes, lane, *plans[lane], "read")
             return fetched(memory.globals, *plans[lane])
 
-        touches = lambda: [*_rows_of(lanes, "read", plans, rows[:, 0]), *in_columns(lanes, "write", there, columns, sizes, rows)]  # noqa: E731
-        Transfer(lanes, read, write, rows, sizes, touches).start()
+        footprints = lambda: [*_rows_of(lanes, "read", plans, rows[:, 0]), *in_columns(lanes, "write", there, columns, sizes, rows)]  # noqa: E731
+        Transfer(lanes, read, write, rows, sizes, footprints).start()
 
     def store(lanes: Any, given: Any) -> None:
         plans = tiles(lanes, given)
@@ -270,10 +270,10 @@ def tensor(op: Operation) -> Semantics:
             _seen(lanes, lane, *plans[lane], "update" if reduction else "write")
             stored(memory.globals, *plans[lane], data, changes[lane])
 
-        def touches() -> list[Touched]:
-            return [touched(lanes, "read", here, start, sizes), *_rows_of(lanes, "update" if reduction else "write", plans)]
+        def footprints() -> list[Footprint]:
+            return [footprint(lanes, "read", here, start, sizes), *_rows_of(lanes, "update" if reduction else "write", plans)]
 
-        Transfer(lanes, read, write, touches=touches).start(BULK)
+        Transfer(lanes, read, write, footprints=footprints).start(BULK)
 
     return Semantics(by_name(op, load if loading else store), lanes=True)
 
@@ -289,7 +289,7 @@ def _seen(lanes: Any, lane: int, one: Described, tile: Tile, kind: str) -> None:
             lanes.memory.accessed(who, lanes.memory.globals, np.array([at]), part.counts[-1] * one.size, kind, "async")
 
 
-def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals: Array | None = None) -> list[Touched]:
+def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals: Array | None = None) -> list[Footprint]:
     """The rows of each lane's tile in global memory."""
     found = []
     for lane, (one, tile) in enumerate(plans):
@@ -298,7 +298,7 @@ def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals
             for count, stride in zip(part.counts[:-1], part.strides, strict=False):
                 at = (at[:, None] + np.arange(count) * stride).ravel()
             signal = None if signals is None else np.full(len(at), signals[lane])
-            found.append(touched(lanes, kind, lanes.memory.globals, at, part.counts[-1] * one.size, np.full(len(at), lane), signal))
+            found.append(footprint(lanes, kind, lanes.memory.globals, at, part.counts[-1] * one.size, np.full(len(at), lane), signal))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.agents import Flight, Touched, touched
+from ptxkit.machine.asynchronous.agents import Flight, Footprint, footprint
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.updates import serially
 
@@ -76,14 +76,14 @@ def tell(lanes: Any, lane: int, buffer: Buffer, at: int, size: int, kind: str) -
 
 def in_columns(
     lanes: Any, kind: str, buffer: Buffer, columns: Array, sizes: Array, barriers: Array | None, skip: Array | None = None
-) -> list[Touched]:
-    """What is accessed at each address in a lane's row: with several, each CTA's mbarrier tells of its own."""
+) -> list[Footprint]:
+    """What is accessed at each address in a lane's row: with several, each CTA's mbarrier signals its own."""
     found = []
     for column in range(columns.shape[1]):
         at = columns[:, column]
         at = at if skip is None else np.where(at < 0, at, at + skip)
         signal = None if barriers is None else barriers[:, min(column, barriers.shape[1] - 1)]
-        found.append(touched(lanes, kind, buffer, at, sizes, signal=signal))
+        found.append(footprint(lanes, kind, buffer, at, sizes, signal=signal))
     return found
 
 
@@ -97,19 +97,19 @@ class Transfer:
         write: Callable[[int, Any], None],
         barriers: Array | None = None,
         count: Any = 0,
-        touches: Callable[[], list[Touched]] | None = None,
+        footprints: Callable[[], list[Footprint]] | None = None,
     ) -> None:
         self.lanes = lanes
         self.read = read
         self.write = write
         self.barriers = barriers
         self.count = lanes.broadcast(np.asarray(count, np.int64)[()])
-        self.touches = touches
+        self.footprints = footprints
         self.fetched: dict[int, Any] = {}
 
     def start(self, queue: str = "") -> None:
         """It is in flight from now on."""
-        self.lanes.agents.start(Flight(self.lanes, self.land, self.barriers, self.fetch, self.touches), queue)
+        self.lanes.agents.start(Flight(self.lanes, self.land, self.barriers, self.fetch, self.footprints), queue)
 
     def fetch(self, positions: Array) -> None:
         """Reads the sources of some lanes; they may change afterwards."""

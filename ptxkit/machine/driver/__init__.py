@@ -3,7 +3,7 @@
     from ptxkit.machine import driver
 
     driver.install("sm_90a")           # libcuda.so.1 of this process
-    import cuda.core                   # and whatever else uses the driver
+    import cuda.core                   # and all that use the driver
 
 After `install`, programs of this process that load `libcuda.so.1` get functions that are written here: so `cuda.bindings.driver`,
 cuda.core, numba-cuda, or tinygrad work as they are. Without cuda-bindings, or where no library can be made, `cuda.bindings.driver`

@@ -1,4 +1,4 @@
-"""How a function of the driver is declared: its name, what C passes to it and what it gives back.
+"""How a function of the driver is declared: its name, what C passes to it and what it returns.
 
     @call("*q q", "cuMemAlloc_v2")
     def cuMemAlloc(size): ...

@@ -26,7 +26,7 @@ def supported() -> bool:
 
 
 def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ctypes.CDLL:
-    """Loads a library of that name with these functions; whoever asks for the name from then on gets it.
+    """Loads a library of that name with these functions; from then on it is what loading that name gives.
 
     `address` says where each function is, and is asked when the library has been loaded. Raises OSError if another library of that
     name has been loaded already, or if none can be made for this system.

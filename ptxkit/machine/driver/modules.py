@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class Function:
         if kind in self.settings:
             return self.settings[kind]
         version = next((c.children[0].text for c in self.code.module.children if isinstance(c, Version)), "0.0")
-        found = {
+        found: dict[str, Callable[[], int]] = {
             "MAX_THREADS_PER_BLOCK": lambda: self.threads,
             "SHARED_SIZE_BYTES": lambda: self.shared,
             "CONST_SIZE_BYTES": lambda: 0,

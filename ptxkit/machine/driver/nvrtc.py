@@ -1,7 +1,7 @@
 """NVRTC, where it is installed: it compiles C++ without a GPU. What it is asked to make machine code of, it makes PTX of.
 
 A library of its name passes every call on to it, but for those of the machine code: `nvrtcCompileProgram` compiles for `compute_90`
-where it is told `sm_90`, and `nvrtcGetCUBIN` gives the PTX, which the driver here loads as it does any.
+where the option is `sm_90`, and `nvrtcGetCUBIN` gives the PTX, which the driver here loads as it does any.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find() -> Path | None:
 
 
 def install() -> Any:
-    """Puts the library in its place; None if there is none."""
+    """Loads the library that passes calls on; None if NVRTC is not installed."""
     path = find()
     if path is None:
         return None

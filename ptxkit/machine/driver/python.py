@@ -1,4 +1,4 @@
-"""A module in the place of `cuda.bindings.driver`, for where cuda-bindings is not installed: same names, enumerations and results.
+"""A module instead of `cuda.bindings.driver`, for where cuda-bindings is not installed: same names, enumerations and results.
 
 Each function gives a tuple, the result first. Addresses may be given as numbers, or as anything with the buffer protocol.
 """
@@ -206,14 +206,14 @@ class CUlaunchConfig:
 
     made: Config
 
-    _PLACES = {f"{what}Dim{axis}": (what, i) for what in ("grid", "block") for i, axis in enumerate("XYZ")}
+    _FIELDS = {f"{what}Dim{axis}": (what, i) for what in ("grid", "block") for i, axis in enumerate("XYZ")}
 
     def __init__(self) -> None:
         object.__setattr__(self, "made", Config())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._PLACES:
-            what, i = self._PLACES[name]
+        if name in self._FIELDS:
+            what, i = self._FIELDS[name]
             getattr(self.made, what)[i] = value
         elif name == "attrs":
             held = (Attribute * max(len(value), 1))(*[one.made for one in value])

@@ -1,4 +1,4 @@
-"""Memory of this process for a machine whose addresses are those of the process: near together, so that what watches it can count by address."""
+"""Memory of this process for machines with its addresses: allocations lie near together, so that monitors can count by address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WATCHED = 1 << 36
 
 
 class Arena:
-    """Allocations one after another. What was given back is used again for the same size."""
+    """Allocations one after another. What was freed is used again for the same size."""
 
     def __init__(self) -> None:
         self._map: Any = None
@@ -52,7 +52,7 @@ class Arena:
         return address
 
     def free(self, address: int, size: int) -> None:
-        """Gives back what was allocated there."""
+        """Frees what was allocated there."""
         if self._kept.pop(address, None) is not None or self._map is None:
             return
         room = -(-(size + GUARD) // 4096) * 4096

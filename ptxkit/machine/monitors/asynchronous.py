@@ -1,9 +1,9 @@
 """Operations in flight: who uses their bytes before it is known that they are done (ISA 8.9.1.1, 9.7.10.24, 9.7.14.15, 9.7.16).
 
-An operation in flight reads and writes from its instruction until somebody knows of its completion: the thread that waits for its
-group, whoever observes the phase of its mbarrier, and who synchronizes with these. Until then any access that conflicts is reported,
-whatever the schedule makes of it. Afterwards what it accessed has been accessed by the thread that waited, or, where an mbarrier or a wait
-of a warpgroup told of it, by an agent of its own, which those who were told come after.
+An operation in flight reads and writes from its instruction until some thread knows of its completion: the one that waits for its group,
+those that observe the phase of its mbarrier, and those that synchronize with these. Until then any access that conflicts is reported, under
+every schedule. Afterwards what it accessed has been accessed by the thread that waited, or, where an mbarrier or a wait of a warpgroup
+signals it, by an agent of its own, which those who observe the signal come after.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.agents import Touched
+from ptxkit.machine.asynchronous.agents import Footprint
+from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
+from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import expanded, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
-    from ptxkit.machine.monitors.races import Races, _Kind
 
 Array = np.ndarray[Any, Any]
 WARPGROUP = 128
 WORD = 4
 SIGNALLED = "mbarrier"
-"""The group of an operation that an mbarrier tells of."""
+"""The group of an operation that an mbarrier signals."""
 
 RULES = {
     "A001": "cpasync-read-before-wait",
@@ -64,8 +65,8 @@ class Flying:
     """What an operation in flight accesses, a row each; `left`: of which rows nobody knows yet that it is done."""
 
     flight: Flight
-    kind: _Kind
-    touched: Touched
+    kind: Kind
+    footprint: Footprint
     place: Array
     left: Array
     waits: Array
@@ -80,7 +81,7 @@ class Done:
     stamp: int
     at: Array
     size: Array
-    kind: _Kind
+    kind: Kind
 
 
 class InFlight:
@@ -104,7 +105,7 @@ class InFlight:
         self.waited: dict[str, dict[int, int]] = {}
         """How often a thread has waited in a queue."""
         self.known: dict[tuple[str, int], int] = {}
-        """What mbarriers told of a thread's operations, which a wait in their queue teaches it, too."""
+        """What mbarriers signal of a thread's operations, which a wait in their queue teaches it, too."""
         self.at_issue: dict[int, dict[int, int]] = {}
         """What threads knew when operations began that signal mbarriers, by the number of the operation."""
 
@@ -129,20 +130,20 @@ class InFlight:
         if flight.signals is not None:
             self.at_issue[flight.number] = {place: knowledge.snapshot(place) for place in lanes.place.tolist()}
             knowledge.tick()
-        if flight.touches is None:
+        if flight.footprints is None:
             return
         kind = self.races.kind(lanes.site)
         mine = []
-        for touched in flight.touches():
-            if not len(touched.at):
+        for footprint in flight.footprints():
+            if not len(footprint.at):
                 continue
-            place = lanes.place[touched.lane]
-            self.races.accesses[touched.space] = self.races.accesses.get(touched.space, 0) + len(touched.at)
+            place = lanes.place[footprint.lane]
+            self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
             waits = np.array([sum(by.get(one, 0) for by in self.waited.values()) for one in place.tolist()]) if self.waited else 0 * place
-            one = Flying(flight, kind, touched, place, np.ones(len(place), bool), waits)
+            one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
             self._against_threads(one)
-            self.check(touched.space, touched.at, touched.size, touched.kind, kind, place + knowledge.first)
-            if touched.kind == "write" and len(place) > 1:
+            self.check(footprint.space, footprint.at, footprint.size, footprint.kind, kind, place + knowledge.first)
+            if footprint.kind == "write" and len(place) > 1:
                 self._against_itself(one)
             mine.append(one)
         for one in mine:
@@ -160,14 +161,14 @@ class InFlight:
         by = self.waited.setdefault(queue, {})
         for place in lanes.place.tolist():
             by[place] = by.get(place, 0) + 1
-            told = self.known.get((queue, place))
-            if told is not None:
-                knowledge.learn(np.array([place]), told)
+            signalled = self.known.get((queue, place))
+            if signalled is not None:
+                knowledge.learn(np.array([place]), signalled)
         changed = False
         for one in self.flying:
-            if one.flight.queue != queue or (reading and one.touched.kind != "read"):
+            if one.flight.queue != queue or (reading and one.footprint.kind != "read"):
                 continue
-            chosen = np.flatnonzero(one.left & (one.flight.group[one.touched.lane] < limit[one.place]))
+            chosen = np.flatnonzero(one.left & (one.flight.group[one.footprint.lane] < limit[one.place]))
             if not len(chosen):
                 continue
             changed = True
@@ -186,14 +187,14 @@ class InFlight:
             knowledge.tick()
 
     def landing(self, flight: Flight, positions: Array) -> None:
-        """Operations of some lanes are done, and whoever observes the phases of their mbarriers will know."""
+        """Operations of some lanes are done, and threads that observe the phases of their mbarriers will know."""
         if flight.signals is None or not len(positions):
             return
         changed = False
         for one in self.flying:
-            if one.flight is flight and one.touched.signal is not None:
-                chosen = np.flatnonzero(one.left & np.isin(one.touched.lane, positions))
-                changed |= self._told(one, chosen, one.touched.signal[chosen], flight.lanes)
+            if one.flight is flight and one.footprint.signal is not None:
+                chosen = np.flatnonzero(one.left & np.isin(one.footprint.lane, positions))
+                changed |= self._signalled(one, chosen, one.footprint.signal[chosen], flight.lanes)
             elif flight.after and one.flight.queue == flight.after and one.flight.number < flight.number:
                 places = flight.lanes.place[positions]
                 chosen = np.flatnonzero(one.left & np.isin(one.place, places))
@@ -204,14 +205,14 @@ class InFlight:
                 for column in range(row.shape[1]):
                     there = np.flatnonzero(row[:, column] >= 0)
                     last = column == row.shape[1] - 1
-                    changed |= self._told(one, chosen[there], row[there, column], flight.lanes, last)
+                    changed |= self._signalled(one, chosen[there], row[there, column], flight.lanes, last)
         self._releases(flight, positions)
         if changed:
             self._forget()
             self.races.knowledge.tick()
 
-    def _told(self, one: Flying, rows: Array, signals: Array, lanes: Any, settles: bool = True) -> bool:
-        """An mbarrier will tell of rows."""
+    def _signalled(self, one: Flying, rows: Array, signals: Array, lanes: Any, settles: bool = True) -> bool:
+        """An mbarrier will signal rows."""
         if not len(rows):
             return False
         races = self.races
@@ -242,7 +243,7 @@ class InFlight:
             self.at_issue.pop(flight.number, None)
 
     def _release(self, signal: int, place: int, clock: int) -> None:
-        """The phase of an mbarrier that is not complete will tell of a clock."""
+        """The phase of an mbarrier that is not complete will release a clock."""
         races = self.races
         knowledge = races.knowledge
         word = races.launch.machine.memory.shared.view(np.dtype(np.uint64))[signal >> 3]
@@ -254,18 +255,18 @@ class InFlight:
         released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
 
     def _clock(self, agent: int) -> int:
-        races = self.races
-        return races.clocks.add(Clock({agent: races.knowledge.stamp}))
+        clock: int = self.races.clocks.add(Clock({agent: self.races.knowledge.stamp}))
+        return clock
 
     def exited(self, lanes: Any) -> None:
         """Threads end whose bulk copies may still read shared memory."""
         for one in self.flying:
-            if one.flight.queue != "bulk" or one.touched.kind != "read" or one.touched.space != ".shared":
+            if one.flight.queue != "bulk" or one.footprint.kind != "read" or one.footprint.space != ".shared":
                 continue
             rows = np.flatnonzero(one.left & np.isin(one.place, lanes.place))
             if len(rows):
                 rule, why = self._lacking(one, int(rows[0]))
-                self.races.left_behind(one, int(rows[0]), len(rows), rule or "A014", why)
+                self.races.unawaited(one, int(rows[0]), len(rows), rule or "A014", why)
 
     # --- from flight to the past
 
@@ -273,21 +274,21 @@ class InFlight:
         """Rows have been accessed: by an agent (-1: by their threads), now."""
         one.left[rows] = False
         self._mark(one, rows, -1)
-        touched, races = one.touched, self.races
+        footprint, races = one.footprint, self.races
         knowledge = races.knowledge
-        at, size = touched.at[rows], touched.size[rows]
+        at, size = footprint.at[rows], footprint.size[rows]
         thread = one.place[rows] + knowledge.first if agent < 0 else np.full(len(rows), agent)
-        if touched.kind == "read" and agent >= 0:
+        if footprint.kind == "read" and agent >= 0:
             key = agent, one.kind.number, at.tobytes()
-            self.done.setdefault(touched.space, {})[key] = Done(agent, knowledge.stamp, at, size, one.kind)
-            self._add(self.done_marks, touched.space, at, size, 1)
+            self.done.setdefault(footprint.space, {})[key] = Done(agent, knowledge.stamp, at, size, one.kind)
+            self._add(self.done_marks, footprint.space, at, size, 1)
             return
-        shadow = races.shadow(touched.space, at, size)
+        shadow = races.shadow(footprint.space, at, size)
         piece, row = expanded(at, size, shadow.origin, shadow.grain)
         code = code_of(size[row], (piece * shadow.grain + shadow.origin) - at[row])
         shadow.use(piece)
-        if touched.kind == "read":
-            races.add_reads(shadow, touched.space, piece, thread[row], code, one.kind)
+        if footprint.kind == "read":
+            races.add_reads(shadow, footprint.space, piece, thread[row], code, one.kind)
         else:
             races.add_writes(shadow, piece, thread[row], code, one.kind)
 
@@ -295,7 +296,7 @@ class InFlight:
         self.flying = [one for one in self.flying if one.left.any()]
 
     def _mark(self, one: Flying, rows: Array, by: int) -> None:
-        self._add(self.marks, one.touched.space, one.touched.at[rows], one.touched.size[rows], by)
+        self._add(self.marks, one.footprint.space, one.footprint.at[rows], one.footprint.size[rows], by)
 
     def _add(self, marks: dict[str, Array], space: str, at: Array, size: Array, by: int) -> None:
         buffer = self.races.buffer(space)
@@ -311,17 +312,17 @@ class InFlight:
 
     # --- conflicts
 
-    def check(self, space: str, at: Array, size: Any, how: str, kind: _Kind, thread: Array) -> None:
+    def check(self, space: str, at: Array, size: Any, how: str, kind: Kind, thread: Array) -> None:
         """Accesses of threads against what is in flight, and of writes against what operations have read that are done."""
         size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
         if self._is_marked(self.marks, space, at, size):
             for one in self.flying:
-                if one.touched.space == space and not (how == "read" == one.touched.kind) and not self._commute(one.kind, kind, how):
+                if one.footprint.space == space and not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
                     if space == TENSOR and kind.group == one.kind.group:
                         # products and copies of a thread follow one another (9.1: 9.7.16.11)
                         left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
-                    now, row = overlaps(at, size, one.touched.at[left], one.touched.size[left])
+                    now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)
         if how != "read" and self._is_marked(self.done_marks, space, at, size):
@@ -335,11 +336,11 @@ class InFlight:
         words = words[words < len(column)]
         return bool(column[words].any())
 
-    def _commute(self, one: _Kind, other: _Kind, how: str) -> bool:
+    def _commute(self, one: Kind, other: Kind, how: str) -> bool:
         """Whether both are strong read-modify-writes."""
         return how == "update" and one.strength > 0 and other.strength > 0
 
-    def _against_done(self, space: str, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+    def _against_done(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         races = self.races
         for one in list(self.done.get(space, {}).values()):
             now, row = overlaps(at, size, one.at, one.size)
@@ -354,10 +355,10 @@ class InFlight:
                 rule = after(one.kind, "read", kind, how)
                 races.conflict(space, start, end, (one.agent, int(thread[now[i]])), (one.kind, kind), ("read", how), int(bad.sum()), rule)
 
-    def happens_before(self, kind: _Kind, place: Array, thread: Array, stamp: Array) -> Array:
+    def happens_before(self, kind: Kind, place: Array, thread: Array, stamp: Array) -> Array:
         """Whether accesses happen before what threads do now; before an operation of a warpgroup, if they do for one of its threads."""
         knowledge = self.races.knowledge
-        known = knowledge.known(place, thread, stamp)
+        known: Array = knowledge.known(place, thread, stamp)
         if not kind.is_collective or known.all():
             return known
         for number in np.unique(place // WARPGROUP).tolist():
@@ -373,22 +374,22 @@ class InFlight:
 
     def _against_threads(self, one: Flying) -> None:
         """An operation that begins against what has been accessed before."""
-        races, touched = self.races, one.touched
-        shadow = races.shadow(touched.space, touched.at, touched.size)
-        piece, row = expanded(touched.at, touched.size, shadow.origin, shadow.grain)
+        races, footprint = self.races, one.footprint
+        shadow = races.shadow(footprint.space, footprint.at, footprint.size)
+        piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
         for what, now, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
             known = self.happens_before(one.kind, place, before.thread, before.stamp)
             rows = np.flatnonzero(~known)
-            if touched.kind == "update" and one.kind.strength:
+            if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
-            if touched.space == TENSOR:
+            if footprint.space == TENSOR:
                 mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
                 piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
                 rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
-            if races.fences.concerns(one.kind, touched.space):
+            if races.fences.concerns(one.kind, footprint.space):
                 races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
 
     def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:
@@ -398,7 +399,7 @@ class InFlight:
             yield "write", there, shadow.last_writes(piece[there])
         if shadow.many_writers[piece].any():
             yield from self._logged("write", shadow.writes.of(piece), piece)
-        if one.touched.kind != "read":
+        if one.footprint.kind != "read":
             reader = shadow.reader[piece]
             there = np.flatnonzero(reader)
             if len(there) and not self.races.fences.by_the_letter:
@@ -432,13 +433,13 @@ class InFlight:
             start = int(before.piece[i]) * shadow.grain + shadow.origin
             earlier = self.races.kind_at(int(before.site[i]))
             threads = int(before.thread[i]), int(one.place[row[i]]) + self.races.knowledge.first
-            rule = after(earlier, what, one.kind, one.touched.kind)
+            rule = after(earlier, what, one.kind, one.footprint.kind)
             end = start + shadow.grain
-            self.races.conflict(one.touched.space, start, end, threads, (earlier, one.kind), (what, one.touched.kind), count, rule)
+            self.races.conflict(one.footprint.space, start, end, threads, (earlier, one.kind), (what, one.footprint.kind), count, rule)
 
     def _against_itself(self, one: Flying) -> None:
         """Lanes that start writing the same bytes with one instruction."""
-        at, size = one.touched.at, one.touched.size
+        at, size = one.footprint.at, one.footprint.size
         order = np.argsort(at, kind="stable")
         bad = np.flatnonzero(at[order][1:] < (at + size)[order][:-1])
         if len(bad):
@@ -446,26 +447,26 @@ class InFlight:
             first = self.races.knowledge.first
             threads = int(one.place[a]) + first, int(one.place[b]) + first
             end = min(int(at[a] + size[a]), int(at[b] + size[b]))
-            self.races.conflict(one.touched.space, int(at[b]), end, threads, (one.kind, one.kind), ("write", "write"), len(bad), "")
+            self.races.conflict(one.footprint.space, int(at[b]), end, threads, (one.kind, one.kind), ("write", "write"), len(bad), "")
 
-    def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+    def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         """An access to bytes of an operation in flight."""
         i, row = int(now[0]), int(rows[0])
-        start = max(int(at[i]), int(one.touched.at[row]))
-        end = min(int(at[i] + size[i]), int(one.touched.at[row] + one.touched.size[row]))
+        start = max(int(at[i]), int(one.footprint.at[row]))
+        end = min(int(at[i] + size[i]), int(one.footprint.at[row] + one.footprint.size[row]))
         threads = int(one.place[row]) + self.races.knowledge.first, int(thread[i])
         rule, why = self._early(one, row, how, kind, threads[1] - self.races.knowledge.first)
-        self.races.conflict(one.touched.space, start, end, threads, (one.kind, kind), (one.touched.kind, how), len(now), rule, why)
+        self.races.conflict(one.footprint.space, start, end, threads, (one.kind, kind), (one.footprint.kind, how), len(now), rule, why)
 
-    def _early(self, one: Flying, row: int, how: str, kind: _Kind, place: int) -> tuple[str, str]:
+    def _early(self, one: Flying, row: int, how: str, kind: Kind, place: int) -> tuple[str, str]:
         """What is missing between an operation in flight and an access: the rule, and why in words."""
         queue, issuer = one.flight.queue, int(one.place[row])
-        source = one.touched.kind == "read"
+        source = one.footprint.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "nobody has observed the mbarrier that signals its completion"
+            return ("A011" if source else "M019"), "nobody has observed its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
-        if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
+        if kind.group == queue and issuer == place and how == "write" == one.footprint.kind:
             return "A006", "both are in flight"
         rule, why = self._lacking(one, row)
         return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
@@ -475,20 +476,20 @@ class InFlight:
         queue, issuer = one.flight.queue, int(one.place[row])
         waited = self.waited.get(queue, {})
         everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) > one.waits[row]
-        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
+        is_open = bool(one.flight.group[one.footprint.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
         if everywhere and not waited.get(issuer):
             return "A015", "the wait between is for groups of another kind"
         if is_open and (everywhere or queue == "bulk"):
             return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
         if everywhere:
-            return ("A011" if one.touched.kind == "read" else "A003"), "the wait between lets this group stay in flight"
+            return ("A011" if one.footprint.kind == "read" else "A003"), "the wait between lets this group stay in flight"
         threads = self.races.knowledge.threads
         if any(place != issuer and place // threads == issuer // threads for place in waited):
             return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
         return "", ""
 
 
-def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
+def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
     """The rule of a race of which a side is asynchronous; empty where that makes no difference."""
     if earlier.group in ("wgmma", "tcgen05") and what == "read":
         return "W007"

@@ -437,14 +437,17 @@ class Barriers(Monitor):
         before = self._arrived_before(barrier, np.empty(0, np.int64))
         line = self.collected.line(site)
         here = lanes.site if how == "skipped" else None
-        groups = self.collected.groups(before, line, f"barrier {number}")
+        groups = [
+            *self.collected.groups(before, line, f"barrier {number}"),
+            *self.collected.groups(mine, self.collected.line(here), "nothing"),
+        ]
         self.collected.add(
             (id(site), how),
             DIVERGENT,
             f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}), and {len(mine)} others"
             f"{', ' if here else ' '}{what}",
             site,
-            {"waiting": [*groups, *self.collected.groups(mine, self.collected.line(here), "nothing")]},
+            {"waiting": groups, **({"exited": len(mine)} if here is None else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
             related=[(here, "others are here")] if here is not None else (),
             count=len(past),
@@ -472,13 +475,14 @@ class Barriers(Monitor):
         out = np.flatnonzero(masks & bit == 0)
         if len(out) and not self.collected.knows((id(lanes.site), "out"), len(out)):
             lane = int(out[0])
-            line, what = self.collected.line(lanes.site), f"lanes {spoken_lanes(int(masks[lane]))}"
+            site = lanes.site_of(lane)
+            line, what = self.collected.line(site), f"lanes {spoken_lanes(int(masks[lane]))}"
             self.collected.add(
                 (id(lanes.site), "out"),
                 NOT_IN_MASK,
-                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(lanes.site)}` with mask {int(masks[lane]):#x},"
+                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(site)}` with mask {int(masks[lane]):#x},"
                 f" which leaves out its own lane {int(lanes.lane[lane])}",
-                lanes.site,
+                site,
                 {"waiting": self.collected.groups(lanes.index[out], line, what)},
                 count=len(out),
             )
@@ -495,14 +499,16 @@ class Barriers(Monitor):
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
         mine = lanes.index[(lanes.warp == warp) & np.isin(lanes.lane, [lane, other])]
+        here, there = [lanes.site_of(int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0])) for one in (lane, other)]
         self.collected.add(
-            (id(lanes.site), "unequal"),
+            (id(here), "unequal"),
             ABSENT,
-            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(lanes.site)}` with the mask {mask:#x}, lane {other},"
+            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(here)}` with the mask {mask:#x}, lane {other},"
             f" which it names, with"
             f" {theirs:#x}: they must be equal",
-            lanes.site,
-            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(mask)}")},
+            here,
+            {"waiting": self.collected.groups(mine, self.collected.line(here), f"lanes {spoken_lanes(mask)}")},
+            related=[(there, f"lane {other} executes this")] if there is not here else (),
         )
 
     def _whole(self, lanes: Any, level: str) -> None:

@@ -170,7 +170,7 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
         first.rule,
         f"{word}: {'; '.join(shown)}",
         first.wait.site,
-        {"waiting": waiting_},
+        {"waiting": waiting_, "ends": fault.kind},
         notes=[*notes, *said[2:]],
     )
 

@@ -4,7 +4,7 @@ A wgmma holds its accumulators and the registers of A from its instruction until
 loads until `tcgen05.wait::ld`. Registers that are written need a `wgmma.fence` before a wgmma uses them, except that wgmmas of one shape
 follow each other on the same accumulators. Constants and copies that compilers put between fence and wgmma do not count.
 
-It speaks for W001 to W005 and T003, and for tensor memory that is not given back (T001).
+It speaks for W001 to W005 and T003, and for tensor memory that is not deallocated (T001).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
+from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.pieces import expanded
@@ -52,28 +53,6 @@ PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
 
-@attrs.frozen(eq=False)
-class _Kind:
-    """What the table says of the accesses of an instruction."""
-
-    number: int
-    line: int
-    order: str
-    strength: int
-    """The scope of a strong access; 0: weak."""
-    is_watched: bool
-    updates: bool
-    group: str
-    """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""
-    proxy: str
-    is_collective: bool
-    """Whether a warpgroup executes it as one."""
-    is_warps: bool
-    """Whether a warp makes its accesses as one."""
-    is_object: bool
-    """Whether it is an operation on an mbarrier."""
-
-
 @attrs.define(eq=False)
 class _Chain:
     """What reading a byte observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
@@ -99,7 +78,7 @@ class Races(Monitor):
         self.unwatched = 0
         self.unchecked = 0
         """Pairs of accesses to the same bytes that were too many to look at."""
-        self._kinds: dict[int, _Kind] = {}
+        self._kinds: dict[int, Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}
 
@@ -157,6 +136,10 @@ class Races(Monitor):
 
     def vacant(self, residents: Residents) -> None:
         self.flying.reset()
+
+    def end(self, launch: Launch) -> None:
+        # who keeps the findings need not keep what every byte has seen
+        self.shadows = {}
 
     def exit(self, lanes: Lanes) -> None:
         self.flying.exited(lanes)
@@ -233,7 +216,7 @@ class Races(Monitor):
                 held[where] = new[lane].tobytes()
         return found
 
-    def _access(self, access: Access, space: str, kind: _Kind) -> None:
+    def _access(self, access: Access, space: str, kind: Kind) -> None:
         """An access of the generic proxy."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
@@ -265,7 +248,7 @@ class Races(Monitor):
         elif kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
-    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: _Kind) -> bool:
+    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: Kind) -> bool:
         """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
         last = self._polls.get(kind.number)
         state = self.knowledge.stamp, shadow.changes
@@ -304,8 +287,8 @@ class Races(Monitor):
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
-        odd = int(np.bitwise_or.reduce(at | size)) & 3
-        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+        low = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
     def _shadow(self, space: str, size: int) -> Shadow:
         buffer = self.buffer(space)
@@ -462,6 +445,8 @@ class Races(Monitor):
         """Races, with those of equal values apart."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
+            # a pair of different warps is shown rather than one of the same
+            chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
                 self._found(space, shadow, rows, before, i, how, what, count, equal)
@@ -495,11 +480,11 @@ class Races(Monitor):
         near = (scope >= GPU) | (mine == other) | ((scope >= CLUSTER) & (mine // cluster == other // cluster))
         return (before.strength > 0) & near & (before.code == rows.code)  # type: ignore[no-any-return]
 
-    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
         """Pieces have been written to by an operation that was in flight."""
         self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
-    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
         """Pieces have been read by an operation that was in flight."""
         self._read(shadow, space, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
@@ -550,7 +535,7 @@ class Races(Monitor):
 
     # --- release and acquire
 
-    def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: _Kind, reads: bool, writes: bool) -> None:
+    def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: Kind, reads: bool, writes: bool) -> None:
         """Patterns of 8.8: what strong accesses observe and publish."""
         knowledge = self.knowledge
         is_release = kind.order in ("release", "acq_rel") and writes
@@ -598,7 +583,7 @@ class Races(Monitor):
         """Remembers releases of a location by thread."""
         by.setdefault((place, key), Releases()).merge(self.clocks, released)
 
-    def _linked(self, chain: _Chain, place: int, size: int, kind: _Kind) -> bool:
+    def _linked(self, chain: _Chain, place: int, size: int, kind: Kind) -> bool:
         """Whether an access is morally strong with the write that it reads from."""
         threads, cluster = self.knowledge.threads, self.knowledge.cluster
         mine, other = (place + self.knowledge.first) // threads, chain.writer // threads
@@ -745,7 +730,7 @@ class Races(Monitor):
         knowledge.tick()
 
     def _leave_together(self, lanes: Any, is_over: bool) -> bool:
-        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to be told."""
+        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to learn of it."""
         knowledge, places = self.knowledge, lanes.place
         came, self.came_together = self.came_together, None
         if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
@@ -818,9 +803,9 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            told = self.phases.get(at)
-            if told is not None and told[1][parity]:
-                knowledge.acquire(place, scope, told[1][parity])
+            phase = self.phases.get(at)
+            if phase is not None and phase[1][parity]:
+                knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
         """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
@@ -853,16 +838,16 @@ class Races(Monitor):
         return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
     def forget(self, space: str, pieces: Array) -> None:
-        """Whoever accesses these pieces from now on comes after all who have."""
+        """All later accesses of these pieces come after all earlier ones."""
         shadow = self.shadows[space]
         shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
 
-    def kind_at(self, number: int) -> _Kind:
+    def kind_at(self, number: int) -> Kind:
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
 
     def conflict(
-        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[_Kind, _Kind], does: tuple[str, str], count: int,
+        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
         """Notes the race of an operation in flight, or of one that was, with another access; `threads` may be agents."""
@@ -878,16 +863,16 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+    def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
-        touched = one.touched
-        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
-        end = start + int(touched.size[row])
+        footprint = one.footprint
+        start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(footprint.size[row])
         why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+        self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
-    def kind(self, site: Site) -> _Kind:
+    def kind(self, site: Site) -> Kind:
         """What the table says of the accesses of an instruction."""
         found = self._kinds.get(id(site))
         if found is None:
@@ -895,7 +880,7 @@ class Races(Monitor):
             self._sites.append(site)
         return found
 
-    def _made(self, site: Site) -> _Kind:
+    def _made(self, site: Site) -> Kind:
         bound = site.bound
         assert isinstance(bound, Bound)
         memory = next((one for one in bound.memory), None)
@@ -916,7 +901,7 @@ class Races(Monitor):
         if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
             # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
             strength = GPU
-        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
+        return Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
@@ -924,10 +909,11 @@ class Races(Monitor):
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
-        if known is not None and (same or not known.same_value):
-            known.count += count
-            return
         if known is not None:
+            across = known.is_of_a_warp(self.launch) and self._warp_of(before.thread[i]) != self._warp_of(rows.thread[i])
+            if (same and not known.same_value) or (same == known.same_value and not across):
+                known.count += count
+                return
             count += known.count
         piece = int(rows.piece[i]) * shadow.grain + shadow.origin
         (size, offset), (earlier_size, earlier_offset) = bytes_of(int(rows.code[i])), bytes_of(int(before.code[i]))
@@ -950,6 +936,11 @@ class Races(Monitor):
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
 
+    def _warp_of(self, thread: Any) -> Any:
+        """The warps of threads by their numbers in the launch."""
+        threads = self.launch.threads
+        return thread // threads * -(-threads // 32) + thread % threads // 32
+
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""
         return stamp == self.knowledge.stamp and bool((self._now.lanes.place == thread - self.knowledge.first).any())
@@ -968,7 +959,7 @@ class _Rows:
     place: Array
     thread: Array
     code: Array
-    kind: _Kind
+    kind: Kind
 
     def at(self, rows: Array) -> _Rows:
         return _Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)

@@ -36,7 +36,7 @@ def clusterlaunchcontrol(op: Operation) -> Semantics:
     space, barrier_space = op.space("a"), op.space("mbar")
 
     def cancel(lanes: Any, a: Any, mbar: Any) -> None:
-        from ptxkit.machine.asynchronous.agents import Flight, touched
+        from ptxkit.machine.asynchronous.agents import Flight, footprint
         from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
 
         there, to = places(lanes, space, a, 16, "write", 16)
@@ -47,8 +47,8 @@ def clusterlaunchcontrol(op: Operation) -> Semantics:
             there.put(to[positions], (zero, zero), np.dtype(np.uint64))
             complete_transactions(lanes.at(positions), at[positions], np.int64(16))
 
-        touches = lambda: [touched(lanes, "write", there, to, 16, signal=at)]  # noqa: E731
-        lanes.agents.start(Flight(lanes, land, at[:, None], touches=touches))
+        footprints = lambda: [footprint(lanes, "write", there, to, 16, signal=at)]  # noqa: E731
+        lanes.agents.start(Flight(lanes, land, at[:, None], footprints=footprints))
 
     return Semantics(cancel, lanes=True)
 

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxkit.machine.asynchronous.agents import Flight, Touched
+from ptxkit.machine.asynchronous.agents import Flight, Footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
 from ptxkit.machine.asynchronous.transfers import mbarriers_at, places
@@ -98,7 +98,7 @@ def _dealloc(op: Operation) -> Semantics:
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
                 one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor memory")
-            _tell(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
+            _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 
     return Semantics(run, lanes=True)
@@ -122,7 +122,7 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
         lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
 
 
-def _tell(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
+def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
     """Tells the monitors of cells of tensor memory that lanes of a CTA access: for each lane some, or the same ones for the only lane."""
     if lanes.memory.watch is None:
         return
@@ -149,7 +149,7 @@ def _cells(
                 None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor memory"
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
-        _tell(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)
+        _notify(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)
         yield number, memory.cells, rows + lane, columns + column
 
 
@@ -213,7 +213,7 @@ def _store(op: Operation) -> Semantics:
 # -- what is in flight
 
 
-def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], touches: Callable[[int], list[Touched]]) -> None:
+def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprints: Callable[[int], list[Footprint]]) -> None:
     """Something of each lane is in flight: `one(lane, position)` does it, after what the lane's thread has started before."""
 
     def land(positions: Array) -> None:
@@ -224,29 +224,29 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], touches: 
             except Stop as stop:  # by now the launch is elsewhere: say who it was
                 raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
 
-    def touched() -> list[Touched]:
+    def footprint() -> list[Footprint]:
         try:
-            return [attrs.evolve(two, lane=two.lane + position) for position in range(lanes.count) for two in touches(position)]
+            return [attrs.evolve(two, lane=two.lane + position) for position in range(lanes.count) for two in footprints(position)]
         except ValueError:
             return []  # descriptors that say nothing sensible are a fault when it completes
 
-    flight = Flight(lanes, land, touches=touched)
+    flight = Flight(lanes, land, footprints=footprint)
     lanes.agents.start(flight, QUEUE)
 
 
-def _touched(kind: str, space: str, at: Array, size: int) -> Touched:
+def _footprint(kind: str, space: str, at: Array, size: int) -> Footprint:
     """Bytes that a thread's operation accesses."""
     at = at.reshape(-1)
-    return Touched(kind, space, np.zeros(len(at), np.int64), at, np.full(len(at), size))
+    return Footprint(kind, space, np.zeros(len(at), np.int64), at, np.full(len(at), size))
 
 
-def _in_tensor_memory(op: Operation, lanes: Any, position: int, kind: str, rows: Array, columns: Array) -> list[Touched]:
+def _in_tensor_memory(op: Operation, lanes: Any, position: int, kind: str, rows: Array, columns: Array) -> list[Footprint]:
     """Cells of the CTAs that take part."""
     pair = _pair(op, lanes.at(np.array([position])))
-    return [_touched(kind, tensor_memory.SPACE, tensor_memory.offsets(cta, rows, columns), tensor_memory.CELL) for cta, _ in pair]
+    return [_footprint(kind, tensor_memory.SPACE, tensor_memory.offsets(cta, rows, columns), tensor_memory.CELL) for cta, _ in pair]
 
 
-def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines: int, chunks: int, k_major: bool) -> list[Touched]:
+def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines: int, chunks: int, k_major: bool) -> list[Footprint]:
     """The chunks of a tile in the shared memory of the CTAs that take part."""
     lane = lanes.at(np.array([position]))
     found = []
@@ -254,7 +254,7 @@ def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines:
         where = _where(descriptor, rank, lines, chunks, k_major).reshape(-1)
         readers = lane.at(np.zeros(len(where), np.int64))
         _, at = places(readers, ".shared" if rank < 0 else ".shared::cluster", where, 16, "read", 16)
-        found.append(_touched("read", ".shared", at, 16))
+        found.append(_footprint("read", ".shared", at, 16))
     return found
 
 
@@ -340,14 +340,14 @@ def _copy(op: Operation) -> Semantics:
                 for at in copies:
                     memories[cta].cells[(base + at + lane_of) % LANES, column : column + words.shape[1]] = words
 
-        def touches(position: int) -> list[Touched]:
+        def footprints(position: int) -> list[Footprint]:
             base, column = tensor_memory.split(int(address[position]))
             into = (base + np.array(copies)[:, None] + lane_of).reshape(-1, 1) % LANES
             columns = column + np.arange(bits // 32 * 8 // width)
             source = _in_shared(op, lanes, position, int(descriptor[position]), rows, bits // 128, True)
             return [*source, *_in_tensor_memory(op, lanes, position, "write", into, columns)]
 
-        _start(op, lanes, one, touches)
+        _start(op, lanes, one, footprints)
 
     return Semantics(run, lanes=True)
 
@@ -366,11 +366,11 @@ def _shift(op: Operation) -> Semantics:
                 part = memories[cta].cells[base : base + 32, column : column + 8]
                 part[:] = tensor_memory.moved_down(part)
 
-        def touches(position: int) -> list[Touched]:
+        def footprints(position: int) -> list[Footprint]:
             base, column = tensor_memory.split(int(address[position]))
             return _in_tensor_memory(op, lanes, position, "update", base + np.arange(32)[:, None], column + np.arange(8))
 
-        _start(op, lanes, one, touches)
+        _start(op, lanes, one, footprints)
 
     return Semantics(run, lanes=True)
 
@@ -396,7 +396,7 @@ def _multiply(op: Operation) -> Semantics:
                 lane.fault(None, "a mask of columns of B that are zero is not modelled", "tensor memory")
             _multiply_one(op, lane, mine, what, in_memory, stationary)
 
-        def touches(position: int) -> list[Touched]:
+        def footprints(position: int) -> list[Footprint]:
             mine = {name: int(x[0][position]) for name, x in values.items()}
             what = products.decode(mine["idesc"], kind, sparse)
             parts = len(_pair(op, lanes.at(np.array([position]))))
@@ -412,7 +412,7 @@ def _multiply(op: Operation) -> Semantics:
                 return found + _in_tensor_memory(op, lanes, position, "read", base + lines[:, None], column + np.arange(width))
             return found + _in_shared(op, lanes, position, mine["a"], *_lines(rows, kept, what.atype, what, what.a_transposed))
 
-        _start(op, lanes, one, touches)
+        _start(op, lanes, one, footprints)
 
     return Semantics(by_name(op, run), lanes=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxkit.machine.asynchronous.agents import Flight, Touched, touched
+from ptxkit.machine.asynchronous.agents import Flight, Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.transfers import places
 from ptxkit.machine.matrices import descriptors, layouts, sparsity
@@ -105,10 +105,10 @@ def _multiply(op: Operation) -> Semantics:
         operands = [given.b] if in_registers else [given.a, given.b]
         shapes = [(n, k, not transposed_b)] if in_registers else [(m, kept, not transposed_a), (n, k, not transposed_b)]
 
-        def touches() -> list[Touched]:
+        def footprints() -> list[Footprint]:
             return [_chunks(lanes, first, one, *shape[:2], bits, shape[2]) for one, shape in zip(operands, shapes, strict=True)]
 
-        lanes.agents.start(Flight(lanes, again, touches=touches), QUEUE)
+        lanes.agents.start(Flight(lanes, again, footprints=footprints), QUEUE)
         return registers
 
     return Semantics(by_name(op, run), lanes=True)
@@ -132,12 +132,12 @@ def _where(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: i
     return descriptors.addresses(fields, lines, line * bits // 128, k_major)
 
 
-def _chunks(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Touched:
+def _chunks(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Footprint:
     """The bytes of A or B, on behalf of the first lane of each warpgroup."""
     where = _where(lanes, first, descriptor, size, k, bits, k_major)
     readers = np.repeat(first, where[0].size)
     found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
-    return touched(lanes, "read", found, at, 16, readers)
+    return footprint(lanes, "read", found, at, 16, readers)
 
 
 def _reader(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Callable[[], Array]:

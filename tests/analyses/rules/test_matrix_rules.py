@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from marked import expected, findings, found, kernels
 
+import ptxkit
+from ptxkit.analyses import lint
+from ptxkit.analyses.framework.rule import select
+
 KERNELS = kernels("matrix_rules.txt")
 FAMILIES = "FWTP"
 
@@ -20,10 +24,14 @@ def test_a_weak_wait_has_its_steps() -> None:
     assert [related.message for related in one.related] == ["started here", "committed here", "up to 1 groups may stay in flight"]
 
 
-def test_what_is_so_on_some_ways_is_no_error() -> None:
+def test_what_is_so_on_some_ways_is_an_error_only_if_it_is_shown() -> None:
+    module = ptxkit.parse(KERNELS["wgmma, the wait only in a branch"])
+    (argued,) = [one for one in lint(module, select(["W"]), run=False) if one.severity != "info"]
     (one,) = findings(KERNELS["wgmma, the wait only in a branch"], FAMILIES)
 
-    assert one.severity == "warning"
+    assert argued.severity == "warning"
+    assert one.severity == "error"
+    assert one.witness
     assert "there are paths on which this does not happen" in one.notes
 
 

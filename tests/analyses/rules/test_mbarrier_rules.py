@@ -17,11 +17,12 @@ def test_what_is_found(name: str) -> None:
 def test_a_race_names_two_threads() -> None:
     (one,) = findings(KERNELS["none between a write and the reads of others"], FAMILIES)
 
-    assert one.message == "thread 0 reads what thread 255 writes, and nothing orders them"
-    assert [related.message for related in one.related] == ["written here"]
+    assert "thread (255,0,0) of CTA (0,0,0) writes smem[1020..1023] (line 18), thread (0,0,0) reads it (line 22)" in one.message
+    assert [related.span.line for related in one.related] == [18]
 
 
 def test_a_kernel_that_does_not_say_its_threads_is_told_what_was_tried() -> None:
     (one,) = findings(KERNELS["a count that suits no launch"], FAMILIES)
 
-    assert one.notes[-1].startswith("the kernel does not say with how many threads it is launched: something is wrong with 32, 64, 128")
+    assert "bar[0] lacks 1 of 2 arrivals" in one.notes
+    assert "so it goes with one CTA of 1 threads, n = 1" in one.notes
