@@ -6,6 +6,7 @@ made them up.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
+    other_shapes: bool = True
+    """Whether it shows with CTAs of other sides and as many threads, too, if the kernel does not say what they are."""
 
 
 @attrs.frozen
@@ -189,6 +192,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
+        reshaped = self._of_other_sides(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -198,7 +202,16 @@ class Exercise:
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
                 None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
+                all(cause in causes for causes in reshaped),
             )
+
+    def _of_other_sides(self, shape: Shape) -> list[set[tuple[Any, ...]]]:
+        """What shows with CTAs of as many threads and other sides, with all of which threads run to completion."""
+        if launch(self.routine).threads is not None:
+            return []
+        others = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) == math.prod(shape.block)]
+        ran = [self._within(one, Sizes()) for one in others]
+        return [self._causes(one) for one in ran if one.fault is None and not one.outside]
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
