@@ -37,8 +37,6 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
-OTHER_SHAPES = 3
-"""So many other thread blocks are tried where one shows something."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
 UNEVEN = 7
@@ -67,8 +65,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
-    without: Example | None = None
-    """A launch with another thread block in which nothing goes wrong, of a kernel that does not say its block."""
+    other_shapes: bool = True
+    """Whether it shows with CTAs of other sides and as many threads, too, if the kernel does not say what they are."""
 
 
 @attrs.frozen
@@ -198,7 +196,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
-        without = self._without(shape)
+        reshaped = self._of_other_sides(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -210,23 +208,16 @@ class Exercise:
                 None
                 if elsewhere is None or guessed or _is_of_equal_ctas(finding) or self._is_of_a_guessed_cluster(finding, shape)
                 else cause in elsewhere,
-                without,
+                all(cause in causes for causes in reshaped),
             )
 
-    def _without(self, shape: Shape) -> Example | None:
-        """A launch with another thread block in which nothing goes wrong, if the kernel does not say its block.
-
-        Blocks much smaller are no witness: what threads far apart do to one another shows in no small block.
-        """
+    def _of_other_sides(self, shape: Shape) -> list[set[tuple[Any, ...]]]:
+        """What shows with CTAs of as many threads and other sides, with all of which threads run to completion."""
         if launch(self.routine).threads is not None:
-            return None
-        least = min(math.prod(shape.block), max(2 * WARP, math.prod(shape.block) // 2))
-        others = [one for one in shapes(self.routine) if one.block != shape.block and math.prod(one.block) >= least]
-        for other in others[:OTHER_SHAPES]:
-            ran = self._within(other, Sizes())
-            if ran.fault is None and not ran.outside and not ran.wrong:
-                return ran.example
-        return None
+            return []
+        others = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) == math.prod(shape.block)]
+        ran = [self._within(one, Sizes()) for one in others]
+        return [self._causes(one) for one in ran if one.fault is None and not one.outside]
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
