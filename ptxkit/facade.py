@@ -64,9 +64,11 @@ class Findings(tuple[Diagnostic, ...]):
 def check(module: str | Module, target: str | None = None, version: tuple[int, int] | None = None) -> Findings:
     """What an assembler would refuse. `target` and `version` override those that the file names.
 
-    >>> import ptxkit
-    >>> [one.rule for one in ptxkit.check(".version 8.0 .target sm_80 .address_size 64 .entry k() { bra nowhere; }")]
-    ['E012']
+    Examples:
+
+        >>> import ptxkit
+        >>> [one.rule for one in ptxkit.check(".version 8.0 .target sm_80 .address_size 64 .entry k() { bra nowhere; }")]
+        ['E012']
     """
     from ptxkit.analyses.framework.linting import lint as found
     from ptxkit.analyses.framework.rule import select
@@ -88,6 +90,8 @@ def lint(
 
     Kernels are executed, with launches that are made up, unless `run` is false. Raises ValueError for a word that names no rule.
 
+    Examples:
+
         >>> import ptxkit
         >>> ptxkit.lint(".version 8.0 .target sm_80 .address_size 64 .entry k() { ret; }")
         ()
@@ -101,9 +105,11 @@ def lint(
 def fmt(module: str | Module, width: int | None = None) -> str:
     """The text in canonical layout. Raises `ptxkit.formatter.CannotFormat` for a module with syntax errors.
 
-    >>> import ptxkit
-    >>> ptxkit.fmt(".version 8.0 .target sm_80 .entry k(){ret;}").splitlines()[-4:]
-    ['.entry k()', '{', '    ret;', '}']
+    Examples:
+
+        >>> import ptxkit
+        >>> ptxkit.fmt(".version 8.0 .target sm_80 .entry k(){ret;}").splitlines()[-4:]
+        ['.entry k()', '{', '    ret;', '}']
     """
     from ptxkit import formatter
 
@@ -113,10 +119,12 @@ def fmt(module: str | Module, width: int | None = None) -> str:
 def requires(module: str | Module) -> list[FunctionNeeds]:
     """The lowest `.version` and `.target` that each function needs, and the instruction that forces it.
 
-    >>> import ptxkit
-    >>> (needs,) = ptxkit.requires(".version 8.0 .target sm_90 .entry k() { barrier.cluster.arrive; ret; }")
-    >>> needs.alternatives[0].target, needs.forced_by
-    ('sm_90', 'barrier.cluster.arrive')
+    Examples:
+
+        >>> import ptxkit
+        >>> (needs,) = ptxkit.requires(".version 8.0 .target sm_90 .entry k() { barrier.cluster.arrive; ret; }")
+        >>> needs.alternatives[0].target, needs.forced_by
+        ('sm_90', 'barrier.cluster.arrive')
     """
     from ptxkit.requirement import needs_of
 
@@ -126,9 +134,11 @@ def requires(module: str | Module) -> list[FunctionNeeds]:
 def cfg(subject: Subject, kernel: str | None = None) -> ControlFlow:
     """The control flow graph of a function.
 
-    >>> import ptxkit
-    >>> ptxkit.cfg(".version 8.0 .target sm_80 .entry k() { L: bra L; }")
-    <ControlFlow of 1 blocks, 1 edges>
+    Examples:
+
+        >>> import ptxkit
+        >>> ptxkit.cfg(".version 8.0 .target sm_80 .entry k() { L: bra L; }")
+        <ControlFlow of 1 blocks, 1 edges>
     """
     from ptxkit.analyses.cfg.graph import control_flow
 
@@ -170,10 +180,12 @@ def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", le
 def instrument(module: str | Module, probes: Iterable[str]) -> Instrumented:
     """The module with probes in it, such as `block-counts`, and the manifest by which their buffers are read.
 
-    >>> import ptxkit
-    >>> made = ptxkit.instrument(".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }", ["block-counts"])
-    >>> len(made.manifest.sites)
-    1
+    Examples:
+
+        >>> import ptxkit
+        >>> made = ptxkit.instrument(".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }", ["block-counts"])
+        >>> len(made.manifest.sites)
+        1
     """
     from ptxkit.rewriters.probing import instrument as found
 
@@ -193,6 +205,8 @@ def run(
     """Runs a kernel on the CPU. NumPy arrays are copied in and back; `options` are those of `ptxkit.machine.Machine.launch`.
 
     Raises `ptxkit.machine.Fault` for what a kernel must not do, ValueError for a module with errors or a kernel that it has not.
+
+    Examples:
 
         >>> import numpy as np, ptxkit
         >>> ptx = '''.version 8.0 .target sm_80 .address_size 64 .visible .entry k(.param .u64 p) {
@@ -227,9 +241,11 @@ def verify(
     `parameters` are numbers by name; arguments that are left out are made up. `budget` is seconds. Raises ValueError for a module with
     errors, or a launch that there cannot be.
 
-    >>> import ptxkit
-    >>> ptxkit.verify(".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }", block=64).outcome
-    'verified'
+    Examples:
+
+        >>> import ptxkit
+        >>> ptxkit.verify(".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }", block=64).outcome
+        'verified'
     """
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.verify.verdict import verify as found
@@ -268,10 +284,12 @@ def gate(
     is verified and nothing is accepted. `budget` is seconds. Raises ValueError for a launch that there cannot be, OSError for a file that
     cannot be read.
 
-    >>> import ptxkit
-    >>> ptx = ".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }"
-    >>> ptxkit.gate(ptx, block=64).verdict, ptxkit.gate(ptx).verdict, ptxkit.gate(ptx.replace("ret", "rot"), block=64).verdict
-    ('accept', 'undecided', 'reject')
+    Examples:
+
+        >>> import ptxkit
+        >>> ptx = ".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }"
+        >>> ptxkit.gate(ptx, block=64).verdict, ptxkit.gate(ptx).verdict, ptxkit.gate(ptx.replace("ret", "rot"), block=64).verdict
+        ('accept', 'undecided', 'reject')
     """
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.gate.verdict import gate as found
@@ -304,6 +322,8 @@ def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | N
     """What changed from one module to the other, up to names of registers and labels, order and layout.
 
     `names` says which function of `before` is which of `after` where they are called otherwise and are not alike.
+
+    Examples:
 
         >>> import ptxkit
         >>> old = ".version 8.0 .target sm_80 .entry k() { ret; }"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxkit import analyses
 from ptxkit.analyses import all_rules
 from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import Rule, in_module
@@ -46,7 +47,8 @@ def faults(diagnostic: Diagnostic) -> Iterator[str]:
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_of_a_rule(rule: Rule) -> None:
-    found = lint(parse(in_module(rule.bad), "bad.ptx"), all_rules())
+    bad = parse(in_module(rule.bad), "bad.ptx")
+    found = analyses.lint(bad, all_rules()) if rule.is_shown else lint(bad, all_rules())
 
     assert found
     assert [fault for one in found for fault in faults(one)] == []

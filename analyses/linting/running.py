@@ -77,7 +77,7 @@ MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
-COUNTING = frozenset(("B003", "M005"))
+COUNTING = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
 """Rules about counts that suit some numbers of threads."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
@@ -120,7 +120,7 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
     elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
         severity = Severity.INFO
         notes.append("the kernel looks at a dimension of the block of which this has one thread")
-    elif is_assumed and one.finding.diagnostic.rule in COUNTING and "ends" not in one.finding.witness:
+    elif is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
     elif not one.other_contents:

@@ -8,7 +8,7 @@ _WORD = re.compile(r"\S")
 
 
 def formatted_part(old: str, new: str, start: int, end: int) -> tuple[int, int, str] | None:
-    """The stretch of the old text, whole lines, and what takes its place; None where nothing changes, or the texts differ in more."""
+    """The stretch of the old text, whole lines, and its replacement; None where nothing changes, or the texts differ in more."""
     if "".join(old.split()) != "".join(new.split()):
         return None
     start = old.rfind("\n", 0, start) + 1

@@ -133,3 +133,10 @@ def test_who_waits_and_who_could_arrive() -> None:
     group = found.witness["waiting"][0]
     assert (group["count"], group["for"], group["could_arrive"]) == (64, "mbarrier m[0]", [12])
     assert "m[0] lacks 24 of 64 arrivals" in found.diagnostic.notes
+
+
+def test_bytes_that_nobody_expects() -> None:
+    excess = "@%p1 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [m], 16; "
+    findings, ended = watched(READY + excess + ARRIVE + WAIT.format(parity=0), "all", VARIABLES)
+    assert ended == "deadlock"
+    assert "m[0] has received 16 bytes more than expected" in [note for finding in findings for note in finding.diagnostic.notes]
