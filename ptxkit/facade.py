@@ -65,8 +65,9 @@ def check(module: str | Module, target: str | None = None, version: tuple[int, i
     """What an assembler would refuse. `target` and `version` override those that the file names.
 
     >>> import ptxkit
-    >>> [one.rule for one in ptxkit.check(".version 8.0 .target sm_80 .address_size 64 .entry k() { bra nowhere; }")]
-    ['E012']
+    >>> (found,) = ptxkit.check(".version 8.0 .target sm_80 .address_size 64 .entry k() { bra nowhere; }")
+    >>> found.rule
+    'E012'
     """
     from ptxkit.analyses.framework.linting import lint as found
     from ptxkit.analyses.framework.rule import select
@@ -102,8 +103,8 @@ def fmt(module: str | Module, width: int | None = None) -> str:
     """The text in canonical layout. Raises `ptxkit.formatter.CannotFormat` for a module with syntax errors.
 
     >>> import ptxkit
-    >>> ptxkit.fmt(".version 8.0 .target sm_80 .entry k(){ret;}").splitlines()[-4:]
-    ['.entry k()', '{', '    ret;', '}']
+    >>> print(ptxkit.fmt(".version 8.0 .target sm_80 .entry k(){ret;}").splitlines()[-2])
+        ret;
     """
     from ptxkit import formatter
 
