@@ -8,8 +8,7 @@ import pytest
 
 import ptxkit
 from ptxkit import formatter
-from ptxkit.analyses import all_rules
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import all_rules, lint
 
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n"

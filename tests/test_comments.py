@@ -9,7 +9,7 @@ import pytest
 
 import ptxkit
 from ptxkit import files
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import lint
 from ptxkit.syntax import nodes
 
 SYNTAX = Path(__file__).parent.parent / "fixtures" / "syntax"

@@ -218,11 +218,12 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
 
 
 def shared_variables(routine: Routine) -> Iterator[Symbol]:
-    """The variables in shared memory that a kernel and what it calls access."""
+    """The variables of the module in shared memory that anything in it names."""
     seen = set()
     for one in reached(routine):
         for symbol in one.names.root.symbols.values():
-            if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") and symbol.name not in seen:
+            is_shared = symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
+            if is_shared and symbol.name not in seen and one.names.is_used(symbol):
                 seen.add(symbol.name)
                 yield symbol
 

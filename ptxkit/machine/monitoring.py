@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
@@ -121,7 +119,7 @@ class WatchedLanes(Lanes):
         found = super().at(positions)
         assert isinstance(found, WatchedLanes)
         found.site = self.site
-        found.sites = tuple([self.sites[position] for position in np.arange(self.count)[positions].tolist()]) if self.sites else ()
+        found.sites = tuple([self.sites[position] for position in positions.tolist()]) if self.sites else ()
         return found
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import ptxkit
-from ptxkit.analyses import all_rules, routines
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import all_rules, lint, routines
 from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Severity

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses import routines
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import lint, routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.memory.unwritten import unwritten
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ptxkit
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import Facts, select
 from ptxkit.analyses.protocols.proxy.crossings import is_never_used, is_ordered_by, stands_first, unplaced
 
