@@ -79,13 +79,13 @@ def rule_page(rule: Rule) -> str:
 
 ## Bad
 
-```
+```ptx
 {rule.bad}
 ```
 
 ## Good
 
-```
+```ptx
 {rule.good}
 ```
 """

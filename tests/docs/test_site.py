@@ -24,7 +24,7 @@ def test_links_lead_to_what_is_there(path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("mkdocs", "mkdocstrings_handlers")),
+    any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings_handlers")),
     reason="mkdocs is not installed: pip install 'ptxkit[docs]'",
 )
 def test_mkdocs_builds_the_site_without_a_warning(tmp_path: Path) -> None:
