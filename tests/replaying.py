@@ -26,7 +26,7 @@ class Log(Monitor):
         self.names = Names(launch)
         self.lines: dict[int, set[int]] = {}
         """By line, the threads that executed what stands there."""
-        self.accesses: dict[int, list[tuple[Any, Any, np.ndarray[Any, Any], int]]] = {}
+        self.accesses: dict[int, list[tuple[Any, Any, np.ndarray[Any, Any], list[int]]]] = {}
         self.passes: dict[int, int] = {}
         """How many barriers a CTA has passed, all threads at once."""
         self.ended: set[int] = set()
@@ -46,7 +46,9 @@ class Log(Monitor):
     def access(self, access: Any) -> None:
         line = self._did(access.lanes)
         at = np.broadcast_to(np.asarray(access.at, np.int64), access.lanes.count).copy()
-        self.accesses.setdefault(line, []).append((access, access.lanes.index.copy(), at, self.passes.get(int(access.lanes.cta[0]), 0)))
+        # lanes of several CTAs may do it together
+        passes = [self.passes.get(cta, 0) for cta in access.lanes.cta.tolist()]
+        self.accesses.setdefault(line, []).append((access, access.lanes.index.copy(), at, passes))
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self._did(lanes)
@@ -81,7 +83,7 @@ class Log(Monitor):
             for lane in np.flatnonzero(index == number).tolist():
                 if access.proxy not in ("", "generic"):
                     continue
-                yield access.kind, access.space.partition("::")[0], int(at[lane]), access.size, passes
+                yield access.kind, access.space.partition("::")[0], int(at[lane]), access.size, passes[lane]
 
 
 def held(finding: Finding, log: Log, fault: Fault | None) -> None:

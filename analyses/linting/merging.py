@@ -65,8 +65,8 @@ def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
     shown = attrs.evolve(shown, severity=severity, notes=tuple(notes))
     if named is None:
         return shown
-    related = _distinct(named.span, [*named.related, Related(shown.span, "it shows here"), *shown.related])
-    return attrs.evolve(shown, rule=named.rule, name=named.name, span=named.span, related=related, fix=named.fix)
+    related = _distinct(named.span, [*named.related, Related(shown.span, "it shows here", shown.origin), *shown.related])
+    return attrs.evolve(shown, rule=named.rule, name=named.name, span=named.span, origin=named.origin, related=related, fix=named.fix)
 
 
 ORDER = list(Severity)
@@ -94,7 +94,7 @@ def _without_consequences(found: list[Diagnostic], argued: frozenset[int]) -> li
         if cause is None or n in argued or not _is_deadlock(one):
             kept.append(one)
         else:
-            follows.setdefault(id(cause), []).append(Related(one.span, one.message))
+            follows.setdefault(id(cause), []).append(Related(one.span, one.message, one.origin))
     return [attrs.evolve(one, related=_distinct(one.span, [*one.related, *follows.get(id(one), ())])) for one in kept]
 
 

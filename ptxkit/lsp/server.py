@@ -350,6 +350,8 @@ def _navigate(ls: Server) -> None:
 def _write(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "%", "@", "["]))
     def completed(params: lsp.CompletionParams) -> lsp.CompletionList:
+        if sources.is_source(path_of(params.text_document.uri)):
+            return lsp.CompletionList(is_incomplete=False, items=[])
         document = ls.document(params.text_document.uri)
         known = document if document.is_parsed else ls.before.get(params.text_document.uri, document)
         found = completion.complete(document, ls.offset(document, params.position), known)

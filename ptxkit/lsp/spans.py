@@ -17,9 +17,9 @@ def formatted_part(old: str, new: str, start: int, end: int) -> tuple[int, int, 
     before, inside = len("".join(old[:start].split())), len("".join(old[start:end].split()))
     if not inside:
         return None
-    places = [match.start() for match in _WORD.finditer(new)]
-    first, last = places[before], places[before + inside - 1]
-    if "\n" in new[places[before - 1] + 1 if before else 0 : first]:
+    offsets = [match.start() for match in _WORD.finditer(new)]
+    first, last = offsets[before], offsets[before + inside - 1]
+    if "\n" in new[offsets[before - 1] + 1 if before else 0 : first]:
         first = new.rfind("\n", 0, first) + 1
     text = new[first : last + 1]
     return None if text == old[start:end] else (start, end, text)

@@ -237,6 +237,9 @@
   panes.forEach((pane) => pane.draw(true));
   if (source) chooseFile(Math.max(0, files.findIndex((one) => !one.missing)));
   active = ptx;
+  ptx.cursor = Math.max(0, data.functions.length ? ptx.rowOf(data.functions[0][2]) : 0);
+  ptx.scroller.scrollTop = Math.max(0, (ptx.cursor - 2) * HEIGHT);
+  ptx.draw(true);
 
   // --- functions, findings ---
 

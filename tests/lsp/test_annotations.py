@@ -101,6 +101,9 @@ def test_a_source_that_is_opened_later_has_its_findings(client: Client, uris: tu
     assert [one["code"] for one in published(client, source)] == ["C001"]
     for method in ("documentSymbol", "foldingRange", "semanticTokens/full", "codeLens", "documentLink"):
         assert client.request(f"textDocument/{method}", textDocument={"uri": source}) in ([], {"data": []})
+    at = {"textDocument": {"uri": source}, "position": {"line": 1, "character": 2}}
+    assert client.request("textDocument/completion", **at)["items"] == []
+    assert client.request("textDocument/hover", **at) is None
     client.close()
 
 

@@ -122,7 +122,7 @@ class Barriers(Monitor):
             self._masks(lanes, bound, arguments)
         converges = bound.converges
         if converges is not None and converges.whole:
-            self._whole(lanes, converges.level)
+            self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
         if bound.barrier and bound.members is None:
             operand = bound.operand(bound.barrier[0].operand)
             if operand is None:
@@ -516,12 +516,19 @@ class Barriers(Monitor):
             related=[(there, f"lane {other} executes this")] if there is not here else (),
         )
 
-    def _whole(self, lanes: Any, level: str) -> None:
+    def _named(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> Array:
+        """The lanes of each warp, as bits, that an instruction is for: those that masks name, or all."""
+        if bound.members is None or not bound.members.reads:
+            return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
+        mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        found: Array = np.bitwise_or.reduce(lanes.by_warp(np.broadcast_to(mask, lanes.count)), axis=1)
+        return found
+
+    def _whole(self, lanes: Any, level: str, named: Array) -> None:
         """Instructions that miss also those that have exited."""
-        full = np.uint32(0xFFFFFFFF)
         if level == "warp" and lanes.count % WARP == 0 and len(lanes.warps) * WARP == lanes.count:
             return
-        gone = full & ~self.residents.alive_mask[lanes.warps]
+        gone = named & ~self.residents.alive_mask[lanes.warps]
         rows = np.flatnonzero(gone)
         if not len(rows) or self.collected.knows((id(lanes.site), "exited"), len(rows)):
             return

@@ -1,0 +1,83 @@
+"""What rules argue and what executions show, put together, on made-up findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ptxkit.analyses.framework.rule import all_rules
+from ptxkit.analyses.linting.merging import merged
+from ptxkit.analyses.linting.running import Shown
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+
+NAMES = {rule.id: rule.name for rule in all_rules()}
+
+
+def span(line: int) -> Span:
+    return Span(line * 100, line * 100 + 9, line, 1, line, 10)
+
+
+def finding(rule: str, line: int, *related: int, severity: str = "error", **witness: Any) -> Diagnostic:
+    others = tuple([Related(span(other), "there") for other in related])
+    return Diagnostic(rule, NAMES[rule], Severity(severity), f"{rule} at {line}", span(line), None, "k", (), others, witness=witness or None)
+
+
+def put_together(argued: Iterable[Diagnostic], shown: Iterable[Diagnostic], is_complete: bool = False) -> list[tuple[str, int, str, list[int]]]:
+    run = Shown("k", frozenset({"k"}), tuple(shown), is_complete)
+    return [
+        (one.rule, one.span.line, str(one.severity), [related.span.line for related in one.related])
+        for one in merged(all_rules(), argued, [run])
+    ]
+
+
+def test_a_finding_stands_where_the_rule_says_what_is_missing() -> None:
+    assert put_together([finding("P003", 19, 20, 24)], [finding("P003", 24, 20)]) == [("P003", 19, "error", [20, 24])]
+
+
+def test_what_is_not_shown_is_a_warning_and_an_info_if_all_ran() -> None:
+    assert put_together([finding("P001", 9)], []) == [("P001", 9, "warning", [])]
+    assert put_together([finding("P001", 9)], [], is_complete=True) == [("P001", 9, "info", [])]
+
+
+def test_one_launch_says_nothing_of_sizes_at_which_threads_part() -> None:
+    assert put_together([finding("C001", 9)], [], is_complete=True) == [("C001", 9, "warning", [])]
+
+
+def test_what_is_argued_and_shown_with_some_inputs_is_a_warning() -> None:
+    shown = [finding("C006", 23, 22, severity="info")]
+
+    assert put_together([finding("C006", 22)], shown) == [("C006", 22, "warning", [23])]
+    assert put_together([], shown) == [("C006", 23, "info", [22])]
+
+
+def test_a_deadlock_that_follows_is_no_finding_of_its_own() -> None:
+    deadlock = finding("B003", 22, ends="deadlock")
+
+    assert put_together([], [finding("B006", 19), deadlock]) == [("B006", 19, "error", [22])]
+    assert put_together([], [deadlock]) == [("B003", 22, "error", [])]
+
+
+def test_a_deadlock_that_a_rule_explains_stays() -> None:
+    deadlock = finding("C005", 20, ends="deadlock")
+
+    found = put_together([finding("C005", 17, 20)], [finding("B006", 9), deadlock])
+
+    assert found == [("B006", 9, "error", []), ("C005", 17, "error", [20])]
+
+
+def test_one_wrong_mask_is_one_finding() -> None:
+    shown = [finding("C004", 19), finding("C005", 19), finding("C006", 20, 19, severity="warning")]
+
+    assert put_together([], shown) == [("C004", 19, "error", [20])]
+
+
+def test_one_wait_for_too_few_groups_explains_all_its_copies() -> None:
+    shown = [finding("A006", 210, 59), finding("A003", 237, 59), finding("A003", 240, 66)]
+
+    assert put_together([finding("A003", 173, 237)], shown) == [("A003", 173, "error", [237, 210, 59, 240, 66])]
+
+
+def test_who_has_exited_misses_barriers_and_collectives_alike() -> None:
+    shown = [finding("C001", 177, severity="warning", exited=8), finding("C008", 240)]
+
+    assert put_together([], shown) == [("C008", 240, "error", [177])]
