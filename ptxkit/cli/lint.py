@@ -106,7 +106,7 @@ def command(
     _check_words({repr(job): job for job in map(job_of, names)}.values())
     if no_run:
         click.echo(
-            "ptxkit: no kernel is executed: what an execution would show as an error is a warning at most, or is not found", err=True
+            "ptxkit: no kernel is executed: what an execution would show as an error is a warning at most, or not found", err=True
         )
     accepted = baseline or next((found for name in names if (found := settings.of(name).baseline)), None)
     if executor is not None and not executor.startswith(_many.DASK):
