@@ -37,6 +37,9 @@ class Log(Monitor):
 
     def _did(self, lanes: Any) -> int:
         line = self._line(lanes)
+        for site, index in zip(getattr(lanes, "sites", ()), lanes.index.tolist(), strict=False):
+            # lanes of several instructions execute one operation together
+            self.lines.setdefault(int(self.launch.span(site).line), set()).add(index)
         self.lines.setdefault(line, set()).update(lanes.index.tolist())
         return line
 

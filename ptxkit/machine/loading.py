@@ -82,10 +82,10 @@ class Code:
 
         Each variant of a program has its own: the compiled code is kept in it.
         """
+        defined = self.defined
         name = self._aliases.get(name, name)
         found = self._bodies.get((name, variant))
         if found is None:
-            defined = self.defined
             if name not in defined:
                 return None
             index, function = defined[name]

@@ -36,6 +36,15 @@ def rules(*arguments: str) -> list[tuple[str, str]]:
     return [(one["rule"], one["severity"]) for one in json.loads(result.stdout)["diagnostics"]]
 
 
+def test_without_an_execution_there_is_a_warning_and_no_error() -> None:
+    masked = Path(__file__).resolve().parents[2] / "fixtures" / "source" / "masked.sm_90a.ptx"
+    executed, argued = [run("lint", str(masked), "--no-cache", "--select", "C", *options) for options in ((), ("--no-run",))]
+
+    assert "error[" in executed.stdout and not executed.stderr.startswith("ptxkit: no kernel")
+    assert "error[" not in argued.stdout and "warning[" in argued.stdout
+    assert argued.stderr.startswith("ptxkit: no kernel is executed")
+
+
 def test_severity(bad: Path) -> None:
     assert rules("bad.ptx") == [("E010", "error")]
     assert rules("bad.ptx", "--severity", "E010=info") == [("E010", "info")]

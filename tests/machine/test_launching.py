@@ -408,6 +408,41 @@ def test_errors_are_found_when_a_module_is_loaded() -> None:
     assert caught.value.diagnostics  # type: ignore[attr-defined]
 
 
+def test_a_function_with_a_kernel_s_name_is_no_kernel() -> None:
+    fault = faults(kernel("ret;") + ".func k(.reg .b32 a, .reg .b32 b) { ret; }\n")
+
+    assert (fault.kind, "defined twice" in fault.reason) == ("launch", True)
+
+
+def test_a_function_is_entered_by_its_alias() -> None:
+    before = ".visible .func set(.param .u64 at) { .reg .b64 %rd<3>; ld.param.u64 %rd1, [at]; st.global.u32 [%rd1], 7; ret; }\n"
+    before += ".visible .func put(.param .u64 at);\n.alias put, set;\n"
+    text = kernel("{ .param .u64 given; st.param.u64 [given], %rd3; call put, (given); } ret;", before=before)
+
+    assert run(text, count=4).tolist() == [7] * 4
+
+
+def test_what_lanes_do_at_two_instructions_is_reported_at_their_own() -> None:
+    text = kernel("""
+    mov.u32 %r5, %tid.x; and.b32 %r6, %r5, 1; setp.eq.u32 %p1, %r6, 0; @%p1 bra A;
+    shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1; bra E;
+    A: shfl.sync.bfly.b32 %r6, %r5, 2, 31, 0xffff;
+    E: st.global.u32 [%rd3], %r6; ret;""")
+    machine = Machine()
+    found = machine.launch(machine.load(text), "k", np.zeros(32, np.uint32), grid=1, block=32, budget=20.0, checks="barriers").findings
+
+    (out,) = [one.diagnostic for one in found if one.diagnostic.rule == "C004"]
+    assert "0xffff" in text.splitlines()[out.span.line - 1]
+
+
+def test_faults_are_kept_without_the_frames_that_they_left() -> None:
+    fault = faults(kernel("trap;"))
+
+    assert fault.__traceback__ is not None
+    assert fault.detached() is fault
+    assert fault.__traceback__ is None
+
+
 def test_the_address_of_an_element_counts_scalars() -> None:
     """6.4.2; ptxas gives the same numbers."""
     text = kernel("""

@@ -498,8 +498,13 @@ class Barriers(Monitor):
                     return
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
-        mine = lanes.index[(lanes.warp == warp) & np.isin(lanes.lane, [lane, other])]
-        here, there = [lanes.site_of(int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0])) for one in (lane, other)]
+        positions = [int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0]) for one in (lane, other)]
+        here, there = [lanes.site_of(position) for position in positions]
+        groups = [
+            group
+            for position, site, named in zip(positions, (here, there), (mask, theirs), strict=True)
+            for group in self.collected.groups(lanes.index[[position]], self.collected.line(site), f"lanes {spoken_lanes(named)}")
+        ]
         self.collected.add(
             (id(here), "unequal"),
             ABSENT,
@@ -507,7 +512,7 @@ class Barriers(Monitor):
             f" which it names, with"
             f" {theirs:#x}: they must be equal",
             here,
-            {"waiting": self.collected.groups(mine, self.collected.line(here), f"lanes {spoken_lanes(mask)}")},
+            {"waiting": groups},
             related=[(there, f"lane {other} executes this")] if there is not here else (),
         )
 
