@@ -19,10 +19,13 @@ def span(line: int) -> Span:
 
 def finding(rule: str, line: int, *related: int, severity: str = "error", **witness: Any) -> Diagnostic:
     others = tuple([Related(span(other), "there") for other in related])
-    return Diagnostic(rule, NAMES[rule], Severity(severity), f"{rule} at {line}", span(line), None, "k", (), others, witness=witness or None)
+    message = f"{rule} at {line}"
+    return Diagnostic(rule, NAMES[rule], Severity(severity), message, span(line), function="k", related=others, witness=witness or None)
 
 
-def put_together(argued: Iterable[Diagnostic], shown: Iterable[Diagnostic], is_complete: bool = False) -> list[tuple[str, int, str, list[int]]]:
+def put_together(
+    argued: Iterable[Diagnostic], shown: Iterable[Diagnostic], is_complete: bool = False
+) -> list[tuple[str, int, str, list[int]]]:
     run = Shown("k", frozenset({"k"}), tuple(shown), is_complete)
     return [
         (one.rule, one.span.line, str(one.severity), [related.span.line for related in one.related])
