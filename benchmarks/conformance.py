@@ -21,7 +21,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptxkit.analyses import Facts, lint
+from ptxkit.analyses import Facts
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import Rule, select
 from ptxkit.checking import Binder
 from ptxkit.diagnostics import Diagnostic, Severity

@@ -46,6 +46,12 @@ def measure(path: Path) -> None:
     _asked("hover", client, "hover", places)
     _asked("definition", client, "definition", places)
     _asked("highlight", client, "documentHighlight", places)
+    windows = [{"start": {"line": place["line"], "character": 0}, "end": {"line": place["line"] + 60, "character": 0}} for place in places]
+    spans = [client.timed("textDocument/inlayHint", textDocument=DOCUMENT, range=window)[0] for window in windows]
+    print(f"  hints of 60 lines: median {statistics.median(spans) * 1e3:.0f} ms, worst {max(spans) * 1e3:.0f} ms")
+    _say("lenses", client.timed("textDocument/codeLens", textDocument=DOCUMENT)[0])
+    _say("links", client.timed("textDocument/documentLink", textDocument=DOCUMENT)[0])
+    _asked("signature help", client, "signatureHelp", places)
     line = places[0]["line"]
     here = {"line": line, "character": 0}
     for version, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), 2):
@@ -57,6 +63,9 @@ def measure(path: Path) -> None:
     changed = time.perf_counter()
     client.notified(PUBLISHED)
     _say("then to the first findings", time.perf_counter() - changed)
+    edited = {"start": {**here, "character": 0}, "end": {**here, "line": line + 40}}
+    options = {"tabSize": 4, "insertSpaces": True}
+    _say("range formatting", client.timed("textDocument/rangeFormatting", textDocument=DOCUMENT, range=edited, options=options)[0])
     for what in ("documentSymbol", "foldingRange", "semanticTokens/full"):
         _say(what, client.timed(f"textDocument/{what}", textDocument=DOCUMENT)[0])
     client.close()

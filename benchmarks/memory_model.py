@@ -127,7 +127,7 @@ def speed() -> bool:
 
 def rules() -> bool:
     """What lint says of classic tests as kernels, beside the axioms."""
-    from ptxkit.analyses import lint
+    from ptxkit.analyses.framework.linting import lint
     from ptxkit.syntax import parse as parse_ptx
 
     counts: Counter[tuple[str, str]] = Counter()

@@ -31,6 +31,7 @@ from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.verify.verdict import VERIFIED, verify
+from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import Options, of_options
 from ptxkit.diagnostics import Severity
 from ptxkit.machine import Fault, Machine
@@ -65,6 +66,7 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
         verdict = verify(loaded(module), launch_of(module, kernel, row), [str(i) for i in range(64)][: _count(kernel)], budget)
     except (Exception, Fault) as why:  # a kernel that cannot be loaded or launched is one of the figures
         return Result(row["file"], row["label"], type(why).__name__, 0.0, (), str(why))
+    verdict = agreed(module, kernel.name, verdict)
     seconds = time.perf_counter() - started
     found = [shown.finding.diagnostic for shown in verdict.findings]
     rules = tuple(sorted({one.rule for one in found if one.severity is not Severity.INFO}))

@@ -6,8 +6,8 @@
     python benchmarks/unseen.py lint DIR --half 0|1 [--record FILE]   every error and warning
 
 A source is a wheel, of which the fat binaries are taken apart (`ptxkit extract`), or a generator (`generators/`), which runs in a virtual
-environment of its own, or a public repository, compiled with nvcc. Of each, so many files are taken, by the hash of their names, none larger
-than `MOST` bytes. The two halves are by the hash of the source: files of one source stay together. Half 0 is for tuning; half 1 is judged, once.
+environment of its own, or a public repository, compiled with nvcc. Of each, some files are taken, by the hash of their names, none over
+`MOST` bytes. The two halves are by the hash of the source: files of one source stay together. Half 0 is for tuning; half 1 is judged, once.
 """
 
 from __future__ import annotations
@@ -215,9 +215,8 @@ def compare(folder: Path) -> None:
         known = {row["file"]: row["sha256"] for row in csv.DictReader(file, delimiter="\t")}
     made = {f"{name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files(folder, None)}
     differ = sum(made[name] != known[name] for name in made.keys() & known.keys())
-    print(
-        f"{len(made)} files; {len(known.keys() - made.keys())} of the manifest missing, {len(made.keys() - known.keys())} new, {differ} other texts"
-    )
+    missing, new = len(known.keys() - made.keys()), len(made.keys() - known.keys())
+    print(f"{len(made)} files; {missing} of the manifest missing, {new} new, {differ} other texts")
 
 
 # --- what is found
@@ -228,7 +227,8 @@ def checked(path: Path) -> tuple[str, str, list[str]]:
     text = decode(path.read_bytes())
     target = re.search(r"^\.target\s+([^\s,]+)", text, re.MULTILINE)
     rules = tuple(rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR)
-    errors = [f"{one.span.line}: {one.rule} {one.message}" for one in lint(parse(text, str(path)), rules, run=False) if one.severity is Severity.ERROR]
+    found = lint(parse(text, str(path)), rules, run=False)
+    errors = [f"{one.span.line}: {one.rule} {one.message}" for one in found if one.severity is Severity.ERROR]
     # ptxas 13 has no older one than sm_75; it takes what is for these
     name = target[1] if target and int(re.sub(r"\D", "", target[1])) >= 75 else "sm_75"
     command = ["ptxas", "-O0", "-c", f"-arch={name}", str(path), "-o", "/dev/null"]
@@ -266,8 +266,9 @@ def findings(folder: Path, which: int | None, record: Path | None, jobs: int, ru
         known = {row["file"]: row for row in map(json.loads, record.read_text().splitlines())}
     rest = [(source, path) for source, path in chosen_files if f"{source}/{path.name}" not in known]
     with multiprocessing.Pool(jobs, maxtasksperchild=1) as pool:
-        for (source, path), (rows, seconds) in zip(rest, pool.imap(functools.partial(linted, run=run), [path for _, path in rest]), strict=True):
-            row = {"file": f"{source}/{path.name}", "findings": rows, "seconds": round(seconds, 2)}
+        done = pool.imap(functools.partial(linted, run=run), [path for _, path in rest])
+        for (source, path), (rows, seconds) in zip(rest, done, strict=True):
+            row: dict[str, Any] = {"file": f"{source}/{path.name}", "findings": rows, "seconds": round(seconds, 2)}
             known[row["file"]] = row
             if record:
                 with record.open("a") as out:

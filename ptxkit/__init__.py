@@ -1,7 +1,7 @@
 """ptxkit: read, check, run and rewrite NVIDIA PTX.
 
-`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify` and `diff` take a
-module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
+`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify`, `gate` and `diff`
+take a module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
 package does no work: names load when used.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         diff,
         draw,
         fmt,
+        gate,
         instrument,
         lint,
         liveness,
@@ -41,6 +42,7 @@ _HOME = {
     "diff": "ptxkit.facade",
     "draw": "ptxkit.facade",
     "fmt": "ptxkit.facade",
+    "gate": "ptxkit.facade",
     "instrument": "ptxkit.facade",
     "lint": "ptxkit.facade",
     "liveness": "ptxkit.facade",
@@ -62,9 +64,9 @@ _HOME = {
     "nodes": "ptxkit.syntax",
     "Function": "ptxkit.syntax",
     "Instruction": "ptxkit.syntax",
-    "Module": "ptxkit.syntax",
+    "Module": "ptxkit.facade",
     "Node": "ptxkit.syntax",
-    "parse": "ptxkit.syntax",
+    "parse": "ptxkit.facade",
     "parse_operand": "ptxkit.syntax",
     "parse_statement": "ptxkit.syntax",
 }
@@ -90,6 +92,7 @@ __all__ = [
     "diff",
     "draw",
     "fmt",
+    "gate",
     "instrument",
     "lint",
     "liveness",

@@ -14,7 +14,7 @@ LONGEST = 60
 
 _MANGLED = re.compile(r"(?:_Z|_R)[\w$.]*\w")
 _WORD = re.compile(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
-_QUOTED_PARAMETER = re.compile(r"`([A-Za-z_$][\w$]*)_param_(\d+)`")
+_QUOTED_PARAMETER = re.compile(r"(parameter )?`([A-Za-z_$][\w$]*)_param_(\d+)`")
 _BARE_PARAMETER = re.compile(r"(?<![\w$.%])([A-Za-z_$][\w$]*)_param_(\d+)(?![\w$])")
 _TAG = re.compile(r"\[abi:\w+\]")
 _INTERNAL = re.compile(r"_INTERNAL_\w+::")
@@ -68,11 +68,11 @@ def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Seque
     owners, known = frozenset(functions), names or {}
 
     def quoted(match: re.Match[str]) -> str:
-        owner, number = match[1], int(match[2])
+        owner, number = match[2], int(match[3])
         if owner not in owners and not owner.startswith(("_Z", "_R")):
             return match[0]
         found = parameter(owner, number, known)
-        return f"`{found}`" if found else f"parameter {number} of `{short(owner)}`"
+        return f"{match[1] or ''}`{found}`" if found else f"parameter {number} of `{short(owner)}`"
 
     def bare(match: re.Match[str]) -> str:
         owner, number = match[1], int(match[2])

@@ -8,6 +8,7 @@ a module with `kernel`, or a `Routine`, gives better answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxkit.demangling import matching, readable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ptxkit.analyses.comparison import Comparison
     from ptxkit.analyses.drawing import Drawing
     from ptxkit.analyses.framework.routine import Routine
+    from ptxkit.analyses.gate.verdict import Gate
     from ptxkit.analyses.registers.liveness import Liveness
     from ptxkit.analyses.registers.pressure import Pressure
     from ptxkit.analyses.uniformity.uniformity import Uniformity
@@ -30,6 +32,15 @@ if TYPE_CHECKING:
     Subject: TypeAlias = str | Module | Function | Routine
 
 Size = int | tuple[int, ...]
+
+
+def _coloured(text: str) -> str:
+    from ptxkit.highlighting import as_html
+
+    return as_html(text)
+
+
+Module.as_html = staticmethod(_coloured)
 
 
 class Findings(tuple[Diagnostic, ...]):
@@ -71,19 +82,20 @@ def lint(
     ignore: Iterable[str] = (),
     target: str | None = None,
     version: tuple[int, int] | None = None,
+    run: bool = True,
 ) -> Findings:
     """What is wrong, and doubtful, by the rules that are on by default, or those that `select` names: ids, names, family letters or `ALL`.
 
-    Raises ValueError for a word that names no rule.
+    Kernels are executed, with launches that are made up, unless `run` is false. Raises ValueError for a word that names no rule.
 
         >>> import ptxkit
         >>> ptxkit.lint(".version 8.0 .target sm_80 .address_size 64 .entry k() { ret; }")
         ()
     """
-    from ptxkit.analyses.framework.linting import lint as found
     from ptxkit.analyses.framework.rule import select as rules
+    from ptxkit.analyses.linting.linting import lint as found
 
-    return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version))
+    return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version, run=run))
 
 
 def fmt(module: str | Module, width: int | None = None) -> str:
@@ -221,6 +233,7 @@ def verify(
     """
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.verify.verdict import verify as found
+    from ptxkit.cli._agreeing import agreed
     from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_options
     from ptxkit.machine import Machine
 
@@ -234,7 +247,57 @@ def verify(
     except CannotLaunch as error:
         raise ValueError(str(error)) from None
     machine = Machine(next((word for word in made.targets if word.startswith("sm_")), "sm_90a"))
-    return found(machine.load(made), launch, names_of(made, routine), budget, checks)
+    return agreed(made, name, found(machine.load(made), launch, names_of(made, routine), budget, checks))
+
+
+def gate(
+    module: str | Module,
+    launch: str | PathLike[str] | None = None,
+    *,
+    kernel: str | None = None,
+    block: Size | None = None,
+    grid: Size = 1,
+    cluster: Size | None = None,
+    parameters: Mapping[str, float] | None = None,
+    budget: float = 60.0,
+    target: str | None = None,
+) -> Gate:
+    """One verdict on a module: `verdict` is accept, reject or undecided; `as_json()` is what `ptxkit gate` prints.
+
+    `launch` is a launch file. Without it, `block` and the options of `verify` describe a launch of one kernel; without either no launch
+    is verified and nothing is accepted. `budget` is seconds. Raises ValueError for a launch that there cannot be, OSError for a file that
+    cannot be read.
+
+    >>> import ptxkit
+    >>> ptx = ".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }"
+    >>> ptxkit.gate(ptx, block=64).verdict, ptxkit.gate(ptx).verdict, ptxkit.gate(ptx.replace("ret", "rot"), block=64).verdict
+    ('accept', 'undecided', 'reject')
+    """
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.gate.verdict import gate as found
+    from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
+    from ptxkit.rewriters.profiling.description import read
+
+    made = _module(module)
+    entries = {one.name: one for one in routines(made) if one.function.header.is_entry and one.function.body}
+    launches = []
+    try:
+        if launch is not None:
+            for described in read(str(launch)):
+                if not described.is_for(made.path or "") or described.kernel not in entries:
+                    continue
+                routine = entries[described.kernel]
+                launches.append((of_description(routine, described), names_of(made, routine)))
+            if not launches and entries:
+                raise ValueError(f"{launch} has no launch of {', '.join(map(readable, entries))}")
+        elif block is not None and entries:
+            routine = entries[_name(list(entries), kernel)]
+            given = tuple([f"{what}={number}" for what, number in (parameters or {}).items()])
+            options = Options(_sizes(block), _sizes(grid), None if cluster is None else _sizes(cluster), parameters=given)
+            launches.append((of_options(made, routine, options), names_of(made, routine)))
+    except CannotLaunch as error:
+        raise ValueError(str(error)) from None
+    return found(made, launches, budget=budget, target=target)
 
 
 def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:

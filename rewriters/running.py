@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ptxkit import files
+from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.manifest import Kernel, ProbeManifest, Table
 from ptxkit.rewriters.probing import Chosen, instrument
 from ptxkit.rewriters.profiling.buffer import Find, ProbeBuffer
-from ptxkit.rewriters.profiling.device import Device, DeviceError
+from ptxkit.rewriters.profiling.device import Device, DeviceError, device_on
 from ptxkit.rewriters.profiling.elements import packed
 from ptxkit.rewriters.profiling.launch import Dimensions, Raw
 from ptxkit.rewriters.profiling.results import frame
@@ -31,12 +32,13 @@ _TYPES[".bf16"] = "bf16"
 
 
 @contextlib.contextmanager
-def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | None = None) -> Iterator[Run]:
+def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | None = None, on: str = "gpu") -> Iterator[Run]:
     """A module with probes in it, to be launched. What it holds on the device is released at the end.
 
-    `rows` is how many rows the rings of traces get. Raises what `instrument` raises; a GPU is needed from the first launch on.
+    `rows` is how many rows the rings of traces get; `on` is `gpu`, `machine`, or `auto`: the GPU if there is one. Raises what `instrument`
+    raises; a GPU, unless it is the machine, is needed from the first launch on.
     """
-    run = Run(module, probes, rows)
+    run = Run(module, probes, rows, on)
     try:
         yield run
     finally:
@@ -46,12 +48,13 @@ def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | 
 class Run:
     """A module with probes in it. `tables` are of the last launch."""
 
-    def __init__(self, module: Module, probes: Iterable[Chosen | str], rows: int | None = None) -> None:
+    def __init__(self, module: Module, probes: Iterable[Chosen | str], rows: int | None = None, on: str = "gpu") -> None:
         made = instrument(module, probes)
         self.module = made.module
         self.manifest: ProbeManifest = made.manifest
         self.tables: tuple[Table, ...] = ()
         self._rows = rows
+        self._on = on
         self._device: Device | None = None
         self._loaded: Any = None
         self._attached: list[ProbeBuffer] = []
@@ -64,7 +67,8 @@ class Run:
     @property
     def device(self) -> Device:
         """The device, found when first asked for. Raises NoDevice."""
-        self._device = self._device or Device()
+        target = next((word for word in self.module.targets if word.startswith("sm_")), "sm_90a")
+        self._device = self._device or device_on(self._on, target)
         return self._device
 
     def launch(
@@ -151,6 +155,30 @@ class Run:
             if kernel.name == name:
                 return kernel
         raise ValueError(f"no kernel is called {name!r}; there are {', '.join(one.name for one in self.manifest.kernels) or 'none'}")
+
+
+def launched(
+    device: Device, module: Module, kernel: str, *arguments: Any, grid: Size, block: Size, cluster: Size | None = None, shared: int = 0
+) -> None:
+    """Launches a kernel of a module as it is, without probes, and waits for it. Arguments, and what is raised, are as of `Run.launch`."""
+    function = next((one for one in module.kernels if one.name == kernel), None)
+    if function is None:
+        raise ValueError(f"no kernel is called {kernel!r}; there are {', '.join(one.name for one in module.kernels) or 'none'}")
+    declared = list(layout(function.header))
+    if len(arguments) != len(declared):
+        raise TypeError(f"{kernel} has {len(declared)} parameters, {len(arguments)} arguments are given")
+    loaded = device.load(files.encode(module.text))
+    passed = _Passed(device)
+    try:
+        parameters = [passed.argument(one.name, one.type, one.bytes, argument) for one, argument in zip(declared, arguments, strict=True)]
+        group = None if cluster is None else _three(cluster)
+        device.launch(device.function(loaded, kernel), _three(grid), _three(block), parameters, shared=shared, cluster=group)
+        device.synchronize()
+        passed.copy_back()
+    finally:
+        with contextlib.suppress(Exception):  # after a launch that failed, its error is the one to see
+            passed.free()
+            device.unload(loaded)
 
 
 class _Passed:

@@ -98,7 +98,9 @@ def held(finding: Finding, log: Log, fault: Fault | None) -> None:
             _was_there(finding, log, fault, group["cta"], thread, group["line"])
             if finding.diagnostic.name == "deadlock":
                 assert log.number(group["cta"], thread) not in log.ended, finding.diagnostic.message
-    if len(sides) == 2 and witness.get("space") in ("shared", "global") and "data race" in finding.diagnostic.message:
+    # of an operation in flight, whose name stands in quotes, the log has who started it
+    is_plain = "data race" in finding.diagnostic.message and "`" not in finding.diagnostic.message
+    if len(sides) == 2 and witness.get("space") in ("shared", "global") and is_plain:
         _races(finding, log, sides)
 
 
@@ -114,9 +116,6 @@ def _was_there(finding: Finding, log: Log, fault: Fault | None, cta: Sequence[in
 def _races(finding: Finding, log: Log, sides: Sequence[Mapping[str, Any]]) -> None:
     """Two threads access the same bytes, one of them writes, and no barrier of the whole CTA stands between them."""
     one, two = [list(log.of(side)) for side in sides]
-    if not one or not two:
-        # of an operation in flight, whose accesses have other lanes
-        return
     together = [
         (first, second)
         for first in one

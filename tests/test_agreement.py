@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode

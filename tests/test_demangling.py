@@ -47,6 +47,8 @@ def test_messages_have_no_mangled_names() -> None:
     )
     assert in_prose(message, [APPLY], {APPLY: ["p", "n"]}) == "`n` is read in my::apply<float, 64>: [p+8], k_param_0, `tile`"
     assert in_prose("`k_param_0`", ["k"]) == "parameter 0 of `k`"
+    assert in_prose("parameter `k_param_0`", ["k"]) == "parameter 0 of `k`"
+    assert in_prose("parameter `k_param_0`", ["k"], {"k": ["p"]}) == "parameter `p`"
 
 
 def test_what_somebody_means() -> None:

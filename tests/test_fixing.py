@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import ptxkit
 from ptxkit import fixing
-from ptxkit.analyses import all_rules, lint
+from ptxkit.analyses import all_rules
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import in_module, select
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity, Span
 from ptxkit.syntax import Index

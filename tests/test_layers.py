@@ -32,8 +32,11 @@ def forbidden(path: Path, *prefixes: str) -> list[str]:
     return [name for name in imports(path) if any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)]
 
 
-LANGUAGE = [path for path in files("ptxkit") if path.relative_to(ROOT).parts[1] not in ("cli", "lsp", "facade.py", "__init__.py")]
-"""What `ptxkit/` holds besides its entrances: the command line, the server of editors, and the functions of `import ptxkit`."""
+LANGUAGE = [
+    path for path in files("ptxkit") if path.relative_to(ROOT).parts[1] not in ("cli", "lsp", "testing", "facade.py", "__init__.py")
+]
+"""What `ptxkit/` holds besides its entrances: the command line, the server of editors, the helpers for tests, and the functions of
+`import ptxkit`."""
 
 
 @pytest.mark.parametrize("path", LANGUAGE, ids=lambda path: path.name)
@@ -120,7 +123,8 @@ CLIENTS = {
     "protocols": " ".join(ENGINES),
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
-    "linting": "dynamic execution framework inputs",
+    "linting": "dynamic execution framework inputs launch",
+    "gate": " ".join([*ENGINES, "linting", "verify"]),
     "comparison": "",
     "drawing": " ".join(ENGINES),
 }

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ptxkit.analyses import all_rules, lint
+from ptxkit.analyses import all_rules
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import Rule, in_module
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.syntax import parse

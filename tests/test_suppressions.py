@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import select
 
 HEADER = ".version 8.5\n.target sm_90a\n.address_size 64\n"

@@ -37,6 +37,8 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
+OTHER_SHAPES = 3
+"""So many other thread blocks are tried where one shows something."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
 UNEVEN = 7
@@ -65,8 +67,8 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
-    other_shapes: bool = True
-    """Whether it shows with CTAs of other sides and as many threads, too, if the kernel does not say what they are."""
+    without: Example | None = None
+    """A launch with another thread block in which nothing goes wrong, of a kernel that does not say its block."""
 
 
 @attrs.frozen
@@ -78,16 +80,18 @@ class Exercised:
     why: str = ""
     is_complete: bool = False
     """Whether all threads ran to completion."""
+    lines: frozenset[int] = frozenset()
+    """Those of instructions that were executed, of which an execution could have shown something."""
 
 
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
         self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + SECONDS
+        self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
@@ -106,10 +110,12 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
+        bodies = ran.observer.program.entered if ran.observer.program is not None else ()
+        lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, and who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
@@ -192,7 +198,7 @@ class Exercise:
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
         guessed = is_guessed(self.routine)
-        reshaped = self._of_other_sides(shape)
+        without = self._without(shape)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -201,17 +207,26 @@ class Exercise:
                 ran.example,
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
-                None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
-                all(cause in causes for causes in reshaped),
+                None
+                if elsewhere is None or guessed or _is_of_equal_ctas(finding) or self._is_of_a_guessed_cluster(finding, shape)
+                else cause in elsewhere,
+                without,
             )
 
-    def _of_other_sides(self, shape: Shape) -> list[set[tuple[Any, ...]]]:
-        """What shows with CTAs of as many threads and other sides, with all of which threads run to completion."""
+    def _without(self, shape: Shape) -> Example | None:
+        """A launch with another thread block in which nothing goes wrong, if the kernel does not say its block.
+
+        Blocks much smaller are no witness: what threads far apart do to one another shows in no small block.
+        """
         if launch(self.routine).threads is not None:
-            return []
-        others = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) == math.prod(shape.block)]
-        ran = [self._within(one, Sizes()) for one in others]
-        return [self._causes(one) for one in ran if one.fault is None and not one.outside]
+            return None
+        least = min(math.prod(shape.block), max(2 * WARP, math.prod(shape.block) // 2))
+        others = [one for one in shapes(self.routine) if one.block != shape.block and math.prod(one.block) >= least]
+        for other in others[:OTHER_SHAPES]:
+            ran = self._within(other, Sizes())
+            if ran.fault is None and not ran.outside and not ran.wrong:
+                return ran.example
+        return None
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -232,3 +247,12 @@ def has_rounds(routine: Routine) -> bool:
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def _is_of_equal_ctas(finding: Finding) -> bool:
+    """Whether the same thread of two CTAs executes the same instruction at one address of global memory: a launch may have one CTA only."""
+    accesses = finding.witness.get("accesses", ())
+    if finding.witness.get("space") != "global" or len(accesses) != 2:
+        return False
+    one, other = accesses
+    return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])

@@ -105,7 +105,7 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
         )
         findings = run.findings
     except Fault as error:
-        fault, findings = error, error.findings
+        fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)

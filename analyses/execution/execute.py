@@ -29,7 +29,7 @@ LEAST_NUMBER = 32
 """With numbers below this alone a launch shows too little."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
-OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
+OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call", "branch"))
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""

@@ -302,11 +302,24 @@ def _is_special(term: Term) -> bool:
     )
 
 
+@fact
+def addresses(routine: Routine) -> tuple[Term, ...]:
+    """The addresses of accesses, other than of parameters; with those that start in a loop, what they start as."""
+    known = values(routine)
+    found = {access.address: None for access in accesses(routine) if access.address is not None and access.space != ".param"}
+    for address in list(found):
+        for leaf in address.leaves():
+            induction = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+            if induction is not None:
+                found[induction.start] = None
+    return tuple(found)
+
+
 def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     """The parts of parameters that are computed with as numbers are, and of these the ones that something is multiplied by."""
     found: set[Leaf] = set()
     factors: set[Leaf] = set()
-    terms = [access.address for access in accesses(routine) if access.address is not None]
+    terms = addresses(routine)
     for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
             found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
-from ptxkit.analyses.inputs.parameters import conditions
+from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
@@ -147,16 +147,16 @@ def _axes(routine: Routine) -> str:
     if axes:
         # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
         used = _looked_at(routine, "%tid")
-        return "".join([axis for axis in axes if axis in used])
+        return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where threads, or CTAs, all
-    do the same and at the same addresses."""
-    addresses = [one.address for of in reached(routine) for one in accesses(of) if one.space != ".param" and one.address is not None]
-    found = _dimensions(addresses, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
-    is_hidden = any(leaf.operator in ("phi", "value") for address in addresses for leaf in address.leaves())
+    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
+    do the same at the same addresses."""
+    made_of = [address for of in reached(routine) for address in addresses(of)]
+    found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
+    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
     return found or frozenset(
         [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
     )
@@ -218,11 +218,12 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
 
 
 def shared_variables(routine: Routine) -> Iterator[Symbol]:
-    """The variables in shared memory that a kernel and what it calls access."""
+    """The variables of the module in shared memory that anything in it names."""
     seen = set()
     for one in reached(routine):
         for symbol in one.names.root.symbols.values():
-            if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") and symbol.name not in seen:
+            is_shared = symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
+            if is_shared and symbol.name not in seen and one.names.is_used(symbol):
                 seen.add(symbol.name)
                 yield symbol
 

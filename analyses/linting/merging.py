@@ -10,21 +10,22 @@ from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.linting.running import TOGETHER, Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
-COUNTED_GROUPS = frozenset(("A002", "A003", "A006", "A012"))
+COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not reach as it counts groups: one wrong count or commit explains them all."""
-EXITED = "C008"
+EXITED = "exit-before-warp-collective"
 """The rule of those that miss what a warp does after they have exited."""
 
 
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
     """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
 
-    What is argued and not shown is a warning at most; an info where the kernel ran to completion, but for what threads do together: one
-    launch shows nothing of the sizes at which they part.
+    What is argued and not shown is a warning at most; an info where the kernel ran to completion, or executed that very instruction, but
+    for what threads do together: one launch shows nothing of the sizes at which they part.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
     causes = [group for one in shown for group in by_cause(one.findings)]
+    executed = frozenset().union(*[one.lines for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
     found = []
@@ -36,14 +37,18 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
         if match is not None:
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
-            is_refuted = one.function in complete and one.rule[0] not in TOGETHER
+            is_refuted = (one.function in complete or one.span.line in executed) and one.rule[0] not in TOGETHER
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
+        elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
+            found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
     explained = [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
     return found + _without_consequences(explained, frozenset(matched))
 
 
+ACCESSES = "S"
+"""Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
 RACES = ("smem-race", "implicit-warp-synchrony")
 """Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 
@@ -132,9 +137,9 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
     """What a finding has in common with others of its cause: lines, by the rule or a set of rules."""
-    if one.rule in COUNTED_GROUPS:
+    if one.name in COUNTED_GROUPS:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
-    elif one.rule == EXITED or "exited" in (one.witness or ()):
+    elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
@@ -166,6 +171,6 @@ def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
         return False
     lines = {argued.span.line, *[related.span.line for related in argued.related]}
     others = {shown.span.line, *[related.span.line for related in shown.related]}
-    if shown.rule in COUNTED_GROUPS and lines & others:
+    if shown.name in COUNTED_GROUPS and lines & others:
         return True
     return argued.span.line in others or shown.span.line in lines

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, Found
+from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
@@ -28,10 +29,17 @@ class Shown:
     """The kernel and what it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
+    lines: frozenset[int] = frozenset()
+    """Those of the instructions that were executed."""
 
 
-def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
-    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
+def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
+    """What the kernels show, `but` for some, as findings of these rules.
+
+    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
+    budget, those that all kernels of a module have together.
+    """
+    end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels:
@@ -39,21 +47,30 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     found = []
     code = None
     for kernel in kernels:
+        if kernel.name in but:
+            continue
+        left = end - time.perf_counter()
+        if left <= 0:
+            break
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
                 code = loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
-        done = Exercise(kernel, code).run()
+        done = Exercise(kernel, code, min(SECONDS, left)).run()
         if done.example is not None:
             is_assumed = launch(kernel).threads is None
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             findings = [_diagnostic(one, rule, is_assumed, is_flat) for one, rule in spoken_for if rule is not None]
-            found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
+            found.append(
+                Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete, done.lines)
+            )
     return tuple(found)
 
 
+MODULE_SECONDS = 5.0
+"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
@@ -94,12 +111,12 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif one.without is not None:
+        severity = Severity.INFO
+        notes.append(f"it does not with {spoken(one.without)}")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
-    elif not one.other_shapes:
-        severity = Severity.INFO
-        notes.append("it does not with CTAs of as many threads and other sides, and the kernel does not say which they have")
     elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
         severity = Severity.INFO
         notes.append("the kernel looks at a dimension of the block of which this has one thread")

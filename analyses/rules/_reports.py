@@ -116,7 +116,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 def unfenced_handoff_reports(
     facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
 ) -> Iterator[Diagnostic]:
-    """A note for each barrier that tells of what was not fenced: nothing shows that what is read are the bytes that were written."""
+    """A note for each barrier that signals what was not fenced: nothing shows that what is read are the bytes that were written."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)

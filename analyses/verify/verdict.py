@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings of accesses outside of what was allocated."""
+UNWRITTEN = "uninitialised-memory"
+"""Findings of bytes that nobody has written."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Findings of threads that wait forever."""
 TRAPS = frozenset(("trap", "assert"))
@@ -98,6 +100,9 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
+        if kind == UNWRITTEN and "stores to global memory" in shown.finding.diagnostic.message:
+            # results that nobody may look at: whether they are right is not for a verdict to say
+            return False
         if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
@@ -126,6 +131,8 @@ class _Judge:
             return Reason(text, line, self._example())
         if diagnostic.name.removeprefix("fault-") in TRAPS:
             return Reason("the kernel ends itself here, with what was made up", line, self._example())
+        if diagnostic.name == UNWRITTEN:
+            return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
         return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self._example())
 

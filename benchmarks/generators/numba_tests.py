@@ -2,7 +2,7 @@
 
     python numba_tests.py FOLDER
 
-While the test modules are imported and their tests set up, `cuda.jit` records functions and signatures instead of compiling them for a device.
+While the test modules are imported and their tests set up, `cuda.jit` records functions and signatures instead of compiling them.
 """
 
 import importlib

@@ -2,8 +2,8 @@
 
     python triton_kernels.py FOLDER PACKAGE TARGET…
 
-What the package imports and is not there is a stand-in. What a kernel's parameters are is guessed by their names; a kernel for which the guess
-does not compile is left out.
+What the package imports and is not there is a stand-in. What a kernel's parameters are is guessed by their names; where the guess does not
+compile, the kernel is left out.
 """
 
 import importlib

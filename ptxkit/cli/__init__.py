@@ -55,7 +55,9 @@ def run() -> NoReturn:
             code = main(prog_name="ptxkit")
         except SystemExit as done:
             code = done.code
-        sys.stdout.flush()
+        # the language server closes what it wrote to
+        if not sys.stdout.closed:
+            sys.stdout.flush()
     except BrokenPipeError:
         _end(1)
     except OSError as error:

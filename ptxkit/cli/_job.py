@@ -68,7 +68,7 @@ def examine_text(name: str, text: str, job: Job) -> Examined:
 
     found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run)
     if job.severity:
-        found = tuple([_with_severity(diagnostic, job.severity) for diagnostic in found])
+        found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])
 
 
@@ -77,6 +77,7 @@ def lines_of(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n")
 
 
-def _with_severity(diagnostic: Diagnostic, settings: Mapping[str, str]) -> Diagnostic:
+def with_severity(diagnostic: Diagnostic, settings: Mapping[str, str]) -> Diagnostic:
+    """The finding with the severity that settings give its rule."""
     wanted = severity_of(settings, diagnostic.rule, diagnostic.name)
     return diagnostic if wanted in (None, OFF) else attrs.evolve(diagnostic, severity=Severity(wanted))

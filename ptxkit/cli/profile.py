@@ -28,6 +28,14 @@ WIDTH = 200
 @click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
 @click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="What to look at; may be given often.")
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
+@click.option(
+    "--on",
+    type=click.Choice(["auto", "gpu", "machine"]),
+    default="auto",
+    show_default=True,
+    help="Where the kernels run: auto is the GPU if there is one, else the machine, which has no clock.",
+)
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU that the machine is; the file's if it is left out.")
 @click.option("--repeat", default=5, show_default=True, type=click.IntRange(0), help="How often each is timed.")
 @click.option("--timeout", default=120.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
 @click.option("--rows", type=click.IntRange(1), help="How many records a trace has room for.")
@@ -40,6 +48,8 @@ def command(
     description: str,
     probes: tuple[str, ...],
     kernels: tuple[str, ...],
+    on: str,
+    target: str | None,
     repeat: int,
     timeout: float,
     rows: int | None,
@@ -48,9 +58,10 @@ def command(
     json_file: str | None,
     trace_file: str | None,
 ) -> None:
-    """Run kernels of a PTX file on the GPU with and without probes: compare what they compute, show what the probes found.
+    """Run kernels of a PTX file with and without probes: compare what they compute, show what the probes found.
 
-    Each launch runs in a process of its own, both kernels on the same input. FILE may be - for standard input.
+    Each launch runs in a process of its own, both kernels on the same input. FILE may be - for standard input. Without a GPU the machine
+    runs them: what is counted is the same; cycles, times and registers are left out.
 
     Exit codes: 0 all outputs equal, 1 something differs, fails or hangs, 2 could not run.
     """
@@ -60,7 +71,11 @@ def command(
     for refused in made.manifest.refused:
         where = f"`{refused.function}`" if refused.instruction < 0 else f"line {refused.line} of `{refused.function}`"
         click.echo(f"ptxkit: {probes[refused.probe]} is left out at {where}: {refused.message}", err=True)
-    profiles = _run(module, made, launches, repeat, timeout, rows)
+    target = target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")
+    profiles = _run(module, made, launches, repeat, timeout, rows, (on, target))
+    if any(profile.on == "machine" for profile in profiles):
+        why = "there is no GPU: the machine ran them" if on == "auto" else "the machine ran them"
+        click.echo(f"ptxkit: {why}; it has no clock: cycles, times and registers are left out", err=True)
     for profile in profiles:
         _print(profile, top)
     try:
@@ -113,7 +128,9 @@ def _instrumented(module: Module, probes: tuple[str, ...]) -> Instrumented:
         _fail(str(error))
 
 
-def _run(module: Module, made: Instrumented, launches: list[Launch], repeat: int, timeout: float, rows: int | None) -> list[Profile]:
+def _run(
+    module: Module, made: Instrumented, launches: list[Launch], repeat: int, timeout: float, rows: int | None, where: tuple[str, str]
+) -> list[Profile]:
     """Every launch; what is going on is shown on standard error, as a bar on a terminal, else a line a launch."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -127,7 +144,8 @@ def _run(module: Module, made: Instrumented, launches: list[Launch], repeat: int
         bar = progress.add_task("", total=len(launches))
         for number, one in enumerate(launches, 1):
             progress.update(bar, description=one.kernel)
-            found.append(profile(module.text, made.text, made.manifest, one, repeat=repeat, timeout=timeout, rows=rows))
+            limits = {"repeat": repeat, "timeout": timeout, "rows": rows}
+            found.append(profile(module.text, made.text, made.manifest, one, **limits, on=where[0], target=where[1]))  # type: ignore[arg-type]
             progress.advance(bar)
             if not console.is_terminal:
                 click.echo(f"ptxkit: {number}/{len(launches)} {one.kernel}: {found[-1].outcome}", err=True)
@@ -149,6 +167,8 @@ def _print(profile: Profile, top: int) -> None:
     line.append(f" <<<{_size(profile.launch.grid)}, {_size(profile.launch.block)}>>> ", "dim")
     line.append(f"outputs {profile.outcome}" if profile.outcome not in (Outcome.FAILED, Outcome.HUNG) else profile.outcome.value)
     line.stylize("green" if profile.outcome is Outcome.EQUAL else "red", len(line) - len(profile.outcome))
+    if profile.on == "machine":
+        line.append(" on the machine", "dim")
     if profile.overhead is not None:
         times = (min(profile.seconds) * 1e6, min(profile.seconds_instrumented) * 1e6)
         line.append(f", {times[0]:.1f} µs → {times[1]:.1f} µs ({profile.overhead:.2f}x)")

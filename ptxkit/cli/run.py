@@ -67,6 +67,9 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 )
 @click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
+@click.option("--stats", is_flag=True, help="Count what is executed: instructions, divergence, sectors, bank conflicts, bytes, waits.")
+@click.option("--top", default=20, show_default=True, type=click.IntRange(0), help="How many rows of a table of --stats are shown.")
+@click.option("--csv", "csv_folder", metavar="FOLDER", help="Write each table of --stats as a .csv file there.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 def command(
     path: str,
@@ -76,6 +79,9 @@ def command(
     checks: tuple[str, ...],
     target: str | None,
     budget: float,
+    stats: bool,
+    top: int,
+    csv_folder: str | None,
     json_file: str | None,
 ) -> None:
     """Run kernels of a PTX file on the CPU: no GPU, no driver.
@@ -102,7 +108,13 @@ def command(
         _show(getattr(error, "diagnostics", ()), module.text)
         _fail("nothing is run: the file has errors")
     replay = ["ptxkit", "run", path, "--launch", description, "--check", ",".join(checks), "--schedule", str(schedule)]
-    records = [_one(machine, code, module, launch, schedule, budget, checks, replay) for launch in launches]
+    records = []
+    for number, launch in enumerate(launches):
+        counters = _counters() if stats or csv_folder is not None else None
+        record = _one(machine, code, module, launch, schedule, budget, checks, replay, counters)
+        if counters is not None:
+            record["stats"] = _counted(counters, number, launch, top if stats else 0, csv_folder)
+        records.append(record)
     if json_file is not None:
         document = {"version": 1, "path": path, "target": target, "schedule": schedule, "checks": list(checks), "launches": records}
         try:
@@ -125,6 +137,7 @@ def _one(
     budget: float,
     checks: tuple[str, ...],
     replay: list[str],
+    counters: Any = None,
 ) -> dict[str, Any]:
     """Runs a launch and prints what came of it; gives its record."""
     from ptxkit.machine import Fault
@@ -133,10 +146,11 @@ def _one(
     from ptxkit.rewriters.profiling.execution import execute
 
     monitors = monitors_of(checks) if checks else ()
+    watching = (*monitors, *([counters] if counters is not None else []))
     record: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     with _Progress(launch) as progress:
         try:
-            found = execute(machine, code, launch, schedule=schedule, budget=budget, monitors=monitors, progress=progress)
+            found = execute(machine, code, launch, schedule=schedule, budget=budget, monitors=watching, progress=progress)
         except Fault as fault:
             failure: Fault | None = fault
         except (OSError, BadFile, TypeError, ValueError) as error:
@@ -170,6 +184,28 @@ def _one(
         "findings": [finding.as_json() for finding in findings],
         "not_covered": not_covered(monitors),
     }
+
+
+def _counters() -> Any:
+    from ptxkit.machine.monitors.counters import Counters
+
+    return Counters()
+
+
+def _counted(counters: Any, number: int, launch: Launch, top: int, csv_folder: str | None) -> dict[str, Any]:
+    """Prints and writes what was counted; gives it for the record."""
+    from ptxkit.cli import _counting
+
+    counted: dict[str, Any] = counters.tables
+    tables = _counting.tables_of(counted)
+    if top:
+        _counting.show(tables, top)
+    if csv_folder is not None:
+        try:
+            _counting.write(csv_folder, number, launch.kernel, tables)
+        except OSError as error:
+            _fail(f"{error.filename or csv_folder}: {error.strerror or error}")
+    return counted
 
 
 def _reported(module: Module, findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
 from ptxkit.demangling import in_prose, matching, short
 
@@ -100,7 +101,7 @@ def command(
         for routine, launch in chosen:
             found = verify(code, launch, names_of(module, routine), budget, names)
             _raise_of_launch(found)
-            verdicts.append((routine, found))
+            verdicts.append((routine, agreed(module, routine.name, found)))
     except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
         diagnostics = getattr(error, "diagnostics", ())
         where = f"{path}:{diagnostics[0].span.line}:{diagnostics[0].span.column}: {diagnostics[0].message}" if diagnostics else str(error)
@@ -218,7 +219,7 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
 
 
 def _is_said(name: str, count: int) -> bool:
-    """Whether a count is told: of accesses also that there are none, of schedules and contents only that there are several."""
+    """Whether a count is printed: of accesses also 0, of schedules and contents only that there are several."""
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
 
 

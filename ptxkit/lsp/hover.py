@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import struct
 from collections.abc import Iterable
 
 from ptxkit.analyses.cfg.graph import control_flow
@@ -18,9 +19,11 @@ from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement
+from ptxkit.isa.targets import targets
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax import Function, Instruction, Name, Node, Opcode, Path
+from ptxkit.origins import Origins, excerpt, frames, source_file
+from ptxkit.syntax import File, Function, Instruction, Loc, Name, Node, Number, Opcode, Path, Selector, Statement, Target
 
 _OPAQUE = frozenset(("value", "phi", "join"))
 MOST_LINES = 8
@@ -32,6 +35,8 @@ SLOW = 4000
 def hover(document: Document, offset: int) -> tuple[int, int, str] | None:
     """Start, end and text for what stands at an offset; None if there is nothing to say."""
     path, node = document.node_at(offset)
+    if not path:
+        return _statement(document, document.index.path_at(min(offset, max(len(document.text) - 1, 0))))
     start = document.index.offset(path)
     said = None
     if isinstance(node, Opcode):
@@ -45,7 +50,73 @@ def hover(document: Document, offset: int) -> tuple[int, int, str] | None:
     elif node.text in directives():
         directive = directives()[node.text]
         said = f"**{directive.name}** — {directive.summary} (ISA {directive.section})\n\n{_needs(directive.needs)}"
-    return None if said is None else (start, start + len(node.text), said)
+    elif isinstance(node, Selector) and path:
+        said = _special(document, path, node)
+    elif isinstance(node, Number):
+        said = _number(node.text)
+    if said is None:
+        parent = document.module.at(path[:-1])
+        if isinstance(parent, Target) and node.text in targets():
+            said = _target(node.text)
+        else:
+            return _statement(document, path)
+    return start, start + len(node.text), said
+
+
+def _statement(document: Document, path: Path) -> tuple[int, int, str] | None:
+    """What is said of a directive as a whole."""
+    while path and not isinstance(document.module.at(path), Statement):
+        path = path[:-1]
+    node = document.module.at(path)
+    if isinstance(node, Instruction) or not isinstance(node, Statement):
+        return None
+    start = document.index.offset(path)
+    text = node.body_text
+    if isinstance(node, Loc):
+        said = _origin(document, start)
+    elif isinstance(node, File):
+        found = source_file(node.name, document.path)
+        said = f"Source file {node.index}: `{node.name}`" + (f", found as `{found}`." if found else ", not found.")
+    else:
+        directive = directives().get(text.split()[0]) if text.strip() else None
+        if directive is None:
+            return None
+        said = f"**{directive.name}** — {directive.summary} (ISA {directive.section})\n\n{_needs(directive.needs)}"
+    return start, start + len(text), said
+
+
+def _origin(document: Document, offset: int) -> str:
+    """The line of the source that a `.loc` names, and the calls around it."""
+    origin = Origins(document.module, document.index).at(offset)
+    if origin is None:
+        return "What follows comes from no line of the source."
+    said: list[str] = []
+    for frame in frames(origin):
+        text = excerpt(frame, document.path)
+        said.append(f"{'inlined at ' if said else ''}`{frame.path}:{frame.line}`" + (f"\n```\n{text}\n```" if text else ""))
+    return "\n\n".join(said)
+
+
+def _number(text: str) -> str | None:
+    """The value of a constant that is not written in plain decimal digits."""
+    if text[:2] in ("0f", "0F", "0d", "0D"):
+        size, form = (8, ">f") if text[1] in "fF" else (16, ">d")
+        digits = text[2:]
+        return f"`{text}` = {struct.unpack(form, bytes.fromhex(digits))[0]!r}" if len(digits) == size else None
+    try:
+        value = int(text.rstrip("U"), 0)
+    except ValueError:
+        return None
+    return f"`{text}` = {value:,} = {value:#x}" if value > 9 else None
+
+
+def _target(name: str) -> str:
+    target = targets()[name]
+    what = {"a": "Code for this architecture only.", "f": "Code for this family of architectures."}.get(
+        target.suffix, "Runs on later ones too."
+    )
+    renamed = f" Renamed to `{target.renamed}`." if target.renamed else ""
+    return f"**{name}** — from `.version {target.since[0]}.{target.since[1]}`. {what}{renamed}"
 
 
 def _opcode(document: Document, path: Path, node: Opcode) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -19,15 +20,24 @@ from pygls.lsp.server import LanguageServer
 
 import ptxkit
 from ptxkit import formatter
+from ptxkit.analyses.framework.rule import all_rules
+from ptxkit.demangling import short
 from ptxkit.diagnostics import Diagnostic, Edit, Severity, Span
-from ptxkit.lsp import coloring, completion, navigation, outline
+from ptxkit.lsp import coloring, completion, navigation, outline, sources
 from ptxkit.lsp.diagnosing import findings, path_of, settings_of
 from ptxkit.lsp.document import Document
+from ptxkit.lsp.hints import hints
 from ptxkit.lsp.hover import hover
+from ptxkit.lsp.lenses import lenses
+from ptxkit.lsp.signature import signatures
+from ptxkit.lsp.spans import formatted_part
 from ptxkit.names import Kind
 
 REST = 0.2
 """Seconds without a change after which a text is looked at."""
+
+EXPLAIN = "ptxkit.explain"
+"""The command that says what a rule is."""
 
 _SEVERITY = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,
@@ -64,19 +74,25 @@ class Server(LanguageServer):
         """By URI the last document that was parsed and is not the present one: its names will do while one types."""
         self.colors: dict[str, tuple[Document, tuple[tuple[int, int, int, int], ...]]] = {}
         self.found: dict[str, tuple[Document, tuple[Diagnostic, ...]]] = {}
+        self.costs: dict[str, tuple[Document, tuple[tuple[Span, str], ...]]] = {}
+        """By URI what stands above the functions."""
+        self.shown: dict[str, list[sources.Shown]] = {}
+        """By the URI of a PTX file its findings in files of the source."""
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
         # a daemon: nobody waits for rules when the editor is closed
         Thread(target=self._work, name="analyst", daemon=True).start()
 
     def document(self, uri: str) -> Document:
-        """The document of a URI as it is now."""
+        """The document of a URI as it is now; that of a program is empty, since it is no PTX."""
         known = self.documents.get(uri)
+        path = path_of(uri)
+        if sources.is_source(path):
+            return Document("", path)
         text = self.workspace.get_text_document(uri)
         if known is None or known.text != text.source:
             if known is not None and known.is_parsed:
                 self.before[uri] = known
-            path = path_of(uri)
             settings, wrong = settings_of(path)
             if wrong and known is None:
                 self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Warning, wrong))
@@ -150,6 +166,16 @@ class Server(LanguageServer):
             if quick:
                 document.warm_up()
         document.is_analysed = True
+        self.costs[uri] = (document, lenses(document))
+        loop.call_soon_threadsafe(self.refresh)
+
+    def refresh(self) -> None:
+        """Has the client ask again for what only the rules find out, if it can."""
+        able = self.client_capabilities.workspace
+        if able is not None and able.inlay_hint is not None and able.inlay_hint.refresh_support:
+            self.workspace_inlay_hint_refresh(None)
+        if able is not None and able.code_lens is not None and able.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)
 
     def publish(self, uri: str, document: Document, found: tuple[Diagnostic, ...]) -> None:
         """Sends findings, unless the text has changed since."""
@@ -158,6 +184,48 @@ class Server(LanguageServer):
         self.found[uri] = (document, found)
         said = [self._diagnostic(uri, document, diagnostic) for diagnostic in found]
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, said, document.version))
+        before = {one.path for one in self.shown.get(uri, ())}
+        self.shown[uri] = list(sources.shown(document, found)) if any(one.origin for one in found) else []
+        self.publish_sources(before | {one.path for one in self.shown[uri]})
+
+    def publish_sources(self, paths: Iterable[Path]) -> None:
+        """Sends the findings of files of the source, as far as these are open."""
+        wanted = set(paths)
+        if not wanted:
+            return
+        for uri in list(self.workspace.text_documents):
+            path = path_of(uri)
+            if path is not None and sources.is_source(path) and Path(path).resolve() in wanted:
+                self.publish_source(uri, Path(path).resolve())
+
+    def publish_source(self, uri: str, path: Path) -> None:
+        """Sends the findings that open PTX files have in a file of the source."""
+        lines = self.workspace.get_text_document(uri).lines
+        said = [
+            self._source_diagnostic(ptx, self.documents[ptx], one, lines)
+            for ptx, found in self.shown.items()
+            for one in found
+            if one.path == path and one.line <= len(lines) and ptx in self.documents
+        ]
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, said))
+
+    def _source_diagnostic(self, ptx: str, document: Document, one: sources.Shown, lines: Iterable[str]) -> lsp.Diagnostic:
+        text = list(lines)[one.line - 1].rstrip()
+        start = one.column - 1 if 0 < one.column <= len(text) else len(text) - len(text.lstrip())
+        units = self.workspace.position_codec.client_num_units
+        found = one.found
+        related = [
+            lsp.DiagnosticRelatedInformation(lsp.Location(ptx, self.range_of(document, span)), said)
+            for span, said in [(found.span, "the PTX"), *[(step.span, step.message) for step in found.related]]
+        ]
+        return lsp.Diagnostic(
+            range=lsp.Range(lsp.Position(one.line - 1, units(text[:start])), lsp.Position(one.line - 1, units(text))),
+            severity=_SEVERITY[found.severity],
+            code=found.rule,
+            source="ptxkit",
+            message="\n".join([found.message, *found.notes]),
+            related_information=related,
+        )
 
     def _diagnostic(self, uri: str, document: Document, found: Diagnostic) -> lsp.Diagnostic:
         related = [
@@ -177,7 +245,7 @@ class Server(LanguageServer):
 def server() -> Server:
     """A server with all its features, not running yet."""
     made = Server()
-    for register in (_synchronise, _navigate, _write, _show):
+    for register in (_synchronise, _navigate, _write, _act, _show, _annotate):
         register(made)
     return made
 
@@ -185,20 +253,26 @@ def server() -> Server:
 def _synchronise(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        ls.look_later(params.text_document.uri, 0)
+        path = path_of(params.text_document.uri)
+        if path is not None and sources.is_source(path):
+            ls.publish_source(params.text_document.uri, Path(path).resolve())
+        else:
+            ls.look_later(params.text_document.uri, 0)
 
     @ls.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: lsp.DidChangeTextDocumentParams) -> None:
-        ls.look_later(params.text_document.uri)
+        if not sources.is_source(path_of(params.text_document.uri)):
+            ls.look_later(params.text_document.uri)
 
     @ls.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
         if uri in ls.waiting:
             ls.waiting.pop(uri).cancel()
-        for of in (ls.documents, ls.before, ls.colors, ls.found):
+        for of in (ls.documents, ls.before, ls.colors, ls.found, ls.costs):
             of.pop(uri, None)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+        ls.publish_sources({one.path for one in ls.shown.pop(uri, ())})
 
 
 def _navigate(ls: Server) -> None:
@@ -216,13 +290,28 @@ def _navigate(ls: Server) -> None:
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), ls.range(document, start, end))
 
     @ls.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    def defined(params: lsp.DefinitionParams) -> lsp.Location | None:
+    def defined(params: lsp.DefinitionParams) -> lsp.Location | list[lsp.Location] | None:
+        path = path_of(params.text_document.uri)
+        if path is not None and sources.is_source(path):
+            return made_by(Path(path).resolve(), params.position.line + 1)
         document, offset = asked(params)
         at = navigation.definition(document, offset)
         if at is None:
-            return None
+            origin = sources.origin_at(document, offset)
+            if origin is None:
+                return None
+            line = lsp.Position(origin[1] - 1, 0)
+            return lsp.Location(origin[0].as_uri(), lsp.Range(line, line))
         length = len(document.node_at(at)[1].text)
         return lsp.Location(params.text_document.uri, ls.range(document, at, at + length))
+
+    def made_by(path: Path, line: int) -> list[lsp.Location]:
+        """The lines of open PTX files that a line of the source made."""
+        return [
+            lsp.Location(uri, ls.range(document, at, at + len(".loc")))
+            for uri, document in list(ls.documents.items())
+            for at in sources.made_by(document, path, line)
+        ]
 
     @ls.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def referred(params: lsp.ReferenceParams) -> list[lsp.Location]:
@@ -261,6 +350,8 @@ def _navigate(ls: Server) -> None:
 def _write(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "%", "@", "["]))
     def completed(params: lsp.CompletionParams) -> lsp.CompletionList:
+        if sources.is_source(path_of(params.text_document.uri)):
+            return lsp.CompletionList(is_incomplete=False, items=[])
         document = ls.document(params.text_document.uri)
         known = document if document.is_parsed else ls.before.get(params.text_document.uri, document)
         found = completion.complete(document, ls.offset(document, params.position), known)
@@ -277,18 +368,44 @@ def _write(ls: Server) -> None:
         ]
         return lsp.CompletionList(is_incomplete=len(found) >= completion.MOST, items=items)
 
+    def reformatted(document: Document) -> str | None:
+        try:
+            return formatter.format_module(document.module, document.settings.width or formatter.WIDTH)
+        except formatter.CannotFormat as error:
+            ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, str(error)))
+            return None
+
     @ls.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def formatted(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         document = ls.document(params.text_document.uri)
-        try:
-            text = formatter.format_module(document.module, document.settings.width or formatter.WIDTH)
-        except formatter.CannotFormat as error:
-            ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, str(error)))
-            return []
-        if text == document.text:
+        text = reformatted(document)
+        if text is None or text == document.text:
             return []
         return [lsp.TextEdit(ls.range(document, 0, len(document.text)), text)]
 
+    @ls.feature(lsp.TEXT_DOCUMENT_RANGE_FORMATTING)
+    def formatted_range(params: lsp.DocumentRangeFormattingParams) -> list[lsp.TextEdit]:
+        document = ls.document(params.text_document.uri)
+        text = reformatted(document)
+        start, end = ls.offset(document, params.range.start), ls.offset(document, params.range.end)
+        found = None if text is None else formatted_part(document.text, text, start, end)
+        return [] if found is None else [lsp.TextEdit(ls.range(document, found[0], found[1]), found[2])]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[" ", ","]))
+    def signed(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        document = ls.document(params.text_document.uri)
+        found = signatures(document, ls.offset(document, params.position))
+        if found is None:
+            return None
+        forms, at = found
+        said = [
+            lsp.SignatureInformation(one.syntax, one.summary, [lsp.ParameterInformation(operand) for operand in one.operands])
+            for one in forms
+        ]
+        return lsp.SignatureHelp(said, 0, at)
+
+
+def _act(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
     def offered(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
@@ -296,19 +413,41 @@ def _write(ls: Server) -> None:
         if document is None or ls.document(uri) is not document:
             return []
         start, end = ls.offset(document, params.range.start), ls.offset(document, params.range.end)
-        actions = []
-        for one in found:
-            if one.fix is None or one.span.end < start or one.span.start > end:
-                continue
-            actions.append(
-                lsp.CodeAction(
-                    f"{one.rule}: {one.fix.message}{'' if one.fix.is_safe else ' (may change what the program does)'}",
-                    kind=lsp.CodeActionKind.QuickFix,
-                    is_preferred=one.fix.is_safe,
-                    edit=_workspace_edit(ls, uri, document, one.fix.edits),
-                )
+        here = [one for one in found if start <= one.span.end and one.span.start <= end]
+        actions = [
+            lsp.CodeAction(
+                f"{one.rule}: {one.fix.message}{'' if one.fix.is_safe else ' (may change what the program does)'}",
+                kind=lsp.CodeActionKind.QuickFix,
+                is_preferred=one.fix.is_safe,
+                edit=_workspace_edit(ls, uri, document, one.fix.edits),
             )
+            for one in here
+            if one.fix is not None
+        ]
+        for rule, one in {one.rule: one for one in here}.items():
+            edits = [_ignoring(document, one)]
+            actions.append(
+                lsp.CodeAction(f"Ignore {rule} here", kind=lsp.CodeActionKind.QuickFix, edit=_workspace_edit(ls, uri, document, edits))
+            )
+            actions.append(lsp.CodeAction(f"Explain {rule}", command=lsp.Command(f"Explain {rule}", EXPLAIN, arguments=[rule])))
         return actions
+
+    @ls.command(EXPLAIN)
+    def explained(rule: str) -> str | None:
+        found = next((one for one in all_rules() if one.id == rule), None)
+        if found is None:
+            return None
+        text = f"{found.id} {found.name}: {found.summary}\n\n{found.why}\n\nHow it is proved: {found.proof}"
+        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, text))
+        return text
+
+
+def _ignoring(document: Document, one: Diagnostic) -> Edit:
+    """A comment in the line above that accepts a finding."""
+    start = document.line_starts[one.span.line - 1]
+    line = document.line_text(one.span.line - 1)
+    margin = line[: len(line) - len(line.lstrip())]
+    return Edit(start, start, f"{margin}// ptxkit: ignore[{one.rule}] say why\n")
 
 
 def _show(ls: Server) -> None:
@@ -341,6 +480,40 @@ def _show(ls: Server) -> None:
     def colored_part(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
         part = coloring.between(colored(params.text_document.uri), params.range.start.line, params.range.end.line)
         return lsp.SemanticTokens(coloring.encoded(part))
+
+
+def _annotate(ls: Server) -> None:
+    @ls.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        document = ls.document(params.text_document.uri)
+        start, end = ls.offset(document, params.range.start), ls.offset(document, params.range.end)
+        return [lsp.InlayHint(ls.position(document, at), text, padding_left=True) for at, text in hints(document, start, end)]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
+    def weighed(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        document = ls.document(params.text_document.uri)
+        known, found = ls.costs.get(params.text_document.uri, (None, ()))
+        if known is not document:
+            return []
+        return [lsp.CodeLens(ls.range_of(document, span), lsp.Command(text, "")) for span, text in found]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
+    def linked(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink]:
+        document = ls.document(params.text_document.uri)
+        return [
+            lsp.DocumentLink(ls.range(document, start, end), f"{path.as_uri()}#L{line}")
+            for start, end, path, line in sources.links(document)
+        ]
+
+    @ls.feature(lsp.WORKSPACE_SYMBOL)
+    def searched(params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        query = params.query.lower()
+        return [
+            lsp.WorkspaceSymbol(lsp.Location(uri, ls.range_of(document, entry.own)), short(entry.name), _SYMBOL[entry.kind])
+            for uri, document in list(ls.documents.items())
+            for entry in outline.outline(document)
+            if query in entry.name.lower() or query in short(entry.name).lower()
+        ]
 
 
 def _symbol(ls: Server, document: Document, entry: outline.Entry) -> lsp.DocumentSymbol:

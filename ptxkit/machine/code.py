@@ -578,7 +578,7 @@ class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 
     operands: tuple[tuple[int, Path, bool, bool, dict[int, int] | None], ...]
-    """Which child, the way to it from there, whether it is read, written, and where its dtype has its votes."""
+    """Which child, the path to it from there, whether it is read, written, and where its dtype has its votes."""
     reads: int
     writes: int
     flow: str

@@ -621,7 +621,7 @@ class _Writer:
         self.places.append(at)
 
     def claimed_uniform(self, i: int, taken: str) -> None:
-        """The event of a branch of which the program says that all threads of a warp go one way."""
+        """The event of a branch of which the program says that all threads of a warp take the same side."""
         site = self.body.sites[i]
         if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
             return

@@ -57,6 +57,16 @@ class Fault(Exception):
         )
         super().__init__(f"line {self.line}: {message}" if self.line is not None else message)
 
+    def detached(self) -> Fault:
+        """This fault without the stack frames that it left: who keeps it would keep all that the launch held."""
+        error: BaseException | None = self
+        while error is not None:
+            error.__traceback__ = None
+            error = error.__cause__ or error.__context__
+        if self.stop is not None:
+            self.stop.__traceback__ = None
+        return self
+
 
 class Stop(Exception):
     """Raised where only the threads are known: `mask` says which lanes of the group at hand (None: all), the scheduler adds the rest."""

@@ -236,6 +236,13 @@ class Launch:
         for monitor in self.monitors:
             monitor.vacant(residents)
 
+    def forget(self) -> None:
+        """Lets go of monitors, which know the launch: what they hold, much memory, would be freed only when the collector runs."""
+        self.monitors = self.accessing = ()
+        if self.scheduler is not None and self.scheduler.residents.agents is not None:
+            self.scheduler.residents.agents.monitors = ()
+        self.scheduler = None
+
     def accessed(self, access: Any) -> None:
         for monitor in self.accessing:
             monitor.access(access)
@@ -301,6 +308,7 @@ def launch(
         raise Fault("memory", "there is not enough memory on this computer for the launch", path=code.path) from None
     finally:
         passed.free()
+        one.forget()
     return Run(one.executed, seconds, "".join(one.output), findings)
 
 

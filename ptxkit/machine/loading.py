@@ -103,6 +103,9 @@ class Code:
             if kernel not in self.kernels:
                 known = ", ".join(self.kernels) or "none"
                 raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
+            defined = self.defined.get(kernel)
+            if defined is not None and not defined[1].header.is_entry:
+                raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
             try:
                 with collector_paused():
                     found = self._programs[key] = Program(self, kernel, clustered, watched, followed)
@@ -126,7 +129,7 @@ class Code:
         return found
 
     def initialized(self) -> Iterator[tuple[int, int]]:
-        """Where the `.global` and `.const` variables lie that have an initial value and an address: the first generic address, and the end."""
+        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None

@@ -20,7 +20,7 @@ from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
-    from ptxkit.machine.code import Site
+    from ptxkit.machine.code import BasicBlock, Body, Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
@@ -37,6 +37,10 @@ class Monitor:
 
     def resident(self, residents: Residents) -> None:
         """CTAs become resident: `residents.first_cta`, `residents.ctas`, `residents.threads`. Again where further ones join them."""
+
+    def block(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
+        """Lanes have executed a block of a function, up to the instruction at its end if that may wait. `taken` is who takes the branch at
+        its end, an array or one value for all. Both sides of a branch are then executed by their own threads only."""
 
     def access(self, access: Access) -> None:
         """Memory is about to be accessed: `kind` (read, write, update), `lanes`, `space`, `at` (where in the buffer of that space: an
@@ -59,7 +63,7 @@ class Monitor:
         Of a warpgroup whole warps may be missing."""
 
     def started(self, flight: Flight) -> None:
-        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.footprints` says what it accesses."""
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.footprints`: its accesses."""
 
     def committed(self, lanes: Lanes, queue: str) -> None:
         """What lanes have started in a queue since its last group is a group."""
@@ -90,11 +94,13 @@ class Monitor:
 class WatchedLanes(Lanes):
     """Lanes that know their instruction."""
 
-    __slots__ = ("site",)
+    __slots__ = ("site", "sites")
 
     def __init__(self, residents: Residents, place: Array) -> None:
         super().__init__(residents, place)
         self.site: Site | None = None
+        self.sites: tuple[Site, ...] = ()
+        """The instruction of each lane, where lanes of several execute one operation together."""
 
     def on(self, site: Site) -> WatchedLanes:
         """The same lanes at an instruction. Operations in flight keep these."""
@@ -102,12 +108,18 @@ class WatchedLanes(Lanes):
         found.residents, found.place, found.count = self.residents, self.place, self.count
         found._known = self._known
         found.site = site
+        found.sites = ()
         return found
+
+    def site_of(self, lane: int) -> Site | None:
+        """The instruction that one of these lanes executes."""
+        return self.sites[lane] if self.sites else self.site
 
     def at(self, positions: Array) -> WatchedLanes:
         found = super().at(positions)
         assert isinstance(found, WatchedLanes)
         found.site = self.site
+        found.sites = tuple([self.sites[position] for position in positions.tolist()]) if self.sites else ()
         return found
 
 

@@ -28,7 +28,7 @@ from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
-from ptxkit.machine.monitoring import used
+from ptxkit.machine.monitoring import overrides, used
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -216,6 +216,8 @@ class Scheduler:
         self.deferred: set[tuple[int, ...]] = set()
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
+        self.counting = tuple([monitor for monitor in launch.monitors if overrides(monitor, "block")])
+        """The monitors that are notified of each block."""
         self.steps = 0
         self.operations = 0
         self.next_look = 0
@@ -348,6 +350,9 @@ class Scheduler:
                 raise self.fault(error, group, run) from error
             length = block.end - block.start + (block.last >= 0)
             self.executed += count * length
+            if self.counting:
+                for monitor in self.counting:
+                    monitor.block(lanes, body, block, value)
             self.operations += length
             self.steps += 1
             # the clock is looked at sooner after long blocks, and after those of many lanes
@@ -366,7 +371,7 @@ class Scheduler:
                         n = block.taken
                     elif true == 0:
                         n = block.fall
-                    elif block.both is not False and (n := self.both_ways(group, block, registers, value, true)) != -2:
+                    elif self.parts_not(block) and (n := self.both_ways(group, block, registers, value, true)) != -2:
                         pass
                     else:
                         group.registers = registers
@@ -407,6 +412,10 @@ class Scheduler:
     def exhausted(self) -> bool:
         self.quantum -= 1
         return self.quantum <= 0
+
+    def parts_not(self, block: BasicBlock) -> bool:
+        """Whether a group may execute both sides of a branch as a whole, which nobody may count."""
+        return block.both is not False and not self.counting
 
     def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
         """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
@@ -783,7 +792,7 @@ class Scheduler:
         raise self.deadlock()
 
     def meet(self) -> bool:
-        """Lanes that a mask names may execute the same operation at several places (9.7.10.6, 9.7.14.9): those that are complete go on."""
+        """Lanes that a mask names may meet at several instructions of one operation (9.7.10.6, 9.7.14.9): those that are complete go on."""
         by_opcode: dict[str, list[Group]] = {}
         for group in self.parked.values():
             block = group.body.blocks[group.block]
@@ -816,6 +825,8 @@ class Scheduler:
         seen = lanes
         if self.program.is_watched:
             seen = lanes.on(groups[0].body.sites[blocks[0].last])
+            sites = [group.body.sites[block.last] for group, block in zip(groups, blocks, strict=True) for _ in range(group.lanes.count)]
+            seen.sites = tuple([sites[position] for position in order[chosen].tolist()])
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)

@@ -40,12 +40,17 @@ class DeviceError(Exception):
 class Device:
     """The device whose context is current, or else the first with its primary context, which then becomes current.
 
+    With a `driver`, a module with the names of `cuda.bindings.driver`, the device is that driver's.
+
     Raises NoDevice. All calls raise DeviceError; after an error of a kernel, which spoils the context, all that follow do.
     """
 
-    def __init__(self) -> None:
+    is_machine = False
+    """Whether it is the machine: a device without a clock, whose kernels have no registers."""
+
+    def __init__(self, driver: Any = None) -> None:
         try:
-            self.cuda: Any = importlib.import_module("cuda.bindings.driver")
+            self.cuda: Any = driver or importlib.import_module("cuda.bindings.driver")
         except ImportError as error:
             raise NoDevice(f"cuda-bindings is not installed ({error}): pip install 'ptxkit[driver]'") from None
         try:
@@ -222,8 +227,49 @@ class Device:
         """Calls a function of the driver."""
         code, *values = getattr(self.cuda, name)(*arguments)
         if code:
-            raise DeviceError(name, _name(code))
+            raise DeviceError(name, _name(code), self.why())
         return values[0] if values else None
+
+    def why(self) -> str:
+        """What the driver knows of the last error of a kernel, in words."""
+        return ""
+
+
+class MachineDevice(Device):
+    """The machine as a device, of a target such as `sm_90a`."""
+
+    is_machine = True
+
+    def __init__(self, target: str) -> None:
+        from ptxkit.machine.driver.python import MODULE
+        from ptxkit.machine.driver.state import STATE, Settings
+
+        if STATE.settings.target != target or STATE.faults:
+            STATE.settings = Settings(target)
+            STATE.clear()
+        self._state = STATE
+        super().__init__(MODULE)
+
+    @property
+    def machine(self) -> Any:
+        """The `ptxkit.machine.Machine`."""
+        return self._state.machine
+
+    def why(self) -> str:
+        """The fault that ended the last kernel that did not run to completion."""
+        return str(self._state.faults[-1]) if self._state.faults else ""
+
+
+def device_on(on: str, target: str) -> Device:
+    """The `gpu`, the `machine` as a GPU of this target, or (`auto`) the GPU if there is one, else the machine. Raises NoDevice."""
+    if on == "machine":
+        return MachineDevice(target)
+    try:
+        return Device()
+    except NoDevice:
+        if on == "gpu":
+            raise
+        return MachineDevice(target)
 
 
 def _name(code: Any) -> str:

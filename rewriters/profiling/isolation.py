@@ -58,6 +58,8 @@ class Profile:
     device: str = ""
     driver: str = ""
     """The version of CUDA that the driver is of."""
+    on: str = "gpu"
+    """`gpu` or `machine`. The machine has no clock: there are no times, cycles or registers."""
 
     @property
     def overhead(self) -> float | None:
@@ -82,6 +84,7 @@ class Profile:
             "registers_instrumented": self.registers_instrumented,
             "device": self.device,
             "driver": self.driver,
+            "on": self.on,
         }
 
 
@@ -94,19 +97,23 @@ def profile(
     repeat: int = REPEAT,
     timeout: float = TIMEOUT,
     rows: int | None = None,
+    on: str = "gpu",
+    target: str = "sm_90a",
 ) -> Profile:
     """Launches a kernel of both texts on the same input, compares the outputs, reads the probes, and takes the time `repeat` times.
 
-    `timeout` is in seconds, for all of it; `rows` is how many rows the rings of traces get. If the original fails or hangs, the
+    `timeout` is in seconds, for all of it; `rows` is how many rows the rings of traces get. `on` is `gpu`, `machine` (of this
+    `target`), or `auto`: the GPU if there is one. If the original fails or hangs, the
     instrumented kernel is run without it: a probe may tell why.
     """
     kernel = next((one for one in manifest.kernels if one.name == launch.kernel), None)
     wrong = f"there is no kernel {launch.kernel}" if kernel is None else launch.mismatch([size for _, _, _, size in kernel.parameters])
     if wrong is not None:
         return Profile(launch, Outcome.UNAVAILABLE, wrong)
-    found = _attempt(original, instrumented, manifest, launch, repeat, timeout, rows, with_original=True)
+    where = (on, target)
+    found = _attempt(original, instrumented, manifest, launch, repeat, timeout, rows, where, with_original=True)
     if found.outcome in (Outcome.FAILED, Outcome.HUNG) and found.detail.startswith(_ORIGINAL):
-        other = _attempt(original, instrumented, manifest, launch, 0, timeout, rows, with_original=False)
+        other = _attempt(original, instrumented, manifest, launch, 0, timeout, rows, where, with_original=False)
         also = f"; {other.detail}" if other.detail else "; the instrumented kernel did not fail"
         return attrs.evolve(found, detail=found.detail + also, tables=other.tables, registers_instrumented=other.registers_instrumented)
     return found
@@ -123,6 +130,7 @@ def _attempt(
     repeat: int,
     timeout: float,
     rows: int | None,
+    where: tuple[str, str],
     with_original: bool,
 ) -> Profile:
     if not sys.executable:
@@ -136,6 +144,8 @@ def _attempt(
         "timeout": timeout,
         "rows": rows,
         "original": with_original,
+        "on": where[0],
+        "target": where[1],
     }
     command = [sys.executable, "-P", "-m", "ptxkit.rewriters.profiling.worker"]
     done = process.run(command, json.dumps(header).encode() + b"\n" + b"".join(texts), timeout, _environment())
@@ -146,6 +156,15 @@ def _environment() -> dict[str, str]:
     """The child finds what this process finds."""
     path = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
     return {**os.environ, "PYTHONPATH": path}
+
+
+def without_clock(table: Table) -> Table:
+    """A table without what only a GPU has: cycles, nanoseconds, and on which multiprocessor a block ran. The notes say so."""
+    kept = tuple([column for column in table.columns if column.unit not in ("cycles", "ns") and column.name != "sm"])
+    left_out = [column.name for column in table.columns if column not in kept]
+    if not left_out:
+        return table
+    return attrs.evolve(table, columns=kept, notes=(*table.notes, f"the machine has no clock: left out are {', '.join(left_out)}"))
 
 
 def _messages(output: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -167,13 +186,15 @@ def _read(done: process.Finished, manifest: ProbeManifest, launch: Launch, timeo
         if "allocations" in what:
             allocations = tuple([(address, size) for address, size in what["allocations"]])
         if "device" in what:
-            found = attrs.evolve(found, device=what["device"], driver=what["driver"])
+            on = "machine" if what["machine"] else "gpu"
+            found = attrs.evolve(found, device=what["device"], driver=what["driver"], on=on)
         elif "registers" in what:
             which = "registers" if what["of"] == "original" else "registers_instrumented"
             found = attrs.evolve(found, **{which: what["registers"]})
         elif "tables" in what:
             layout = manifest.layout(LaunchShape(launch.grid, launch.block, allocations), rows=rows)
-            found = attrs.evolve(found, tables=layout.decode(data))
+            tables = layout.decode(data)
+            found = attrs.evolve(found, tables=tuple(map(without_clock, tables)) if found.on == "machine" else tables)
         elif "differences" in what:
             outcome = Outcome.DIFFERENT if what["repeatable"] else Outcome.NOT_REPEATABLE
             all_of_it = tuple([Difference(**one) for one in what["differences"]])

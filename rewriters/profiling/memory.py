@@ -6,7 +6,7 @@ from ptxkit.rewriters.profiling.comparison import compared
 from ptxkit.rewriters.profiling.contents import of_array, of_scalar
 from ptxkit.rewriters.profiling.device import Device
 from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
-from ptxkit.rewriters.profiling.textures import Image
+from ptxkit.rewriters.profiling.textures import Image, MachineImage, image_on
 
 PARTS = 1 << 12
 """More than a struct has parts: those of argument `n` are numbered from `-1 - n * PARTS` down."""
@@ -22,7 +22,7 @@ class Memory:
         self._device = device
         self._launch = launch
         self._arrays: dict[int, tuple[int, int, int]] = {}  # by argument: address, address of the copy, bytes
-        self._images: list[tuple[Image, bytes]] = []
+        self._images: list[tuple[Image | MachineImage, bytes]] = []
         self.parameters: list[bytes] = []
         for i, argument in enumerate(launch.arguments):
             if isinstance(argument, Raw):
@@ -45,7 +45,7 @@ class Memory:
     def _array(self, number: int, array: Array) -> bytes:
         data = of_array(array, self._launch.seed_of(number))
         if array.kind in ("texture", "surface"):
-            image = Image(self._device, array)
+            image = image_on(self._device, array)
             self._images.append((image, data))
             return image.handle.to_bytes(8, "little")
         address, copy = self._device.allocate(len(data)), self._device.allocate(len(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ptxkit.rewriters.profiling.device import Device
+from ptxkit.rewriters.profiling.device import Device, MachineDevice
 from ptxkit.rewriters.profiling.elements import SIZES
 from ptxkit.rewriters.profiling.launch import Array
 
@@ -74,3 +74,32 @@ class Image:
             self._device.free(self._linear)
         else:
             self._device.call("cuArrayDestroy", self._array)
+
+
+class MachineImage:
+    """The same on the machine, whose textures and surfaces are of arrays of this process."""
+
+    def __init__(self, device: MachineDevice, array: Array) -> None:
+        import numpy as np
+
+        from ptxkit.machine.textures.objects import handle_of
+
+        self._values = np.zeros(array.shape, f"{array.type[0]}{SIZES[array.type]}")
+        machine = device.machine
+        make = machine.surface if array.kind == "surface" else machine.texture
+        self._object = make(self._values)
+        self.handle = handle_of(machine.memory, self._object)
+
+    def fill(self, data: bytes) -> None:
+        """Puts these bytes into it."""
+        import numpy as np
+
+        self._values[...] = np.frombuffer(data, self._values.dtype).reshape(self._values.shape)
+
+    def free(self) -> None:
+        """Nothing is held."""
+
+
+def image_on(device: Device, array: Array) -> Image | MachineImage:
+    """The texture or surface that an array describes, on a device."""
+    return MachineImage(device, array) if isinstance(device, MachineDevice) else Image(device, array)

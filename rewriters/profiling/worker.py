@@ -19,7 +19,7 @@ from ptxkit.rewriters.manifest import ProbeManifest
 from ptxkit.rewriters.profiling.array_files import BadFile
 from ptxkit.rewriters.profiling.buffer import ProbeBuffer
 from ptxkit.rewriters.profiling.comparison import differences
-from ptxkit.rewriters.profiling.device import Device, DeviceError, NoDevice
+from ptxkit.rewriters.profiling.device import DeviceError, NoDevice, device_on
 from ptxkit.rewriters.profiling.launch import Launch, from_json
 from ptxkit.rewriters.profiling.memory import Memory
 
@@ -68,12 +68,14 @@ class Run:
         self._repeat: int = header["repeat"]
         self._rows: int | None = header["rows"]
         self._with_original: bool = header["original"]
+        self._on: str = header["on"]
+        self._target: str = header["target"]
 
     def all(self) -> None:
         say, launch = self._speaker.say, self._launch
         say(stage="the driver")
-        self._device = device = Device()
-        say(device=device.name, driver=device.driver, architecture=device.architecture)
+        self._device = device = device_on(self._on, self._target)
+        say(device=device.name, driver=device.driver, architecture=device.architecture, machine=device.is_machine)
         say(stage="the arrays")
         self._memory = memory = Memory(device, launch)
         before: list[bytes] = []
@@ -83,11 +85,11 @@ class Run:
             original = device.function(device.load(self._original), launch.kernel)
             say(stage="running the original")
             before = self._run(original)
-            say(registers=device.registers(original), of="original")
+            self._say_registers(original, "original")
         say(stage="loading the instrumented kernel")
         module = device.load(self._instrumented)
         function = device.function(module, launch.kernel)
-        say(registers=device.registers(function), of="instrumented")
+        self._say_registers(function, "instrumented")
         buffer = ProbeBuffer(
             device, self._manifest, lambda name: device.symbol(module, name), launch.grid, launch.block, memory.allocations, self._rows
         )
@@ -108,6 +110,9 @@ class Run:
             say(stage="running the original again")
             again = differences(launch, before, self._run(original))
             say(differences=[attrs.asdict(one) for one in found], repeatable=not again)
+        if device.is_machine:
+            say(done=True)
+            return
         say(stage="taking the time")
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(self._repeat):
@@ -115,6 +120,11 @@ class Run:
             buffer.reset()
             times[1].append(self._timed(function))
         say(done=True, seconds=times)
+
+    def _say_registers(self, function: Any, of: str) -> None:
+        """The registers of a kernel, where they are those of a compiler."""
+        if not self._device.is_machine:
+            self._speaker.say(registers=self._device.registers(function), of=of)
 
     def _run(self, function: Any) -> list[bytes]:
         self._memory.restore()

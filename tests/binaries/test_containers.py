@@ -126,7 +126,7 @@ def test_what_is_damaged_is_told_and_the_rest_is_there() -> None:
     contents = binaries.contents(pe(b"\1" * 8 + damaged + whole, b".nv_fatb"))
 
     assert contents.damages == (
-        "at byte 0x200: neither a fat binary nor the padding after one",
+        "at byte 0x200: neither a fat binary nor the padding behind one",
         "at byte 0x218: an entry of a fat binary with too short a header",
     )
     assert [one.name for one in contents.members] == ["1.sm_80.ptx", "2.sm_90a.ptx"]

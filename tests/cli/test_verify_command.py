@@ -17,6 +17,7 @@ from ptxkit.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "fixtures" / "kernels"
+PAIRS = ROOT.parent / "shared" / "lint"
 RING = ["-k", "two_slots", "--block", "64", "--param", "param_2=7"]
 PTX = """.version 8.0
 .target sm_80
@@ -181,6 +182,12 @@ def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
 
     assert result.exit_code == 0, result.output
     assert ": verified\n" in result.output
+
+
+@pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+@pytest.mark.parametrize(("name", "code"), [("wmma_shape_load.bad", 3), ("wmma_shape_load.good", 0)])
+def test_an_error_of_lint_keeps_a_kernel_from_being_verified(name: str, code: int) -> None:
+    assert run(str(PAIRS / f"{name}.ptx"), "--block", "128").exit_code == code
 
 
 class TestMemory:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("stand_in")
 
 def run(*arguments: str, path: str = SCALE, launch: str = LAUNCH, probes: tuple[str, ...] = ("block-counts",)) -> Result:
     chosen = [word for probe in probes for word in ("--probe", probe)]
-    return CliRunner().invoke(main, ["profile", path, "--launch", launch, *chosen, "--repeat", "1", *arguments])
+    return CliRunner().invoke(main, ["profile", path, "--launch", launch, *chosen, "--on", "gpu", "--repeat", "1", *arguments])
 
 
 def test_tables_and_files(tmp_path: Path) -> None:

@@ -44,11 +44,12 @@ class TestSarif:
         assert len(parsed.runs[0].results) == 3
 
     def test_by_the_schema_whatever_is_found(self) -> None:
-        """The bad examples of all rules, linted by all rules."""
+        """The bad examples of all rules, linted by all rules, and by each rule alone: what one run shows is reported as one of them."""
         model = pytest.importorskip("pydantic_sarif.model", reason="pydantic-sarif has the schema")
         found: list[Diagnostic] = []
         for rule in all_rules():
-            found += lint(parse(in_module(rule.bad), f"{rule.id}.ptx"), all_rules())
+            module = parse(in_module(rule.bad), f"{rule.id}.ptx")
+            found += [*lint(module, all_rules()), *lint(module, [rule])]
         made = document(*found)
 
         assert {result["ruleId"] for result in made["runs"][0]["results"]} == {rule.id for rule in all_rules()}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters import Refused
 from ptxkit.rewriters.engine.expansions import SUBSTITUTIONS

@@ -106,7 +106,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
             monitors=(watch, *monitors_of("async")),
         ).findings
     except Fault as error:
-        fault, findings = error, error.findings
+        fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)

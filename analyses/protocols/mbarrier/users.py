@@ -37,10 +37,10 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
             yield Finding(
                 expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
-        # a thread that arrives itself is done; only what goes on behind it needs someone who waits
-        told = [one for one in arrivals if effects(routine).get(one.instruction)]
-        if (copies or told) and not ring.may_be(Does.WAIT):
-            one = (copies or told)[0]
+        # a thread that arrives itself is done; only what continues after it needs someone who waits
+        signals = [one for one in arrivals if effects(routine).get(one.instruction)]
+        if (copies or signals) and not ring.may_be(Does.WAIT):
+            one = (copies or signals)[0]
             word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"
             message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
             yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)

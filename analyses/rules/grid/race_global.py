@@ -17,7 +17,7 @@ RULE = Rule(
     id="G006",
     name="race-global",
     severity=Severity.ERROR,
-    summary="two threads touch the same global memory, at least one writes, and nothing says which comes first",
+    summary="data race in global memory: two threads access the same bytes, at least one writes, and nothing orders them",
     why="Conflicting accesses that no synchronization orders, and that are not both atomic or strong, are a data race (8.7.1).",
     is_shown=True,
     bad="""
@@ -46,7 +46,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The kernel is executed with a launch that is made up: two named threads touch the same bytes, and nothing orders them.",
+    proof="The kernel is executed with a launch that is made up: two named threads access the same bytes, and nothing orders them.",
     sanitizer="racecheck looks at shared memory only.",
     check=check,
 )

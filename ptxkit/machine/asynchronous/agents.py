@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
+from ptxkit.machine.interfaces import Monitor
 from ptxkit.machine.memory import Memory
-
-if TYPE_CHECKING:
-    from ptxkit.machine.monitoring import Monitor
 
 Array = np.ndarray[Any, Any]
 

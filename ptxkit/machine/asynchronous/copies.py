@@ -39,7 +39,9 @@ def copy(op: Operation) -> Semantics:
 
         def land(positions: Array) -> None:
             some, memory = lanes.at(positions), lanes.memory
-            memory.accessed(some, here, start[positions], size, "read", "generic")
+            read = positions[counts[positions] > 0]
+            if len(read):
+                memory.accessed(lanes.at(read), here, start[read], size, "read", "generic")
             memory.accessed(some, there, to[positions], size, "write", "generic")
             whole = positions[counts[positions] == size]
             if len(whole):

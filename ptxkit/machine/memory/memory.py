@@ -21,9 +21,10 @@ GLOBAL_BASE = 0x7F00_0000_0000
 """The first address of global memory, where it is not that of the process."""
 
 GUARD = 4096
-GLOBAL_AT_FIRST = 1 << 26
-"""Bytes of the buffer of global memory before it grows; what nobody touches costs nothing."""
 """Bytes between two allocations that belong to none, so that an index that is off by a little lands nowhere."""
+
+GLOBAL_AT_FIRST = 1 << 26
+"""Bytes of the buffer of global memory before it grows; what nobody accesses costs nothing."""
 
 UNDEFINED = 0xCB
 """What shared and local memory are filled with before a launch: their contents are undefined (ISA 5.1.7), and a zero would hide that."""

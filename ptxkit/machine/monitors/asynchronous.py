@@ -17,14 +17,15 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Footprint
+from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
+from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import expanded, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
-    from ptxkit.machine.monitors.races import Races, _Kind
 
 Array = np.ndarray[Any, Any]
 WARPGROUP = 128
@@ -64,7 +65,7 @@ class Flying:
     """What an operation in flight accesses, a row each; `left`: of which rows nobody knows yet that it is done."""
 
     flight: Flight
-    kind: _Kind
+    kind: Kind
     footprint: Footprint
     place: Array
     left: Array
@@ -80,7 +81,7 @@ class Done:
     stamp: int
     at: Array
     size: Array
-    kind: _Kind
+    kind: Kind
 
 
 class InFlight:
@@ -254,8 +255,8 @@ class InFlight:
         released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
 
     def _clock(self, agent: int) -> int:
-        races = self.races
-        return races.clocks.add(Clock({agent: races.knowledge.stamp}))
+        clock: int = self.races.clocks.add(Clock({agent: self.races.knowledge.stamp}))
+        return clock
 
     def exited(self, lanes: Any) -> None:
         """Threads end whose bulk copies may still read shared memory."""
@@ -311,7 +312,7 @@ class InFlight:
 
     # --- conflicts
 
-    def check(self, space: str, at: Array, size: Any, how: str, kind: _Kind, thread: Array) -> None:
+    def check(self, space: str, at: Array, size: Any, how: str, kind: Kind, thread: Array) -> None:
         """Accesses of threads against what is in flight, and of writes against what operations have read that are done."""
         size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
         if self._is_marked(self.marks, space, at, size):
@@ -335,11 +336,11 @@ class InFlight:
         words = words[words < len(column)]
         return bool(column[words].any())
 
-    def _commute(self, one: _Kind, other: _Kind, how: str) -> bool:
+    def _commute(self, one: Kind, other: Kind, how: str) -> bool:
         """Whether both are strong read-modify-writes."""
         return how == "update" and one.strength > 0 and other.strength > 0
 
-    def _against_done(self, space: str, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+    def _against_done(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         races = self.races
         for one in list(self.done.get(space, {}).values()):
             now, row = overlaps(at, size, one.at, one.size)
@@ -354,10 +355,10 @@ class InFlight:
                 rule = after(one.kind, "read", kind, how)
                 races.conflict(space, start, end, (one.agent, int(thread[now[i]])), (one.kind, kind), ("read", how), int(bad.sum()), rule)
 
-    def happens_before(self, kind: _Kind, place: Array, thread: Array, stamp: Array) -> Array:
+    def happens_before(self, kind: Kind, place: Array, thread: Array, stamp: Array) -> Array:
         """Whether accesses happen before what threads do now; before an operation of a warpgroup, if they do for one of its threads."""
         knowledge = self.races.knowledge
-        known = knowledge.known(place, thread, stamp)
+        known: Array = knowledge.known(place, thread, stamp)
         if not kind.is_collective or known.all():
             return known
         for number in np.unique(place // WARPGROUP).tolist():
@@ -448,7 +449,7 @@ class InFlight:
             end = min(int(at[a] + size[a]), int(at[b] + size[b]))
             self.races.conflict(one.footprint.space, int(at[b]), end, threads, (one.kind, one.kind), ("write", "write"), len(bad), "")
 
-    def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+    def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         """An access to bytes of an operation in flight."""
         i, row = int(now[0]), int(rows[0])
         start = max(int(at[i]), int(one.footprint.at[row]))
@@ -457,12 +458,12 @@ class InFlight:
         rule, why = self._early(one, row, how, kind, threads[1] - self.races.knowledge.first)
         self.races.conflict(one.footprint.space, start, end, threads, (one.kind, kind), (one.footprint.kind, how), len(now), rule, why)
 
-    def _early(self, one: Flying, row: int, how: str, kind: _Kind, place: int) -> tuple[str, str]:
+    def _early(self, one: Flying, row: int, how: str, kind: Kind, place: int) -> tuple[str, str]:
         """What is missing between an operation in flight and an access: the rule, and why in words."""
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.footprint.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "nobody has observed the mbarrier that signals its completion"
+            return ("A011" if source else "M019"), "nobody has observed its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
         if kind.group == queue and issuer == place and how == "write" == one.footprint.kind:
@@ -488,7 +489,7 @@ class InFlight:
         return "", ""
 
 
-def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
+def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
     """The rule of a race of which a side is asynchronous; empty where that makes no difference."""
     if earlier.group in ("wgmma", "tcgen05") and what == "read":
         return "W007"

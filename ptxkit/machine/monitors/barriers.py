@@ -122,7 +122,7 @@ class Barriers(Monitor):
             self._masks(lanes, bound, arguments)
         converges = bound.converges
         if converges is not None and converges.whole:
-            self._whole(lanes, converges.level)
+            self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
         if bound.barrier and bound.members is None:
             operand = bound.operand(bound.barrier[0].operand)
             if operand is None:
@@ -475,13 +475,14 @@ class Barriers(Monitor):
         out = np.flatnonzero(masks & bit == 0)
         if len(out) and not self.collected.knows((id(lanes.site), "out"), len(out)):
             lane = int(out[0])
-            line, what = self.collected.line(lanes.site), f"lanes {spoken_lanes(int(masks[lane]))}"
+            site = lanes.site_of(lane)
+            line, what = self.collected.line(site), f"lanes {spoken_lanes(int(masks[lane]))}"
             self.collected.add(
                 (id(lanes.site), "out"),
                 NOT_IN_MASK,
-                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(lanes.site)}` with mask {int(masks[lane]):#x},"
+                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(site)}` with mask {int(masks[lane]):#x},"
                 f" which leaves out its own lane {int(lanes.lane[lane])}",
-                lanes.site,
+                site,
                 {"waiting": self.collected.groups(lanes.index[out], line, what)},
                 count=len(out),
             )
@@ -498,22 +499,31 @@ class Barriers(Monitor):
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
         mine = lanes.index[(lanes.warp == warp) & np.isin(lanes.lane, [lane, other])]
+        here, there = [lanes.site_of(int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0])) for one in (lane, other)]
         self.collected.add(
-            (id(lanes.site), "unequal"),
+            (id(here), "unequal"),
             ABSENT,
-            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(lanes.site)}` with the mask {mask:#x}, lane {other},"
+            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(here)}` with the mask {mask:#x}, lane {other},"
             f" which it names, with"
             f" {theirs:#x}: they must be equal",
-            lanes.site,
-            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(mask)}")},
+            here,
+            {"waiting": self.collected.groups(mine, self.collected.line(here), f"lanes {spoken_lanes(mask)}")},
+            related=[(there, f"lane {other} executes this")] if there is not here else (),
         )
 
-    def _whole(self, lanes: Any, level: str) -> None:
+    def _named(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> Array:
+        """The lanes of each warp, as bits, that an instruction is for: those that masks name, or all."""
+        if bound.members is None or not bound.members.reads:
+            return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
+        mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        found: Array = np.bitwise_or.reduce(lanes.by_warp(np.broadcast_to(mask, lanes.count)), axis=1)
+        return found
+
+    def _whole(self, lanes: Any, level: str, named: Array) -> None:
         """Instructions that miss also those that have exited."""
-        full = np.uint32(0xFFFFFFFF)
         if level == "warp" and lanes.count % WARP == 0 and len(lanes.warps) * WARP == lanes.count:
             return
-        gone = full & ~self.residents.alive_mask[lanes.warps]
+        gone = named & ~self.residents.alive_mask[lanes.warps]
         rows = np.flatnonzero(gone)
         if not len(rows) or self.collected.knows((id(lanes.site), "exited"), len(rows)):
             return

@@ -124,10 +124,12 @@ def _at_mbarriers(collected: Collected, wait: Wait) -> list[Waiting]:
         tx = int(objects.transactions(word))
         name = spoken_mbarrier(collected, at)
         missing = [f"{pending} of {expected} arrivals"] if pending else []
-        missing += [f"{abs(tx)} bytes {'more than' if tx < 0 else 'of those'} expected"] if tx else []
+        missing += [f"{tx} bytes of those expected"] if tx > 0 else []
+        said = [f"lacks {' and '.join(missing)}"] if missing else []
+        said += [f"has received {-tx} bytes more than expected"] if tx < 0 else []
         rule = TOO_FEW_BYTES if tx and not pending else TOO_FEW if 0 < pending < expected else NEVER_ARRIVED
-        text = " and ".join(missing)
-        found.append(Waiting(wait, lanes.index[mine], f"mbarrier {name}", rule, f"{name} lacks {text}" if text else ""))
+        text = f"{name} {' and '.join(said)}" if said else ""
+        found.append(Waiting(wait, lanes.index[mine], f"mbarrier {name}", rule, text))
     return found
 
 

@@ -76,19 +76,19 @@ class Knowledge:
         found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
         asked = np.flatnonzero(~found & (self.extra[place] != NOTHING))
         if len(asked):
-            found[asked] = self.told(self.extra[place[asked]], thread[asked], stamp[asked])
+            found[asked] = self.know_of(self.extra[place[asked]], thread[asked], stamp[asked])
         known[rest] = found
         return known
 
-    def told(self, extra: Array, thread: Array, stamp: Array) -> Array:
+    def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
         """Whether clocks know of accesses of threads, each with its stamp."""
-        answers: dict[tuple[int, int, int], bool] = {}
+        found_before: dict[tuple[int, int, int], bool] = {}
         found = []
         for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
-            answer = answers.get(question)
+            answer = found_before.get(question)
             if answer is None:
                 clock, other, when = question
-                answer = answers[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
+                answer = found_before[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
             found.append(answer)
         return np.array(found)
 

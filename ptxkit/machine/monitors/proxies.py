@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
@@ -28,8 +29,8 @@ from ptxkit.machine.monitors.shadow import Entries, Shadow
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
+    from ptxkit.machine.monitors.kinds import Kind
     from ptxkit.machine.monitors.knowledge import Knowledge
-    from ptxkit.machine.monitors.races import Races, _Kind
 
 Array = np.ndarray[Any, Any]
 EFFECT = "proxy-fence-"
@@ -96,11 +97,11 @@ class Fences:
             self.of.setdefault(cta, []).append(fence)
         knowledge.tick()
 
-    def concerns(self, kind: _Kind, space: str) -> bool:
+    def concerns(self, kind: Kind, space: str) -> bool:
         """Whether accesses are made through another proxy than the generic one."""
         return kind.proxy not in ("", "generic") and space != TENSOR
 
-    def map_read(self, access: Any, space: str, kind: _Kind) -> None:
+    def map_read(self, access: Any, space: str, kind: Kind) -> None:
         """Tensor maps are read, through a proxy of their own: `fence.proxy.tensormap` must follow what has been written to them."""
         races, lanes = self.races, access.lanes
         at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
@@ -142,7 +143,7 @@ class Fences:
         for name in ("floor_cta", "floor_warp", "extra"):
             getattr(self.synced, name)[lanes.place] = getattr(knowledge, name)[lanes.place]
 
-    def after_synchronization(self, access: Any, kind: _Kind) -> None:
+    def after_synchronization(self, access: Any, kind: Kind) -> None:
         """An access of tensor memory by threads: has each a fence since it synchronized with who wrote it?"""
         races, lanes = self.races, access.lanes
         shadow = races.shadows[TENSOR]
@@ -156,7 +157,7 @@ class Fences:
             before = shadow.last_writes(piece[there])
             self._without_fence(lanes.place[there], before, kind, access.kind, there)
 
-    def _without_fence(self, place: Array, before: Entries, kind: _Kind, how: str, rows: Array) -> None:
+    def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str, rows: Array) -> None:
         """Of accesses of tensor memory that happen before, by other warps, those that no fence comes after."""
         races = self.races
         knowledge, flying = races.knowledge, races.flying
@@ -191,7 +192,7 @@ class Fences:
                 self._notes(one, shadow, row, before, mine[foreign], what, "P003")
 
     def unfenced(
-        self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, proxy: str, own: bool = False, at: int = 0
+        self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, own: bool = False, at: int = 0
     ) -> Array:
         """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
         knowledge, flying = self.races.knowledge, self.races.flying
@@ -226,7 +227,7 @@ class Fences:
         clock = knowledge.clocks.join_all(np.unique(fence.extra[chosen]).tolist())
         rows = np.flatnonzero(~found)
         if clock != NOTHING and len(rows):
-            found[rows] = knowledge.told(np.full(len(rows), clock), thread[rows], stamp[rows])
+            found[rows] = knowledge.know_of(np.full(len(rows), clock), thread[rows], stamp[rows])
         return found
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:

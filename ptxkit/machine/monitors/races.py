@@ -24,6 +24,7 @@ from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
+from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.pieces import expanded
@@ -52,28 +53,6 @@ PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
 
-@attrs.frozen(eq=False)
-class _Kind:
-    """What the table says of the accesses of an instruction."""
-
-    number: int
-    line: int
-    order: str
-    strength: int
-    """The scope of a strong access; 0: weak."""
-    is_watched: bool
-    updates: bool
-    group: str
-    """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""
-    proxy: str
-    is_collective: bool
-    """Whether a warpgroup executes it as one."""
-    is_warps: bool
-    """Whether a warp makes its accesses as one."""
-    is_object: bool
-    """Whether it is an operation on an mbarrier."""
-
-
 @attrs.define(eq=False)
 class _Chain:
     """What reading a byte observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
@@ -99,7 +78,7 @@ class Races(Monitor):
         self.unwatched = 0
         self.unchecked = 0
         """Pairs of accesses to the same bytes that were too many to look at."""
-        self._kinds: dict[int, _Kind] = {}
+        self._kinds: dict[int, Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}
 
@@ -157,6 +136,10 @@ class Races(Monitor):
 
     def vacant(self, residents: Residents) -> None:
         self.flying.reset()
+
+    def end(self, launch: Launch) -> None:
+        # who keeps the findings need not keep what every byte has seen
+        self.shadows = {}
 
     def exit(self, lanes: Lanes) -> None:
         self.flying.exited(lanes)
@@ -233,7 +216,7 @@ class Races(Monitor):
                 held[where] = new[lane].tobytes()
         return found
 
-    def _access(self, access: Access, space: str, kind: _Kind) -> None:
+    def _access(self, access: Access, space: str, kind: Kind) -> None:
         """An access of the generic proxy."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
@@ -265,7 +248,7 @@ class Races(Monitor):
         elif kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
-    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: _Kind) -> bool:
+    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: Kind) -> bool:
         """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
         last = self._polls.get(kind.number)
         state = self.knowledge.stamp, shadow.changes
@@ -497,11 +480,11 @@ class Races(Monitor):
         near = (scope >= GPU) | (mine == other) | ((scope >= CLUSTER) & (mine // cluster == other // cluster))
         return (before.strength > 0) & near & (before.code == rows.code)  # type: ignore[no-any-return]
 
-    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
         """Pieces have been written to by an operation that was in flight."""
         self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
-    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
         """Pieces have been read by an operation that was in flight."""
         self._read(shadow, space, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
@@ -552,7 +535,7 @@ class Races(Monitor):
 
     # --- release and acquire
 
-    def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: _Kind, reads: bool, writes: bool) -> None:
+    def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: Kind, reads: bool, writes: bool) -> None:
         """Patterns of 8.8: what strong accesses observe and publish."""
         knowledge = self.knowledge
         is_release = kind.order in ("release", "acq_rel") and writes
@@ -600,7 +583,7 @@ class Races(Monitor):
         """Remembers releases of a location by thread."""
         by.setdefault((place, key), Releases()).merge(self.clocks, released)
 
-    def _linked(self, chain: _Chain, place: int, size: int, kind: _Kind) -> bool:
+    def _linked(self, chain: _Chain, place: int, size: int, kind: Kind) -> bool:
         """Whether an access is morally strong with the write that it reads from."""
         threads, cluster = self.knowledge.threads, self.knowledge.cluster
         mine, other = (place + self.knowledge.first) // threads, chain.writer // threads
@@ -747,7 +730,7 @@ class Races(Monitor):
         knowledge.tick()
 
     def _leave_together(self, lanes: Any, is_over: bool) -> bool:
-        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to be told."""
+        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to learn of it."""
         knowledge, places = self.knowledge, lanes.place
         came, self.came_together = self.came_together, None
         if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
@@ -855,16 +838,16 @@ class Races(Monitor):
         return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
     def forget(self, space: str, pieces: Array) -> None:
-        """Whoever accesses these pieces from now on comes after all who have."""
+        """All later accesses of these pieces come after all earlier ones."""
         shadow = self.shadows[space]
         shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
 
-    def kind_at(self, number: int) -> _Kind:
+    def kind_at(self, number: int) -> Kind:
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
 
     def conflict(
-        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[_Kind, _Kind], does: tuple[str, str], count: int,
+        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
         """Notes the race of an operation in flight, or of one that was, with another access; `threads` may be agents."""
@@ -889,7 +872,7 @@ class Races(Monitor):
         done = ("read", "exit")
         self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
-    def kind(self, site: Site) -> _Kind:
+    def kind(self, site: Site) -> Kind:
         """What the table says of the accesses of an instruction."""
         found = self._kinds.get(id(site))
         if found is None:
@@ -897,7 +880,7 @@ class Races(Monitor):
             self._sites.append(site)
         return found
 
-    def _made(self, site: Site) -> _Kind:
+    def _made(self, site: Site) -> Kind:
         bound = site.bound
         assert isinstance(bound, Bound)
         memory = next((one for one in bound.memory), None)
@@ -918,7 +901,7 @@ class Races(Monitor):
         if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
             # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
             strength = GPU
-        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
+        return Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
@@ -976,7 +959,7 @@ class _Rows:
     place: Array
     thread: Array
     code: Array
-    kind: _Kind
+    kind: Kind
 
     def at(self, rows: Array) -> _Rows:
         return _Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)

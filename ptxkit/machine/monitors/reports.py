@@ -104,7 +104,7 @@ def _message(race: Race) -> str:
     first = f"{_who(race, 0)} {_DOES[earlier.kind]} {_bytes(race)} (line {earlier.line})"
     if later.kind == "exit":
         return f"not waited for: {first}, and {race.why}"
-    second = f"{_who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
+    second = f"{'another one' if _is_repeated(race) else _who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
     kind = (
         "data race between proxies" if race.rule.startswith("P") else "data race between equal values" if race.same_value else "data race"
     )
@@ -116,6 +116,14 @@ def _who(race: Race, number: int) -> str:
     side, bound = race.accesses[number], race.sites[number].bound
     who = _thread(side) if number == 0 or side.cta != race.accesses[0].cta else f"thread {_index(side.thread)}"
     return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and asynchronous.group_of(bound) else who
+
+
+def _is_repeated(race: Race) -> bool:
+    """Whether one thread has started both sides, by instructions of the same opcode."""
+    first, second = (site.bound for site in race.sites)
+    if not isinstance(first, Bound) or not isinstance(second, Bound) or not asynchronous.group_of(first):
+        return False
+    return first.opcode == second.opcode and len({(side.cta, side.thread) for side in race.accesses}) == 1
 
 
 def _bytes(race: Race) -> str:

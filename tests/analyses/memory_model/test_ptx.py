@@ -49,7 +49,7 @@ def test_a_narrow_scope_lets_an_old_value_through() -> None:
     [
         ("0-1", {}, "--threads is a list like"),
         ("0:0,0:0", {}, "names a thread twice"),
-        ("0:0", {"kernel": "none"}, "there is no kernel none"),
+        ("0:0", {"kernel": "none"}, "no kernel none; there are handoff"),
         ("0:0", {"parameters": ["n"]}, "--param is like n=4"),
         ("0:0", {"exists": "%r4@1:0 == 0"}, "thread 1:0 is not among --threads"),
         ("0:0", {"exists": "%r9@0:0 == 0"}, "there is no register %r9"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.diagnostics import Diagnostic, Severity
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import ptxkit
-from ptxkit.analyses import lint
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.isa.binding import Bound

@@ -160,6 +160,20 @@ class TestMadeUp:
         assert verdict("st.shared.u32 [data+512], 1;").outcome == REFUTED
 
 
+class TestUnwritten:
+    LOAD = f"{ELEMENT} ld.shared.u32 %r2, [data];"
+
+    def test_a_result_that_nobody_has_written_may_be_meant(self) -> None:
+        found = verdict(f"{self.LOAD} st.global.u32 [%d3], %r2;", declared=".param .u64 a")
+
+        assert (found.outcome, [one.finding.diagnostic.rule for one in found.findings]) == (UNDECIDED, ["R008"])
+
+    def test_a_branch_on_it_is_not(self) -> None:
+        body = f"{self.LOAD} setp.eq.u32 %p1, %r2, 7; @%p1 bra OUT; st.global.u32 [%d3], %r1; OUT:"
+
+        assert verdict(body, declared=".param .u64 a").outcome == REFUTED
+
+
 class TestUnknown:
     def test_a_function_without_a_body(self) -> None:
         found = verdict("call f;", module_level=".extern .func f();\n")

@@ -45,6 +45,7 @@ BAD = {
         f"@%p1 bra A; bar.sync 0; bra.uni E; A: {MMA} bar.sync 0; E:", "C002", "lanes 0..15 execute `mma.sync.aligned",
     ),
     "mma after an exit": (f"@%p1 exit; {MMA}", "C008", "after lanes 0..15 have exited"),
+    "an election after an exit": ("@%p1 exit; elect.sync _|%p3, -1;", "C008", "after lanes 0..15 have exited"),
     "out of its own mask": ("vote.sync.any.pred %p3, %p1, 0xffff;", "C004", "thread (16,0,0) of CTA (0,0,0) executes `vote.sync.any.pred`"),
     "another mask": (
         "selp.u32 %r4, 0xffffffff, 0xffff0000, %p1; vote.sync.any.pred %p3, %p1, %r4;", "C005", "lane 16, which it names, with 0xffff0000",
@@ -71,6 +72,7 @@ GOOD = {
     "one operation at two places": (
         "@%p1 bra A; shfl.sync.bfly.b32 %r5, %r1, 16, 31, -1; bra.uni E; A: shfl.sync.bfly.b32 %r5, %r1, 16, 31, -1; E: bar.sync 0;"
     ),
+    "an election among those that have not exited": "@%p1 exit; elect.sync _|%p3, 0xffff0000;",
     "not aligned": "@%p2 bra A; barrier.sync 0; bra.uni E; A: barrier.sync 0; E:",
     "whole warps": f"{MMA} @%p2 bra E; {MMA} E:",
 }

@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit import fixing
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import Facts, select
 from ptxkit.analyses.protocols.mbarrier.retry_loop import retry
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.memory.accesses import accesses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ptxkit
+from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import Facts, select
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -81,7 +82,7 @@ bar.sync 0;
 END:
 """
     arrival = "@!%p2 mbarrier.arrive.shared::cta.b64 _, [turn];"
-    (one,) = findings(body.format("", wait("turn", 0)), "M009")
+    (one,) = lint(ptxkit.parse(HEAD + body.format("", wait("turn", 0)) + "ret;\n}\n"), select(["M009"]))
     assert one.severity is Severity.ERROR
     assert not findings(body.format(arrival, wait("turn", 0)), "M009")
     # who leaves before has not been followed

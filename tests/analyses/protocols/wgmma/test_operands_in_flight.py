@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.protocols.mbarrier.refills import refills

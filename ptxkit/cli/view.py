@@ -1,0 +1,125 @@
+"""`ptxkit view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ptxkit.cli import _input
+from ptxkit.cli._job import Job
+
+if TYPE_CHECKING:
+    from ptxkit.diagnostics import Diagnostic
+    from ptxkit.syntax import Module
+    from ptxkit.view import Graphs, Sass
+
+MOST_INSTRUCTIONS = 3000
+"""Functions are drawn, from the first on, as long as they have no more instructions together: a layout takes long."""
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@_input.kernel_option
+@click.option("-o", "--output", metavar="OUT", help="The page to write; the name of the file with .html if it is left out.")
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="Show the machine code for this target instead of the file's.")
+@click.option("--sass/--no-sass", default=True, help="Show the machine code, if ptxas and nvdisasm are found.")
+@click.option("--findings/--no-findings", default=True, help="Apply the rules of `ptxkit lint`.")
+@click.option("--graph/--no-graph", default=True, help="Draw the control flow graphs, if they are not too large.")
+@click.option("--run", "execute", is_flag=True, help="Execute kernels too, to find what only an execution shows.")
+@click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds for the machine code.")
+def command(
+    path: str,
+    kernels: tuple[str, ...],
+    output: str | None,
+    target: str | None,
+    sass: bool,
+    findings: bool,
+    graph: bool,
+    execute: bool,
+    timeout: float,
+) -> None:
+    """Write a page that shows a PTX file (- for standard input) beside its source and its machine code.
+
+    A line of the source has the colour of the PTX that it made. Findings stand in the margin, the graph is one click away. The page is
+    one file that loads nothing. It contains the source files that .loc names.
+    """
+    if output is None and path == "-":
+        raise click.UsageError("name the page to write: -o OUT.html")
+    from ptxkit.view import page
+
+    module = _input.module(path, warns=True)
+    names = _input.chosen([function.name for function in module.functions if function.body], kernels) if kernels else []
+    found = _findings(path, module, execute) if findings else ()
+    text = page(
+        module,
+        found,
+        _machine_code(module, target, timeout) if sass else "",
+        _graphs(module, names) if graph else None,
+        names,
+        _why(found),
+    )
+    to = output or str(Path(path).with_suffix(".html"))
+    _input.write(to, text)
+    click.echo(to)
+
+
+def _findings(path: str, module: Module, execute: bool) -> tuple[Diagnostic, ...]:
+    from ptxkit import configuration
+    from ptxkit.analyses.linting.linting import lint
+    from ptxkit.cli._job import rules_of, with_severity
+    from ptxkit.configuration import BadConfiguration
+    from ptxkit.isa.targets import parse_version
+
+    at = Path(path.partition("!")[0]).resolve()
+    try:
+        settled = configuration.find(at.parent if path != "-" else Path.cwd())
+        in_file = configuration.ignored_in(at, settled) if settled.per_file_ignores else ()
+        rules = rules_of(Job(settled.select, (*settled.ignore, *in_file), settled.severity))
+    except (BadConfiguration, ValueError) as error:
+        _input.fail(str(error))
+    version = parse_version(settled.ptx) if settled.ptx else None
+    found = lint(module, rules, settled.target, version, run=execute)
+    return tuple([with_severity(one, settled.severity) for one in found])
+
+
+def _machine_code(module: Module, target: str | None, timeout: float) -> Sass | str:
+    from ptxkit.revalidation.architectures import named_target
+    from ptxkit.view import NoCode, disassembled
+
+    named = target or named_target(module)
+    if named is None:
+        return "the file names no target"
+    try:
+        return disassembled(module, named, timeout)
+    except NoCode as why:
+        return str(why)
+
+
+def _graphs(module: Module, names: list[str]) -> Graphs:
+    from ptxkit.analyses.drawing import CannotDraw, draw
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.view import Graphs
+
+    chosen: list[str] = []
+    left = MOST_INSTRUCTIONS
+    for routine in routines(module):
+        if names and routine.name not in names:
+            continue
+        left -= len(routine.instructions)
+        if left >= 0:
+            chosen.append(routine.name)
+    if not chosen:
+        return Graphs(reason="the functions are too large for this page; `ptxkit cfg FILE -k NAME -o OUT.html` draws one")
+    try:
+        return Graphs(draw(module, chosen).html(), tuple(chosen))
+    except CannotDraw as why:
+        return Graphs(reason=str(why))
+
+
+def _why(found: tuple[Diagnostic, ...]) -> dict[str, str]:
+    from ptxkit.analyses.framework.rule import all_rules
+
+    named = {one.rule for one in found}
+    return {rule.id: rule.why for rule in all_rules() if rule.id in named}

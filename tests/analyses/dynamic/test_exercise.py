@@ -1,0 +1,73 @@
+"""Kernels exercised with made-up launches."""
+
+from __future__ import annotations
+
+import ptxkit
+from ptxkit.analyses.dynamic.exercise import Exercise, Exercised
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.framework.routine import routines
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>;\n"
+
+
+def exercised(body: str, parameters: str = ".param .u64 p", directives: str = "") -> Exercised:
+    module = ptxkit.parse(f"{HEADER}.visible .entry k({parameters}) {directives}\n{{\n{REGISTERS}{body}\nret;\n}}\n")
+    return Exercise(routines(module)[0], loaded(module)).run()
+
+
+SHARED = """.shared .align 4 .b8 s[64];
+mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"""
+INDEX = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;"
+
+
+def test_a_correct_kernel_runs_to_its_end() -> None:
+    done = exercised(f"{INDEX} st.global.u32 [%rd3], %r1;")
+
+    assert done.is_complete
+    assert not done.found
+
+
+def test_arrays_are_as_large_as_it_takes() -> None:
+    done = exercised(f"{INDEX} st.global.u32 [%rd3+8000000], %r1;")
+
+    assert done.is_complete
+    assert not done.found
+
+
+def test_a_block_that_leaves_an_array_is_no_launch() -> None:
+    done = exercised(SHARED)
+
+    assert done.example is not None
+    assert done.example.block == (16, 1, 1)
+    assert not done.found
+
+
+def test_who_says_his_block_leaves_the_array_himself() -> None:
+    done = exercised(SHARED, directives=".reqntid 64")
+
+    assert [one.finding.diagnostic.name for one in done.found] == ["out-of-bounds-access"]
+
+
+def test_what_shows_with_other_contents_only_is_known() -> None:
+    # thread i adds to the element that p names: a race where two name the same
+    body = "ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4;"
+    done = exercised(f"{INDEX} {body} st.global.u32 [%rd5+65536], %r1;")
+
+    assert done.found
+    assert all(one.depends for one in done.found)
+
+
+def test_a_race_shows_with_other_sizes() -> None:
+    done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
+
+    assert [one.finding.diagnostic.name for one in done.found] == ["race-global"]
+    assert done.found[0].other_sizes
+    assert not done.found[0].depends
+
+
+def test_a_barrier_that_an_odd_number_divides_a_block_at() -> None:
+    body = "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; bar.sync 0; END:"
+    done = exercised(body, ".param .u32 n", ".reqntid 64")
+
+    assert {one.finding.diagnostic.rule[0] for one in done.found} == {"C"}

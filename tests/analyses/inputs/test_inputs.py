@@ -1,0 +1,105 @@
+"""Made-up launches: what parameters are used for, shapes, launch files."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxkit
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs import toml
+from ptxkit.analyses.inputs.boxes import split
+from ptxkit.analyses.inputs.example import Array, Number, Structure
+from ptxkit.analyses.inputs.launches import FEW, Sizes, example
+from ptxkit.analyses.inputs.parameters import Role, parameters
+from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.rewriters.profiling.description import parse
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>; .reg .f32 %f<4>;\n"
+
+
+def kernel(body: str, parameters_: str = ".param .u64 p", directives: str = "", target: str = "sm_80") -> Routine:
+    text = f"{HEADER.replace('sm_80', target)}.visible .entry k({parameters_}) {directives}\n{{\n{REGISTERS}{body}\nret;\n}}\n"
+    return next(one for one in routines(ptxkit.parse(text)) if one.name == "k")
+
+
+ELEMENT = "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
+SHARED = """.shared .align 4 .b8 s[256];
+mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"""
+LOOP = """
+ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; ld.param.u32 %r2, [ld]; ld.param.u32 %r9, [k];
+mov.u32 %r3, %tid.x; setp.ge.u32 %p1, %r3, %r1; @%p1 ret;
+mul.lo.u32 %r4, %r3, %r2; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;
+mov.u32 %r5, 0;
+shr.u32 %r8, %r9, 5;
+L:
+ld.global.f32 %f1, [%rd3]; add.f32 %f1, %f1, %f1; st.global.f32 [%rd3], %f1; add.s64 %rd3, %rd3, 4;
+add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r8; @%p2 bra L;
+"""
+
+
+def test_parameters_are_what_they_are_used_for() -> None:
+    found = parameters(kernel(LOOP, ".param .u64 p, .param .u32 n, .param .u32 ld, .param .u32 k"))
+
+    roles = {one.name: one.slots[0].role for one in found}
+    assert roles == {"p": Role.POINTER, "n": Role.NUMBER, "ld": Role.STRIDE, "k": Role.COUNT}
+    assert found[0].slots[0].type == ".f32"
+
+
+def test_a_count_makes_as_many_iterations_as_are_asked_for() -> None:
+    routine = kernel(LOOP, ".param .u64 p, .param .u32 n, .param .u32 ld, .param .u32 k")
+    made = dict(example(routine, shapes(routine)[0], Sizes(counts=3)).arguments)
+
+    assert made["k"] == Number(".u32", 96)  # 32 make an iteration
+
+
+def test_a_pointer_in_a_structure() -> None:
+    body = f"ld.param.u64 %rd1, [p+8]; mov.u32 %r1, %tid.x; {ELEMENT}"
+    routine = kernel(body, ".param .align 8 .b8 p[16]")
+    made = example(routine, shapes(routine)[0]).arguments[0][1]
+
+    assert isinstance(made, Structure)
+    assert [at for at, part in made.parts if isinstance(part, Array)] == [8]
+
+
+@pytest.mark.parametrize(
+    ("body", "directives", "block"),
+    [
+        ("mov.u32 %r1, %tid.x;", ".reqntid 96", (96, 1, 1)),
+        (f"ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.y; {ELEMENT}", "", (1, 128, 1)),
+        (SHARED, "", (64, 1, 1)),
+        ("bar.sync 0;", "", (64, 1, 1)),
+        ("mov.u32 %r1, 1;", "", (1, 1, 1)),
+    ],
+    ids=["directive", "along y", "shared array", "barrier", "nobody asks"],
+)  # fmt: skip
+def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
+    assert shapes(kernel(body, directives=directives))[0].block == block
+
+
+def test_a_cluster_is_what_the_directive_says() -> None:
+    shape = shapes(kernel("mov.u32 %r1, %cluster_ctarank;", directives=".reqnctapercluster 4, 1, 1", target="sm_90"))[0]
+
+    assert shape.cluster == (4, 1, 1)
+    assert shape.grid[0] % 4 == 0
+
+
+@pytest.mark.parametrize(("elements", "rank", "box"), [(2048, 2, (32, 64)), (512, 1, (256,)), (8192, 3, (1, 128, 64)), (48, 2, (3, 16))])
+def test_boxes(elements: int, rank: int, box: tuple[int, ...]) -> None:
+    assert split(elements, rank) == box
+
+
+def test_launch_file_is_read_again() -> None:
+    routine = kernel(LOOP, ".param .u64 p, .param .u32 n, .param .u32 ld, .param .u32 k")
+    launch = parse(toml.text([example(routine, shapes(routine)[0])]))[0]
+
+    assert launch.kernel == "k"
+    assert launch.mismatch([8, 4, 4, 4]) is None
+    assert launch.arguments[3].value == FEW * 32  # type: ignore[union-attr]
+
+
+def test_structures_keep_their_arrays_in_a_launch_file() -> None:
+    routine = kernel("ld.param.u64 %rd1, [p+8]; ld.global.u32 %r1, [%rd1];", ".param .align 8 .b8 p[16]")
+    launch = parse(toml.text([example(routine, shapes(routine)[0])]))[0]
+
+    assert launch.arguments[0].parts[0][0] == 8  # type: ignore[union-attr]

@@ -1,0 +1,69 @@
+"""Rules and executions together."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import ptxkit
+from ptxkit.analyses import lint
+from ptxkit.analyses.framework.rule import in_module, select
+from ptxkit.analyses.linting.merging import by_cause
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "lint"
+CASES = [(row["name"], row["rule"].split()) for row in csv.DictReader((FOLDER / "cases.tsv").read_text().splitlines(), delimiter="\t")]
+
+
+def findings(name: str, *, run: bool = True) -> list[Diagnostic]:
+    path = FOLDER / name
+    found = lint(ptxkit.parse(path.read_text(), str(path)), run=run)
+    return [one for one in found if one.severity is not Severity.INFO]
+
+
+@pytest.mark.parametrize(("name", "rules"), CASES, ids=[name for name, _ in CASES])
+def test_pairs(name: str, rules: list[str]) -> None:
+    bad = findings(f"{name}.bad.ptx")
+
+    assert set(rules) & {one.rule for one in bad}
+    assert findings(f"{name}.good.ptx") == []
+
+
+@pytest.mark.parametrize("name", ["exchange_in_warp", "race_in_a_function", "vector_at_half_stride"])
+def test_an_error_has_its_execution(name: str) -> None:
+    error = next(one for one in findings(f"{name}.bad.ptx") if one.severity is Severity.ERROR)
+
+    assert error.witness is not None
+    assert error.witness["accesses"]
+    assert json.loads(json.dumps(error.as_json()))["witness"]["launch"]["block"] == [64, 1, 1] or name == "vector_at_half_stride"
+
+
+def test_without_a_run_nothing_is_an_error_that_could_be_shown() -> None:
+    for name, _ in CASES:
+        argued = [one for one in findings(f"{name}.bad.ptx", run=False) if one.severity is Severity.ERROR]
+
+        assert all(one.rule[0] in "EVF" for one in argued)
+
+
+def test_what_is_argued_and_shown_is_one_finding() -> None:
+    rule = select(["S003"])[0]
+    found = lint(ptxkit.parse(in_module(rule.bad)), [rule])
+
+    assert len(found) == 1
+    assert found[0].severity is Severity.ERROR
+    assert found[0].witness is not None
+
+
+def _race(line: int, other: int) -> Diagnostic:
+    spans = [Span(at * 10, at * 10 + 5, at, 1, at, 6) for at in (line, other)]
+    return Diagnostic("S003", "smem-race", Severity.ERROR, f"race of {line} and {other}", spans[0], related=(Related(spans[1], "other"),))
+
+
+def test_one_finding_for_what_has_a_line_in_common() -> None:
+    found = by_cause([_race(10, 4), _race(11, 4), _race(30, 20)])
+
+    assert [one.span.line for one in found] == [10, 30]
+    assert {related.span.line for related in found[0].related} == {4, 11}
