@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import ptxkit
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 
