@@ -114,9 +114,6 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
-    elif not one.other_shapes:
-        severity = Severity.INFO
-        notes.append("it does not with CTAs of as many threads and other sides, and the kernel does not say which they have")
     elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
         severity = Severity.INFO
         notes.append("the kernel looks at a dimension of the block of which this has one thread")
