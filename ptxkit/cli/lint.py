@@ -105,9 +105,7 @@ def command(
         return
     _check_words({repr(job): job for job in map(job_of, names)}.values())
     if no_run:
-        click.echo(
-            "ptxkit: no kernel is executed: what an execution would show as an error is a warning at most, or not found", err=True
-        )
+        click.echo("ptxkit: no kernel is executed: what an execution would show as an error is a warning at most, or not found", err=True)
     accepted = baseline or next((found for name in names if (found := settings.of(name).baseline)), None)
     if executor is not None and not executor.startswith(_many.DASK):
         raise click.BadParameter(f"{executor!r} is not dask:ADDRESS, such as dask:tcp://localhost:8786", param_hint="--executor")
