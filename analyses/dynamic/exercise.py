@@ -80,6 +80,8 @@ class Exercised:
     """Whether all threads ran to completion."""
     lines: frozenset[int] = frozenset()
     """Those of instructions that were executed, of which an execution could have shown something."""
+    unjudged: frozenset[int] = frozenset()
+    """Lines at which something was seen and left out, as it is not sure: nothing is refuted there."""
 
 
 class Exercise:
@@ -110,7 +112,9 @@ class Exercise:
                 break
         bodies = ran.observer.program.entered if ran.observer.program is not None else ()
         lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines)
+        sure = {id(one) for one in ran.wrong}
+        unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines, unjudged)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""

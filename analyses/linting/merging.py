@@ -26,6 +26,7 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     shown = tuple(shown)
     causes = [group for one in shown for group in by_cause(one.findings)]
     executed = frozenset().union(*[one.lines for one in shown])
+    unjudged = frozenset().union(*[one.unjudged for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
     found = []
@@ -37,7 +38,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
         if match is not None:
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
-            is_refuted = (one.function in complete or one.span.line in executed) and one.rule[0] not in TOGETHER
+            is_executed = one.function in complete or one.span.line in executed
+            is_refuted = is_executed and one.rule[0] not in TOGETHER and one.span.line not in unjudged
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
         elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
             found.append(attrs.evolve(one, severity=Severity.INFO))

@@ -29,6 +29,8 @@ class Shown:
     """The kernel and what it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
+    unjudged: frozenset[int] = frozenset()
+    """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
     """Those of the instructions that were executed."""
 
@@ -64,7 +66,14 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             findings = [_diagnostic(one, rule, is_assumed, is_flat) for one, rule in spoken_for if rule is not None]
             found.append(
-                Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete, done.lines)
+                Shown(
+                    kernel.name,
+                    frozenset([one.name for one in reached(kernel)]),
+                    tuple(findings),
+                    done.is_complete,
+                    done.unjudged,
+                    done.lines,
+                )
             )
     return tuple(found)
 
