@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.analyses.framework.rule import Rule
-from ptxkit.analyses.linting.running import TOGETHER, Shown, is_executable
+from ptxkit.analyses.linting.running import Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
@@ -19,8 +19,7 @@ EXITED = "exit-before-warp-collective"
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
     """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
 
-    What is argued and not shown is a warning at most; an info where the kernel ran to completion, or executed that very instruction, but
-    for what threads do together: one launch shows nothing of the sizes at which they part.
+    What is argued with certainty and not shown is a warning; of an access that was executed, and of which every byte is watched, an info.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
@@ -39,7 +38,7 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
             is_executed = one.function in complete or one.span.line in executed
-            is_refuted = is_executed and one.rule[0] not in TOGETHER and one.span.line not in unjudged
+            is_refuted = is_executed and one.rule[0] in ACCESSES and one.span.line not in unjudged
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
         elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
             found.append(attrs.evolve(one, severity=Severity.INFO))

@@ -38,13 +38,15 @@ def test_a_finding_stands_where_the_rule_says_what_is_missing() -> None:
     assert put_together([finding("P003", 19, 20, 24)], [finding("P003", 24, 20)]) == [("P003", 19, "error", [20, 24])]
 
 
-def test_what_is_not_shown_is_a_warning_and_an_info_if_all_ran() -> None:
-    assert put_together([finding("P001", 9)], []) == [("P001", 9, "warning", [])]
-    assert put_together([finding("P001", 9)], [], is_complete=True) == [("P001", 9, "info", [])]
+def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:
+    for rule in ("P001", "C001"):
+        assert put_together([finding(rule, 9)], []) == [(rule, 9, "warning", [])]
+        assert put_together([finding(rule, 9)], [], is_complete=True) == [(rule, 9, "warning", [])]
 
 
-def test_one_launch_says_nothing_of_sizes_at_which_threads_part() -> None:
-    assert put_together([finding("C001", 9)], [], is_complete=True) == [("C001", 9, "warning", [])]
+def test_an_access_that_was_executed_and_seen_as_right_is_a_note() -> None:
+    assert put_together([finding("S001", 9)], []) == [("S001", 9, "warning", [])]
+    assert put_together([finding("S001", 9)], [], is_complete=True) == [("S001", 9, "info", [])]
 
 
 def test_what_is_argued_and_shown_with_some_inputs_is_a_warning() -> None:
