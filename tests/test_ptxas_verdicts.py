@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Severity
 from ptxkit.syntax import parse
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "check"
-FRAME = (FOLDER / "ptxas.ptx").read_text(encoding="utf-8")
+FRAME = (FOLDER / "ptxas_frame.txt").read_text(encoding="utf-8")
 RULES = tuple(rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR)
 
 

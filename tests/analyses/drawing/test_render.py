@@ -121,7 +121,7 @@ def test_graphviz_pure_draws(pure: None) -> None:
 def test_without_a_program(none: None) -> None:
     drawing = draw(small())
 
-    with pytest.raises(CannotDraw, match=r"pip install ptxkit\[pictures\]"):
+    with pytest.raises(CannotDraw, match="pip install graphviz-pure"):
         drawing.svg()
     assert drawing.dot.startswith("digraph")
     assert drawing._repr_svg_() is None
