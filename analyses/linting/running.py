@@ -120,6 +120,9 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif not one.other_shapes:
+        severity = Severity.INFO
+        notes.append("it does not with a CTA of other sides and as many threads")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")

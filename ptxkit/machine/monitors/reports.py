@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
 _NAMES = {**asynchronous.RULES, **proxies.RULES}
-_SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.WARNING}
+_SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
+"""Of what the letter of the manual asks for and compilers in wide use leave out; all else is an error."""
 
 
 @attrs.define
