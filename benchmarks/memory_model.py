@@ -41,7 +41,7 @@ TASTES = (
     Taste(operations=(1, 3), mixed=True),
     Taste(operations=(1, 3), aliases=True, gpus=2),
 )
-RULES = ("S003", "S009", "P001", "P002", "P003", "P004", "G001", "weak-polling", "publish-without-release")
+RULES = ("S003", "S009", "P001", "P002", "P003", "P004", "G001", "G005", "G006", "weak-polling", "publish-without-release")
 
 
 def agreement(folder: Path) -> bool:
@@ -127,7 +127,7 @@ def speed() -> bool:
 
 def rules() -> bool:
     """What lint says of classic tests as kernels, beside the axioms."""
-    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses import lint
     from ptxkit.syntax import parse as parse_ptx
 
     counts: Counter[tuple[str, str]] = Counter()
