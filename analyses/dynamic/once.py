@@ -85,13 +85,13 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
-    arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
-    observer = Observer(tuple(made))
+    observer = Observer(())
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
-    monitors = (observer, *monitors_of("all"))
     try:
+        arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+        observer = Observer(tuple(made))
         run = machine.launch(
             code,
             one.kernel,
@@ -101,7 +101,7 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
             cluster=one.cluster,
             shared=one.shared,
             budget=budget,
-            monitors=monitors,
+            monitors=(observer, *monitors_of("all")),
         )
         findings = run.findings
     except Fault as error:

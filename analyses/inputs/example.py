@@ -65,6 +65,7 @@ class Array:
         """The address of a new buffer, as the bytes of a parameter."""
         import numpy as np
 
+        _within_reason(self.length)
         buffer = machine.alloc(self.length)
         if self.leads_to is not None:
             inner = self.leads_to.make(machine, contents, seed + 1, made)
@@ -92,6 +93,7 @@ class Map:
         from ptxkit.machine import TensorMap
 
         count = math.prod(self.shape)
+        _within_reason(count * types()[self.type].bytes)
         buffer = machine.alloc(count * types()[self.type].bytes)
         buffer.write(_elements(self.type, count, contents, seed))
         made.append((buffer.address, buffer.address + buffer.size))
@@ -148,6 +150,18 @@ FILLED = 1 << 14
 """So many elements of an array are filled, the others zeros."""
 HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
+
+
+MOST_BYTES = 1 << 28
+"""No array that is made up is larger."""
+
+
+def _within_reason(size: int) -> None:
+    """Raises Fault for memory that nobody would have meant."""
+    from ptxkit.machine import Fault
+
+    if size > MOST_BYTES:
+        raise Fault("memory", f"an array of {size} bytes was made up: that is more than a run may have")
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:

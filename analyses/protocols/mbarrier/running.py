@@ -90,10 +90,10 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
 
     watch, machine = Watch(at), code.machine
     made: list[tuple[int, int]] = []
-    arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
     fault: Fault | None = None
     findings: tuple[Any, ...] = ()
     try:
+        arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
         findings = machine.launch(
             code,
             one.kernel,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ptxkit
 from ptxkit.analyses.dynamic.exercise import Exercise, Exercised
+from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import routines
 
@@ -71,3 +74,12 @@ def test_a_barrier_that_an_odd_number_divides_a_block_at() -> None:
     done = exercised(body, ".param .u32 n", ".reqntid 64")
 
     assert {one.finding.diagnostic.rule[0] for one in done.found} == {"C"}
+
+
+def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
+    from ptxkit.analyses.inputs.example import MOST_BYTES, Array, Map
+    from ptxkit.machine import Fault, Machine
+
+    for argument in (Array(".f32", MOST_BYTES), Map(".f32", (1 << 20, 1 << 20), (8, 8))):
+        with pytest.raises(Fault, match="made up"):
+            argument.make(Machine("sm_90a"), COUNT, 1, [])
