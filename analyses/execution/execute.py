@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
+from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -160,10 +160,10 @@ class _Executing:
         attempts: list[_Attempt] = []
         unseen: set[int] | None = None
         contrasts = 0
-        for number in self.launch.numbers if self.launch.has_numbers else (1,):
+        for numbers in self.launch.numbers if self.launch.has_numbers else (Numbers(),):
             if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
                 break
-            one = self._attempt(number)
+            one = self._attempt(numbers)
             attempts.append(one)
             fault = one.runs[0].fault
             if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
@@ -172,7 +172,7 @@ class _Executing:
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
             contrasts += 1
-            if not unseen and number >= LEAST_NUMBER and contrasts > 1:
+            if not unseen and numbers.other >= LEAST_NUMBER and contrasts > 1:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         completed = [one for one in completed if not self._is_doubtful(one)] or completed
@@ -196,13 +196,13 @@ class _Executing:
         sites = dependent(program, readers(program, self._numbers(program)))
         return any(is_about(self.code, finding, sites) for finding in wrong)
 
-    def _attempt(self, number: int) -> _Attempt:
+    def _attempt(self, numbers: Numbers) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
-        self.contents = tuple([one.with_number(number) for one in self.contents])
-        self._all(number)
+        self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+        self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             self.launch = self.launch.larger()
-            self._all(number)
+            self._all(numbers)
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
@@ -252,7 +252,7 @@ class _Executing:
             if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
         }
 
-    def _all(self, number: int) -> None:
+    def _all(self, numbers: Numbers) -> None:
         """The first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
@@ -267,7 +267,7 @@ class _Executing:
             self._again(self.schedules[0], choice, is_needed=n == 0)
         if self._are_equal and self.launch.made_up:
             # with bytes that differ, values that are equal by chance are not
-            self._again(self.schedules[0], NOISE.with_number(number), is_needed=False)
+            self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
 
     @property
     def _is_known(self) -> bool:

@@ -13,6 +13,9 @@ import attrs
 
 from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0
 def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     """The verdict on what was executed."""
     judge = _Judge(executed, names)
-    wrong = [one for one in executed.shown if is_wrong(one.finding)]
+    wrong = [one for one in executed.shown if is_wrong(one.finding) or judge.may_differ(one.finding)]
     proven = [one for one in wrong if judge.is_proven(one)]
     reasons = () if proven else tuple(judge.reasons([one for one in wrong if one not in proven]))
     outcome = REFUTED if proven else UNDECIDED if reasons else VERIFIED
@@ -75,8 +78,8 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
 def is_wrong(finding: Finding) -> bool:
     """Whether a finding is more than a note.
 
-    That several threads store the same value with one instruction is how flags are set, and a note. With two instructions it is a race
-    whose outcome is the same in this launch (8.7.1).
+    That several threads store the same value with one instruction is how flags are set, and a note, if the value cannot be another
+    (`flags`). With two instructions it is a race whose outcome is the same in this launch (8.7.1).
     """
     diagnostic = finding.diagnostic
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
@@ -93,9 +96,25 @@ class _Judge:
     def _made_up(self, what: str) -> list[str]:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
 
+    def may_differ(self, finding: Finding) -> bool:
+        """Whether a note is of threads that store equal values with one instruction which may store others for another input."""
+        accesses = finding.witness.get("accesses", ())
+        if is_wrong(finding) or len(accesses) != 2 or any(one["kind"] != "write" for one in accesses):
+            return False
+        level = Level.CTA if accesses[0]["cta"] == accesses[1]["cta"] else Level.GRID
+        span = finding.diagnostic.span
+        code = self.executed.code
+        found = [
+            (routine, i)
+            for routine in routines(code.module)
+            for i in range(len(routine.instructions))
+            if code.index.span(routine.where(i)) == span
+        ]
+        return not all(sets_a_flag(routine, i, level) for routine, i in found)
+
     def is_proven(self, shown: Shown) -> bool:
         """Whether a finding holds with all that was made up."""
-        if not shown.is_always:
+        if not shown.is_always or not is_wrong(shown.finding):
             return False
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
@@ -131,6 +150,8 @@ class _Judge:
             return Reason(text, line, self._example())
         if diagnostic.name.removeprefix("fault-") in TRAPS:
             return Reason("the kernel ends itself here, with what was made up", line, self._example())
+        if not is_wrong(shown.finding):
+            return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
         if diagnostic.name == UNWRITTEN:
             return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
@@ -165,7 +186,7 @@ class _Judge:
         """What was made up."""
         found = []
         if self.numbers:
-            numbers = dict.fromkeys([str(run.contents.number) for run in self.executed.runs])
+            numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
             found.append(f"{_listed(self.numbers)} not given: {', then '.join(numbers)} taken")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
