@@ -34,6 +34,8 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
+RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
+"""The rules that kinds of faults are violations of."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -307,11 +309,12 @@ class _Executing:
             observer, fault = self._run(schedule, contents, own)
             if fault is None or fault.kind != APART:
                 return
-            own = own | observer.standing.apart if own is not None and observer.standing is not None else None
+            apart = observer.standing.apart if observer.standing is not None else frozenset()
+            own = own | apart if own is not None and apart - own else None
             if own is None or len(own) > MOST or 0 in own:
                 self.stands, own = False, None
 
-    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+    def _run(self, schedule: str | int, contents: Contents, watched: frozenset[int] | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Fault
         from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -330,7 +333,7 @@ class _Executing:
             made += written
             made += own
             freed += own
-        observer = Observer(tuple(made), own)
+        observer = Observer(tuple(made), watched)
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
         one = self.launch
@@ -448,6 +451,10 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     """What ended a run as a finding: its witness are the threads that could not go on."""
     from ptxkit.machine.findings import Finding
 
+    diagnostic = fault.diagnostic
+    if fault.kind in RULES:
+        rule, name = RULES[fault.kind]
+        diagnostic = attrs.evolve(diagnostic, rule=rule, name=name)
     accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]
     shape: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     if launch.cluster is not None:
@@ -455,4 +462,4 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     if launch.shared:
         shape["shared"] = launch.shared
     shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
-    return Finding(fault.diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))
+    return Finding(diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

@@ -15,8 +15,8 @@ WORD = 8
 """The bytes of a pointer."""
 LEAST_TILE = 64
 """No tile is smaller."""
-FEW = 4
-"""Iterations of a loop that counts to a number."""
+FEW, MANY = 4, 12
+"""Iterations of a loop that counts to a number: few first, so that it ends soon; then more than any ring has stages."""
 STRIDE = 16
 """What an index is multiplied by is so many times as large as other numbers, so that what lies in a row has room in it."""
 TABLE = 1 << 10
@@ -83,6 +83,8 @@ class MadeUp:
     """Numbers that loops count to: offset, bytes, and how much makes an iteration."""
     strides: tuple[tuple[int, int], ...] = ()
     """Numbers that an index is multiplied by: offset and bytes."""
+    fixed: tuple[tuple[int, int, int], ...] = ()
+    """Numbers that are to be one: offset, bytes and the number."""
 
     @property
     def made_up(self) -> str:
@@ -143,6 +145,8 @@ class MadeUp:
         for (who, at, size), value in numbers.chosen:
             if who == place:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
+        for at, size, value in self.fixed:
+            data[at : at + size] = _as_bytes(value, size)
         return bytes(data)
 
 
@@ -232,8 +236,9 @@ class Launch:
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
         sizes = [longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]
         own = [one for one in self.arguments if isinstance(one, MadeUp)]
-        says = any(one.counts or one.strides for one in own)
-        known = [Numbers(size, FEW, STRIDE) for size in sizes[:2] if says]
+        counts, stride = any(one.counts for one in own), STRIDE if any(one.strides for one in own) else 1
+        known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
+        known = known if counts or stride > 1 else []
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
         return tuple(dict.fromkeys([*known, *[Numbers(size) for size in sizes], *decisions]))
 

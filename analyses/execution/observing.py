@@ -50,7 +50,7 @@ class Observer(Monitor):
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
-        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1:
+        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.own)
             launch.of_shared = self._of_shared
 
@@ -137,6 +137,11 @@ class Observer(Monitor):
         if found is None:
             found = self._known[id(site)] = _traits(site.bound)
         return found
+
+
+def _has_flights(body: Any) -> bool:
+    """Whether a function starts what is in flight for a while, in no step with the threads."""
+    return any(_traits(site.bound)[0] for site in body.sites)
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:

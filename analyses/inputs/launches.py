@@ -73,6 +73,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
         return Number(slot.type, 1.0)
+    if slot.value is not None:
+        return _number(slot.type, slot.value)
     if slot.role is Role.COUNT:
         return _number(slot.type, sizes.counts * slot.width)
     if slot.role is Role.STRIDE:

@@ -62,6 +62,8 @@ class Slot:
     """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
+    value: int | None = None
+    """Of a number, what it is to be: a part of a descriptor of an MMA."""
 
 
 @frozen
@@ -111,6 +113,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     counts, compared = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
+    descriptors = _descriptors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -134,6 +137,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
             leaf = (name, at, element)
             if leaf in images:
                 own[at] = images[leaf]
+            elif leaf in descriptors:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=descriptors[leaf])
             elif element == 8 and leaf in pointers:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
@@ -260,7 +265,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
-    for condition in conditions(routine):
+    for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
         leaves = [leaf for term in condition.leaves() if (leaf := leaf_of(term)) is not None]
         if not leaves:
             continue
@@ -277,6 +282,18 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+
+
+def _parts(condition: Term) -> Iterator[Term]:
+    """The conditions that one is put together of."""
+    operands = [one for one in condition.args if one.width == 1]
+    if condition.operator in ("and", "or", "xor") and len(operands) == len(condition.args):
+        for one in operands:
+            yield from _parts(one)
+    elif condition.operator == "sum" and condition.width == 1 and len(condition.parts) == 1:
+        yield from _parts(condition.parts[0][0])
+    else:
+        yield condition
 
 
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
@@ -338,6 +355,40 @@ def _factors(term: Term) -> Iterator[Term]:
     if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
         term = term.parts[0][0]
     yield term
+
+
+_ROWS, _COLUMNS = 128, 16
+"""The D of an MMA whose instruction descriptor is made up: as tensor memory has lanes, and few columns, so that it fits what is allocated."""
+_RESULT = {".kind::i8": 2}
+"""The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
+_MULTIPLICAND = {".kind::tf32": 2}
+
+
+def _descriptors(routine: Routine) -> dict[Leaf, int]:
+    """The parts of parameters that descriptors of an MMA are made of, and numbers that make sense there.
+
+    An instruction descriptor (9.7.16.4.2) is one of dense matrices. What is combined with the address of a matrix has its strides, which
+    are none: then the matrix is small.
+    """
+    found: dict[Leaf, int] = {}
+    known = values(routine)
+    for i, bound in such(routine, lambda bound: bound.form.file in ("tcgen05.isa", "wgmma.isa") and bool(bound.slots)):
+        for operand in bound.operands:
+            if operand.name not in ("a", "b", "idesc") or not operand.reads or operand.role == "addr":
+                continue
+            children = routine.instructions[i].children
+            term = known.operand(i, children[(2 if type(children[0]) is Guard else 1) + operand.path[0]])
+            for leaf in [leaf for one in (term.leaves() if term is not None else ()) if (leaf := leaf_of(one)) is not None]:
+                found[leaf] = _instruction_descriptor(bound) if operand.name == "idesc" else 0
+    return found
+
+
+def _instruction_descriptor(bound: Bound) -> int:
+    kind = bound.slot(".kind")
+    kinds = _MULTIPLICAND.get(kind, 0) << 7 | _MULTIPLICAND.get(kind, 0) << 10
+    if "mx" in kind:
+        return _COLUMNS >> 3 << 17 | _ROWS >> 7 << 27 | kinds
+    return _COLUMNS >> 3 << 17 | _ROWS >> 4 << 24 | _RESULT.get(kind, 1) << 4 | kinds
 
 
 _IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}

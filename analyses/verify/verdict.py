@@ -73,7 +73,7 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     """The verdict on what was executed."""
     judge = _Judge(executed, names)
     wrong = [one for one in executed.shown if is_wrong(one.finding) or judge.may_differ(one.finding)]
-    unsure = [one for one in wrong if judge.is_of_a_layout(one.finding)]
+    unsure = [one for one in wrong if judge.is_of_inputs(one.finding)]
     wrong = [one for one in wrong if one not in unsure]
     proven = [one for one in wrong if judge.is_proven(one)]
     reasons = () if proven else tuple(judge.reasons([*unsure, *[one for one in wrong if one not in proven]]))
@@ -119,6 +119,13 @@ class _Judge:
         bounds = [bindings(routine)[i] for routine, i in self._instructions(finding)]
         return any(isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR for bound in bounds)
 
+    def is_of_inputs(self, finding: Finding) -> bool:
+        """Whether what was made up may be to blame alone: operations that make no sense with it, and bounds that nobody knows."""
+        kind = finding.diagnostic.name
+        if kind.startswith("fault-") and kind not in STANDSTILLS:
+            return bool(self.numbers or self.contents) or self.is_of_a_layout(finding)
+        return self.is_of_a_layout(finding)
+
     def _instructions(self, finding: Finding) -> list[tuple[Routine, int]]:
         """The instruction that a finding is about."""
         code, span = self.executed.code, finding.diagnostic.span
@@ -143,9 +150,6 @@ class _Judge:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
-        if kind.startswith("fault-") and kind not in STANDSTILLS:
-            # a trap, or an operation that made-up values make no sense for
-            return not self.numbers and not self.contents
         return True
 
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:

@@ -94,7 +94,8 @@ def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> I
         elif isinstance(argument, MadeUp):
             counts = tuple([(slot.offset, slot.size, slot.width) for slot in one.slots if slot.role is Role.COUNT])
             strides = tuple([(slot.offset, slot.size) for slot in one.slots if slot.role is Role.STRIDE])
-            yield attrs.evolve(argument, counts=counts, strides=strides)
+            fixed = tuple([(slot.offset, slot.size, slot.value) for slot in one.slots if slot.value is not None])
+            yield attrs.evolve(argument, counts=counts, strides=strides, fixed=fixed)
         else:
             yield argument
 

@@ -16,6 +16,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
@@ -670,7 +671,9 @@ class Races(Monitor):
         if bound.has(".warp") or not arguments:
             return
         number = np.asarray(arguments[0])
-        keys = lanes.cta * 16 + number
+        if (number >= BARRIERS).any():
+            return
+        keys = lanes.cta * BARRIERS + number
         waits = not bound.has(".arrive")
         self.only_waits &= waits
         came: list[tuple[int, int]] = []
