@@ -207,10 +207,14 @@ class _Executing:
     def _attempt(self, numbers: Numbers) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
         self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+        launch = self.launch
         self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             self.launch = self.launch.larger()
             self._all(numbers)
+        if any(self._leaves_memory(run) for run in self.runs):
+            # with these numbers it is never enough: others start with little again
+            self.launch = launch
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
@@ -286,8 +290,11 @@ class _Executing:
 
     def _is_too_small(self, run: Ran) -> bool:
         """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        return self._leaves_memory(run) and self.launch.can_grow
+
+    def _leaves_memory(self, run: Ran) -> bool:
         fault = run.fault
-        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
+        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 
     @property
     def _are_equal(self) -> bool:
@@ -349,6 +356,7 @@ class _Executing:
                 block=one.block,
                 cluster=one.cluster,
                 shared=one.shared,
+                cooperative=one.cooperative,
                 schedule=schedule,
                 budget=max(LEAST_SECONDS, self._share * self._left),
                 monitors=monitors,
@@ -461,5 +469,7 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
         shape["cluster"] = list(launch.cluster)
     if launch.shared:
         shape["shared"] = launch.shared
+    if launch.cooperative:
+        shape["cooperative"] = True
     shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
     return Finding(diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

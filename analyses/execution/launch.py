@@ -203,6 +203,8 @@ class Launch:
     variables: tuple[Variable, ...] = ()
     decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
     """Choices of numbers that were not given with which the kernel decides otherwise."""
+    cooperative: bool = False
+    """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
 
     @property
     def made_up(self) -> bool:
@@ -227,10 +229,9 @@ class Launch:
         """What numbers that were not given may be, one after the other, until all that matters was executed.
 
         First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
-        have the same to do; then as a tile, aligned; then few, and odd, so that loops
-        end and have a rest; then one and none, as flags are; then more than there are threads. Where the kernel says which of them loops
-        count to, and which are strides, the first two are tried with few iterations and long rows before. At last those with which it is
-        known to decide otherwise.
+        have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
+        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd, so
+        that loops end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
@@ -240,7 +241,8 @@ class Launch:
         known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
         known = known if counts or stride > 1 else []
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
-        return tuple(dict.fromkeys([*known, *[Numbers(size) for size in sizes], *decisions]))
+        others = [Numbers(size) for size in sizes]
+        return tuple(dict.fromkeys([*known, *others[:2], *decisions, *others[2:]]))
 
     @property
     def threads(self) -> int:

@@ -93,6 +93,12 @@ def is_wrong(finding: Finding) -> bool:
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
 
 
+def _is_of_data(finding: Finding) -> bool:
+    """Whether what nobody has written is data, not an address or what decides where to go."""
+    diagnostic = finding.diagnostic
+    return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
+
+
 class _Judge:
     def __init__(self, executed: Executed, names: Sequence[str]) -> None:
         self.executed = executed
@@ -143,7 +149,7 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
-        if kind == UNWRITTEN and "stores to global memory" in shown.finding.diagnostic.message:
+        if kind == UNWRITTEN and _is_of_data(shown.finding):
             # results that nobody may look at: whether they are right is not for a verdict to say
             return False
         if kind in OUTSIDE:
