@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
-from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.standing import APART, MOST
 from ptxkit.diagnostics import Severity
@@ -159,6 +160,8 @@ class _Executing:
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
         self.observer = Observer()
+        self.made: tuple[tuple[int, int], ...] = ()
+        """The addresses (first, end) of memory that the last run was given and nobody else gave."""
         self.stands = True
         """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
@@ -294,7 +297,14 @@ class _Executing:
 
     def _leaves_memory(self, run: Ran) -> bool:
         fault = run.fault
-        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
+        if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
+            return False
+        access = fault.stop.access if fault.stop is not None else None
+        if access is None or not self.made:
+            return True
+        # of memory that begins before the address, and could be so large
+        at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
+        return any(start <= at < start + MOST_ROOM for start, _ in self.made)
 
     @property
     def _are_equal(self) -> bool:
@@ -340,7 +350,8 @@ class _Executing:
             made += written
             made += own
             freed += own
-        observer = Observer(tuple(made), watched)
+        self.made = tuple(made)
+        observer = Observer(self.made, watched)
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
         one = self.launch
