@@ -100,6 +100,8 @@ class Observer(Monitor):
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self.seen.add(id(lanes.site))
+        if self.standing is not None and not lanes.site.bound.flow:
+            self.standing.synchronized(lanes, arguments)
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True
