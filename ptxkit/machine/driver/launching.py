@@ -74,8 +74,9 @@ def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
 
 
 def launch(
-    handle: int, grid: Dimensions, block: Dimensions, shared: int, places: int, extra: int, cluster: Dimensions | None = None
-) -> None:
+    handle: int, grid: Dimensions, block: Dimensions, shared: int, places: int, extra: int, cluster: Dimensions | None = None,
+    cooperative: bool = False,
+) -> None:  # fmt: skip
     """Runs a kernel. A fault of its threads is what later calls report, as that of an asynchronous launch is."""
     STATE.current()
     function = STATE.of(handle, Function)
@@ -89,7 +90,7 @@ def launch(
     try:
         run = machine.launch(
             function.code, function.name, *data,
-            grid=grid, block=block, cluster=cluster, shared=shared,
+            grid=grid, block=block, cluster=cluster, shared=shared, cooperative=cooperative,
             checks=settings.checks, schedule=settings.schedule, budget=settings.seconds,
         )  # fmt: skip
     except Fault as fault:
@@ -117,7 +118,7 @@ def cuLaunchCooperativeKernel(
     function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, places: int
 ) -> None:
     stream_of(stream)
-    launch(function, (gx, gy, gz), (bx, by, bz), shared, places, 0)
+    launch(function, (gx, gy, gz), (bx, by, bz), shared, places, 0, cooperative=True)
 
 
 @call("q q q q", settles=True)
