@@ -196,11 +196,8 @@ class _Executing:
 
     def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
-        wrong = [
-            finding
-            for finding, _, _ in one.first.values()
-            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
-        ]
+        # also of equal values: with other numbers they may not come to one address
+        wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
         if not wrong or program is None or not self.launch.has_numbers:
             return False

@@ -13,6 +13,8 @@ from ptxkit.analyses.execution.contents import Contents, Numbers, Part
 Shape = tuple[int, int, int]
 WORD = 8
 """The bytes of a pointer."""
+MOST_SIDE = 512
+"""A grid with a longer side has strides as large as its other numbers."""
 LEAST_TILE = 64
 """No tile is smaller."""
 FEW, MANY = 4, 12
@@ -230,14 +232,16 @@ class Launch:
 
         First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
         have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
-        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd, so
-        that loops end and have a rest; then one and none, as flags are; then more than there are threads.
+        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
+        so that loops end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
         sizes = [longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]
         own = [one for one in self.arguments if isinstance(one, MadeUp)]
-        counts, stride = any(one.counts for one in own), STRIDE if any(one.strides for one in own) else 1
+        counts = any(one.counts for one in own)
+        # rows and columns of a large grid would take more memory than there is
+        stride = STRIDE if longest <= MOST_SIDE and any(one.strides for one in own) else 1
         known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
         known = known if counts or stride > 1 else []
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]

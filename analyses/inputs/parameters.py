@@ -260,23 +260,24 @@ def conditions(routine: Routine) -> Iterator[Term]:
 
 
 def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
-    """The parts of parameters that a loop counts to, the same for all threads: compared with a value of a loop, and with nothing that
-    differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
+    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
     for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
-        leaves = [leaf for term in condition.leaves() if (leaf := leaf_of(term)) is not None]
-        if not leaves:
-            continue
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        terms = [condition, *[loop.start for loop in loops if loop.step and loop.step < 0]]
+        leaves = [leaf for term in terms for one in term.leaves() if (leaf := leaf_of(one)) is not None]
+        if not leaves:
+            continue
         if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
             own: dict[Leaf, int] = {}
-            for leaf, scale in _scales(condition, 1):
+            for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
                 # a sign that is shifted out besides does not count
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
@@ -358,7 +359,7 @@ def _factors(term: Term) -> Iterator[Term]:
 
 
 _ROWS, _COLUMNS = 128, 16
-"""The D of an MMA whose instruction descriptor is made up: as tensor memory has lanes, and few columns, so that it fits what is allocated."""
+"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, so that it fits what is allocated."""
 _RESULT = {".kind::i8": 2}
 """The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
 _MULTIPLICAND = {".kind::tf32": 2}

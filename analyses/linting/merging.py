@@ -51,8 +51,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
 ACCESSES = "S"
 """Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
 WRONG_SPACE = "wrong-state-space"
-"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a generic
-address that is taken for one of shared memory happens to be right."""
+"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
+generic address that is taken for one of shared memory happens to be right."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:

@@ -127,7 +127,8 @@ def of_description(kernel: Routine, described: Described) -> Launch:
         raise CannotLaunch(mismatch)
     arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
     rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
-    return Launch(kernel.name, described.grid, described.block, arguments, described.cluster, described.shared, rest, (), asks_for_the_grid(kernel))
+    cluster, shared, together = described.cluster, described.shared, asks_for_the_grid(kernel)
+    return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, cooperative=together)
 
 
 def asks_for_the_grid(kernel: Routine) -> bool:

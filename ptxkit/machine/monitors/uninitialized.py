@@ -10,8 +10,8 @@ followed, through registers, shuffles, and shared, local and global memory by by
 A value is undefined if all that it is made from is undefined: arithmetic with an undefined operand is, unless another operand decides the
 result (`selp`, `and`, `or`, comparisons that are combined with a predicate, `x ^ x`); a vector or a word of which some bytes are defined is
 taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed. A matrix that
-a warp loads together, an operand of an MMA in shared memory and the source of a bulk store are used where they are read: a warning (R008), if
-nobody has written any of it; of a bulk copy of a row of bytes, if there are 16 that nobody has written.
+a warp loads together, an operand of an MMA in shared memory and the source of a bulk store are used where they are read: a warning (R008),
+if nobody has written any of it; of a bulk copy of a row of bytes, if there are 16 that nobody has written.
 
 Undefined at first are registers, shared and local memory (R001, R008), what `malloc` gives, and buffers that the host allocated and did not
 write (R008, a warning: here they hold zeros). Global variables are zeros by the ISA. What shfl takes from a lane that is not there, or not
@@ -257,7 +257,7 @@ class Uninitialized(Monitor):
         rows = shadow[at[:, None] + np.arange(size)].any(axis=1)
         if rows.all():
             return
-        numbers, position = np.unique(matrix, return_inverse=True)
+        _, position = np.unique(matrix, return_inverse=True)
         missing = np.bincount(position, ~rows) == np.bincount(position)
         if missing.any():
             row = int(np.flatnonzero(missing[position])[0])

@@ -64,3 +64,10 @@ def test_a_descriptor_of_an_mma_is_one() -> None:
 
     assert word is not None
     assert (word >> 24 & 31, word >> 17 & 63) == (8, 2)  # M = 128, N = 16
+
+
+def test_a_loop_may_count_down() -> None:
+    loop = "and.b32 %r4, %r1, 3; sub.u32 %r3, %r1, %r4; L: sub.u32 %r3, %r3, 4; setp.ne.u32 %p1, %r3, 0; @%p1 bra L;"
+
+    slot = parameters(kernel(loop))[0].slots[0]
+    assert (slot.role, slot.width) == (Role.COUNT, 4)
