@@ -8,6 +8,7 @@ from typing import Any
 
 import ptxkit
 from ptxkit.analyses.drawing import CannotDraw, render
+from ptxkit.analyses.drawing.dot import FONT
 from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.demangling import in_prose, readable
@@ -20,7 +21,8 @@ PLAIN = (Kind.SPACE, Kind.PUNCTUATION, Kind.NAME)
 
 def start(layout: Callable[[str], str]) -> str:
     """Sets what lays out graphs; gives the version, and whether kernels can be executed."""
-    render.layout = layout
+    # the only letters of equal width that it knows the widths of
+    render.layout = lambda graph: layout(graph.replace(FONT, "Courier New"))
     # the first file that is read compiles the tables of instructions and rules
     ptxkit.lint(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { bar.sync 0; ret; }\n")
     return json.dumps({"version": ptxkit.__version__, "executes": is_available()})

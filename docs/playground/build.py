@@ -81,6 +81,7 @@ def build(out: Path, more: Sequence[Path] = ()) -> None:
     _do([*bundle, f"--outfile={(out / 'page.js').resolve()}"], KEPT, NODE_PATH=str(modules))
     for wheel in (*(KEPT / "wheels").glob("*.whl"), *more):
         shutil.copy(wheel, out / "wheels")
+    shutil.rmtree(ROOT / "build/lib", ignore_errors=True)  # or modules that are no more would be in the wheel
     _do(_pip("wheel", "--no-deps", "-w", str((out / "wheels").resolve()), str(ROOT)), ROOT)
     for name in EXAMPLES:
         shutil.copy(ROOT / "fixtures" / name, out / "examples")
