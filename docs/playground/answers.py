@@ -47,7 +47,10 @@ def examine(text: str) -> str:
             "why": rules[one.rule].why if one.rule in rules else "",
             "fix": None
             if one.fix is None
-            else {"text": one.fix.message, "edits": [{"from": at(edit.start), "to": at(edit.end), "insert": edit.text} for edit in one.fix.edits]},
+            else {
+                "text": one.fix.message,
+                "edits": [{"from": at(edit.start), "to": at(edit.end), "insert": edit.text} for edit in one.fix.edits],
+            },
         }
         for one in ptxkit.lint(module)
     ]

@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +22,19 @@ ROOT = HERE.parents[1]
 KEPT = ROOT / "build" / "playground"
 OWN = ("index.html", "style.css", "engine.js", "worker.js", "answers.py")
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-PURE = ("attrs", "cattrs", "typing_extensions", "click", "demangle", "graphviz", "parsimonious", "pygments", "rich", "markdown-it-py", "mdurl")
+PURE = (
+    "attrs",
+    "cattrs",
+    "typing_extensions",
+    "click",
+    "demangle",
+    "graphviz",
+    "parsimonious",
+    "pygments",
+    "rich",
+    "markdown-it-py",
+    "mdurl",
+)
 """What ptxkit imports. Parsimonious takes `re` where there is no `regex`, of which there is no wheel for the browser either."""
 EXAMPLES = (
     "tutorials/row_max.sm_90a.ptx",
@@ -37,7 +48,9 @@ EXAMPLES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to make; one that is there is replaced")
-    parser.add_argument("--wheel", action="append", default=[], type=Path, metavar="FILE", help="a wheel to add, such as NumPy's for Pyodide")
+    parser.add_argument(
+        "--wheel", action="append", default=[], type=Path, metavar="FILE", help="a wheel to add, such as NumPy's for Pyodide"
+    )
     options = parser.parse_args()
     if shutil.which("npm") is None:
         parser.exit(2, "build.py: npm is not installed; it fetches Pyodide and the editor\n")

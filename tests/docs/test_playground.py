@@ -83,4 +83,7 @@ def test_every_file_named_is_there() -> None:
 
     assert len(examples) >= 3
     assert all((ROOT / "fixtures" / name).is_file() for name in examples)
-    assert all((HERE / name).is_file() for name in ("index.html", "page.js", "style.css", "engine.js", "worker.js", "answers.py", "package-lock.json"))
+    assert all(
+        (HERE / name).is_file()
+        for name in ("index.html", "page.js", "style.css", "engine.js", "worker.js", "answers.py", "package-lock.json")
+    )
