@@ -19,7 +19,8 @@ def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, 
 
 def _table(one: Example, parameters: Mapping[str, Sequence[str]]) -> str:
     said = readable(one.kernel)
-    lines = ["[[kernel]]", f'entry = "{one.kernel}"' + (f"  # {said}" if said != one.kernel else ""), f"grid = {list(one.grid)}", f"block = {list(one.block)}"]
+    entry = f'entry = "{one.kernel}"' + (f"  # {said}" if said != one.kernel else "")
+    lines = ["[[kernel]]", entry, f"grid = {list(one.grid)}", f"block = {list(one.block)}"]
     if one.cluster is not None:
         lines.append(f"cluster = {list(one.cluster)}")
     if one.shared:

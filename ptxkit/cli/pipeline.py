@@ -116,7 +116,8 @@ def _print(listing: dict[str, Any]) -> None:
     for copy in listing["copies"]:
         stages = f"{copy['stages']} stages at {', '.join(map(str, copy['offsets']))}" if copy["stages"] > 1 else "1 stage"
         stages = stages if copy["stages"] else "stages not known"
-        click.echo(f"  line {copy['line']}: {copy['queue']} copy, {variable(copy['variable']) if copy['variable'] else 'unknown variable'}, {stages}")
+        of = variable(copy["variable"]) if copy["variable"] else "unknown variable"
+        click.echo(f"  line {copy['line']}: {copy['queue']} copy, {of}, {stages}")
     for wait in listing["waits"]:
         reading = ", sources only" if wait["for_reading"] else ""
         counts = f"{_span(wait['groups_before'])} -> {_span(wait['groups_after'])} groups"
@@ -126,7 +127,8 @@ def _print(listing: dict[str, Any]) -> None:
         kind = "mbarrier" if barrier["reach"] == "object" else f"{barrier['reach']} barrier"
         click.echo(f"  {kind} {variable(barrier['name'])}: {'; '.join(parts)}")
     for one in listing["objects"]:
-        click.echo(f"  line {one['line']}: mbarrier {variable(one['name'])}, for {one['count']} arrivals; {one['completed']} phases were seen")
+        seen = f"for {one['count']} arrivals; {one['completed']} phases were seen"
+        click.echo(f"  line {one['line']}: mbarrier {variable(one['name'])}, {seen}")
         for key, word in (("arrives", "arrive"), ("waits", "wait")):
             for each in one[key]:
                 click.echo(f"    {_threads(each['threads'], word)} at line {each['line']}")
@@ -165,7 +167,8 @@ def _svg(listings: list[dict[str, Any]]) -> str:
     widest = 400
     for listing in listings:
         for iteration in listing["iterations"]:
-            rows.append(f'<text x="10" y="{y}" class="title">{html.escape(readable(listing["function"]))}, loop at line {iteration["line"]}</text>')
+            title = html.escape(f"{readable(listing['function'])}, loop at line {iteration['line']}")
+            rows.append(f'<text x="10" y="{y}" class="title">{title}</text>')
             steps = iteration["steps"]
             used = [lane for lane in LANES if any(_lane(step) == lane for step in steps)]
             for each, lane in enumerate(used):

@@ -1,4 +1,7 @@
-"""The playground, as Node runs it: what the worker of the page runs. Skipped where its parts were not fetched by docs/playground/build.py."""
+"""The playground, as Node runs it: what the worker of the page runs.
+
+Skipped where its parts were not fetched by docs/playground/build.py.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ const text = await readFile(process.argv[3], "utf8");
 const examined = ask("examine", text);
 const drawn = ask("graph", text, examined.functions[0][0], "divergence");
 const strange = ask("examine", "// \\u{1F600}\\n.version 8.0\\n.target sm_80\\n.entry k() { bra nowhere; }");
-process.stdout.write(JSON.stringify({ about, examined, drawn, strange, formatted: ask("formatted", text), broken: ask("formatted", "{ mov") }));
+const [formatted, broken] = [text, "{ mov"].map((one) => ask("formatted", one));
+process.stdout.write(JSON.stringify({ about, examined, drawn, strange, formatted, broken }));
 """
 
 
