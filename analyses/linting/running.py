@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -18,6 +18,9 @@ from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.dynamic.exercise import Found
 
 
 @frozen(eq=False)
@@ -38,14 +41,18 @@ class Shown:
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
-    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
-    budget, those that all kernels of a module have together.
+    Nothing runs if none of them speaks of executions, if the module has errors, or where nothing can be executed. None is begun when
+    `budget` seconds are over; without a budget, those that all kernels of a module have together.
     """
     end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
-    if not by_id or not kernels:
+    if not by_id or not kernels or not is_available():
         return ()
+    # the machine, and NumPy with it, is imported where something is executed
+    from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
+    from ptxkit.analyses.execution.execute import loaded
+
     found = []
     code = None
     for kernel in kernels:
@@ -151,4 +158,4 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
     return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
 
 
-__all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]
+__all__ = ["Shown", "has_something_to_see", "is_executable", "shown"]
