@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxkit.checking import Bounds
+from ptxkit.checking import Bounds, bounds
+from ptxkit.diagnostics import Span
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body, call_parts
 from ptxkit.machine.compiling import Compiler, constant
@@ -19,7 +20,7 @@ from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
+from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, Path, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Machine
@@ -42,7 +43,7 @@ class Code:
         self.module = module
         with collector_paused():
             self.names: Names = resolve(module)
-        self.bounds = Bounds(self.names)
+        self.bounds: Bounds = bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
@@ -64,6 +65,10 @@ class Code:
             with collector_paused():
                 self._index = Index(self.module)
         return self._index
+
+    def span(self, path: Path) -> Span:
+        """Where the node at a path stands."""
+        return self.index.span(path)
 
     @property
     def defined(self) -> dict[str, tuple[int, Function]]:
