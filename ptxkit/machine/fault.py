@@ -73,7 +73,9 @@ class Fault(Exception):
         who = spoken(self.threads, self.count)
         message = f"{self.reason} ({who})" if who else self.reason
         path, function, notes = self._about
-        return Diagnostic("fault", f"fault-{self.kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=notes)
+        return Diagnostic(
+            "fault", f"fault-{self.kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=notes
+        )
 
     def detached(self) -> Fault:
         """This fault without the stack frames that it left: who keeps it would keep all that the launch held."""
