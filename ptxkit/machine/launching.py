@@ -186,7 +186,7 @@ class Launch:
 
     def span(self, site: Site) -> Any:
         """Where an instruction stands."""
-        return self.program.codes[id(site.body)].index.span(site.path)
+        return self.program.codes[id(site.body)].span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
         for monitor in self.monitors:
