@@ -85,6 +85,8 @@ class BasicBlock:
     live: int = 0
     """The registers that are live at the start, as bits."""
     live_out: int = 0
+    all_registers: Any = None
+    """The numbers of all registers, where dead ones keep their values."""
     _registers: Any = None
     run: Any = None
     """The compiled code, made when the block is first executed."""
@@ -102,6 +104,11 @@ class BasicBlock:
         return self._registers  # type: ignore[no-any-return]
 
     @property
+    def kept(self) -> Any:
+        """The registers that a group keeps which is taken apart or joined at the start."""
+        return self.all_registers or self.registers
+
+    @property
     def successors(self) -> tuple[int, ...]:
         if self.kind in ("fall", "call", "sync"):
             return (self.fall,)
@@ -115,7 +122,8 @@ class BasicBlock:
 class Body:
     """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions."""
 
-    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int) -> None:
+    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int, keeps_dead: bool = False) -> None:
+        """With `keeps_dead` registers keep their values after their last use."""
         self.module = module
         self.names = names
         self.function = function
@@ -148,6 +156,9 @@ class Body:
         self._build()
         self._liveness()
         self._choose_dtypes()
+        if keeps_dead:
+            for block in self.blocks:
+                block.all_registers = range(len(self.types))
 
     # --- instructions, in document order
 
