@@ -144,8 +144,8 @@ class Body:
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
         self._plans: dict[int, _Plan] = {}
         self._held = -1
-        self._families: dict[int, tuple[str, np.dtype[Any], int]] = {}
-        """By `id` of a symbol: type, dtype and length of the registers that it declares."""
+        self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
+        """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
         self._bits: dict[int, dict[int, tuple[int, tuple[int, ...]]]] = {}
         """By `id` of the scope and of the node: the registers that it names, as bits and in order."""
         self._votes: dict[np.dtype[Any], dict[int, int]] = {}
@@ -249,7 +249,7 @@ class Body:
             kind = self._families.get(key[0])
             if kind is None:
                 type_ = symbol.type or ".b32"
-                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector
+                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector, symbol
             first = len(self.types)
             if kind[2] == 1:
                 self.types.append(kind[0])
@@ -258,6 +258,11 @@ class Body:
             else:
                 found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
         return found
+
+    def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
+        """The registers that instructions name, by the number of the first, with their symbols."""
+        found = [(name, self._families[key][3], numbers) for (key, name), numbers in self._numbers.items() if name]
+        return sorted(found, key=lambda one: one[2])
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         """The registers that an operand names, in order."""
