@@ -74,7 +74,7 @@ class Abandoned(BaseException):
 
 @attrs.define(eq=False)
 class Trace:
-    """The statements at which threads of the chosen CTA were: of each its number, the instruction, the warps as bits, the depth of calls."""
+    """Where threads of the chosen CTA were: the number of each statement, the instruction, the warps as bits, the depth of calls."""
 
     numbers: array[int] = attrs.field(factory=lambda: array("Q"))
     paths: array[int] = attrs.field(factory=lambda: array("I"))
