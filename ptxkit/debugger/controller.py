@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.operation import Operation
 from ptxkit.syntax import Path
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Plan:
     how: str = "continue"
     """`continue`; `entry`: until the chosen CTA begins; `to`: until the statement of a number; `into`, `over`, `out`: until these threads
     are at a statement, at one of their function or a caller, in a caller."""
-    places: Any = None
+    threads: Any = None
     """The threads, by their index among the resident ones."""
     depth: int = 0
     """How many calls deep they are."""
@@ -41,7 +42,7 @@ class Plan:
 
 @attrs.define(eq=False)
 class Breakpoint:
-    """A place to stop, and what else must hold. `condition` is asked with the controller."""
+    """Statements to stop at, and what else must hold. `condition` is asked with the controller."""
 
     paths: frozenset[Path]
     condition: Callable[[Controller], bool] | None = None
@@ -115,6 +116,8 @@ class Controller(Monitor):
         """The registers of `lanes`, by number."""
         self.trace = Trace()
         self.interrupted = False
+        self.barriers: set[int] = set()
+        """The barriers of CTAs that have been used."""
         self.mbarriers: dict[int, None] = {}
         """Where mbarriers were initialized, as indices of the buffer of shared memory."""
         self.is_over = False
@@ -183,7 +186,7 @@ class Controller(Monitor):
                 self.stop(Stop(one.reason, warp=self._warp(lanes, first), breakpoint=one.number))
                 return
         if plan.how != "continue" and self._is_reached(plan, lanes, body, i):
-            mine = lanes.place[np.isin(lanes.place, plan.places)]
+            mine = lanes.place[np.isin(lanes.place, plan.threads)]
             self.stop(Stop("step", warp=int((mine[0] - self.base) // WARP)))
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
@@ -191,12 +194,12 @@ class Controller(Monitor):
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         bound = lanes.site.bound
+        if bound.form.mnemonic in ("bar", "barrier") and bound.barrier:
+            self.barriers.update(np.ravel(arguments[0]).tolist())
         if bound.form.mnemonic != "mbarrier" or not bound.has(".init"):
             return
-        address = arguments[0]
         memory = self.residents.memory
-        space = ".shared" if any(one.space.startswith(".shared") for one in bound.memory) else ".generic"
-        for buffer, at, _ in memory.locate(lanes, space, address, 8, "write", watched=False):
+        for buffer, at, _ in memory.locate(lanes, Operation(bound).space("m"), arguments[0], 8, "write", watched=False):
             if buffer is memory.shared:
                 self.mbarriers.update(dict.fromkeys(np.ravel(at).tolist()))
 
@@ -294,7 +297,7 @@ class Controller(Monitor):
         return one.hits >= one.after
 
     def _is_reached(self, plan: Plan, lanes: Any, body: Body, i: int) -> bool:
-        if not np.isin(lanes.place, plan.places).any():
+        if not np.isin(lanes.place, plan.threads).any():
             return False
         depth = self.depth
         if depth > plan.depth:

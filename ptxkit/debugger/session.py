@@ -20,7 +20,7 @@ from ptxkit.machine.fault import Fault
 class Debuggee:
     """What is debugged: a module, and what runs one launch of it, anew each time, under some monitors and those of `checks`.
 
-    `run` gives how many instructions its threads executed, and what they printed. It raises `Fault`, and whatever else keeps it from
+    `run` gives how many instructions its threads executed, and what they printed. It raises `Fault`, and any other error that keeps it from
     running.
     """
 
@@ -43,7 +43,7 @@ class Session:
         self.stops_on = frozenset(("findings", "faults"))
         self.breakpoints: list[Breakpoint] = []
         self.stops: SimpleQueue[Stop] = SimpleQueue()
-        """What stopped it, in order; whoever resumes takes the next one."""
+        """What stopped it, in order; who resumes takes the next one."""
         self.output = ""
         """What the kernel printed, once the launch has ended."""
         self.could_not_run = False
@@ -152,7 +152,7 @@ class Session:
         if by_source and how != "out":
             origin = state.statement(part.body, part.i).origin
             line = (origin.path, origin.line) if origin is not None else None
-        self.resume(Plan(how, part.places, depth, line))
+        self.resume(Plan(how, part.threads, depth, line))
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
         """Replaces all breakpoints."""

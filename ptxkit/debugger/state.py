@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Part:
-    """Threads of a warp that are together: `places` are their indices among the resident threads, `positions` those among `lanes`."""
+    """Threads of a warp that are together: `threads` are their indices among the resident threads, `positions` those among `lanes`."""
 
     lanes: Any
     """All threads that are there with them, of other warps too."""
@@ -33,7 +33,7 @@ class Part:
     warp."""
 
     @property
-    def places(self) -> Any:
+    def threads(self) -> Any:
         return self.lanes.place[self.positions]
 
     @property
@@ -103,7 +103,7 @@ class State:
         first = self.controller.base + warp * WARP
         end = min(first + WARP, self.controller.base + self.residents.threads)
         found = []
-        left = {place for place in range(first, end) if self.residents.alive[place]}
+        left = {thread for thread in range(first, end) if self.residents.alive[thread]}
         for lanes, body, i, registers, frame, how in self._groups():
             positions = np.flatnonzero((lanes.place >= first) & (lanes.place < end))
             positions = np.array([one for one in positions.tolist() if int(lanes.place[one]) in left], np.int64)

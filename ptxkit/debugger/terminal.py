@@ -155,7 +155,7 @@ class Terminal(cmd.Cmd):
                 lines = sorted({self.session.text.by_path[path].line for path in one.paths})
                 self._say(f"{one.number}: line {', '.join(map(str, lines))}, hit {one.hits} times")
             return
-        found = self._places(where.strip())
+        found = self._statements(where.strip())
         if not found:
             self._say(f"no instruction is at {where.strip()}")
             return
@@ -169,7 +169,7 @@ class Terminal(cmd.Cmd):
         self.session.set_breakpoints([*self.session.breakpoints, made])
         self._say(f"breakpoint {self._numbers}: line {', '.join([str(one.line) for one in found])} of `{found[0].function}`")
 
-    def _places(self, where: str) -> tuple[Statement, ...]:
+    def _statements(self, where: str) -> tuple[Statement, ...]:
         text = self.session.text
         file, _, line = where.rpartition(":")
         if line.isdecimal():

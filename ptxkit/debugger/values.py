@@ -273,13 +273,11 @@ def barriers(state: State) -> list[Value]:
     cta = state.controller.cta - residents.first_cta
     found = []
     own = residents.barriers
-    for number in range(BARRIERS):
+    for number in sorted(state.controller.barriers):
         key = cta * BARRIERS + number
-        phase, arrived, expected = int(own.phase[key]), int(own.arrived[key]), int(own.expected[key])
-        if phase or arrived:
-            awaited = expected or int(residents.alive_of_cta[cta])
-            text = f"completed {phase} times, {arrived} of {awaited} threads have arrived"
-            found.append(Value(f"barrier {number}", None, text=text))
+        arrived, awaited = int(own.arrived[key]), int(own.expected[key]) or int(residents.alive_of_cta[cta])
+        text = f"{arrived} of {awaited} threads have arrived" if arrived else "nobody waits"
+        found.append(Value(f"barrier {number}", None, text=text))
     if state.launch.is_cluster:
         cluster = cta // state.launch.cluster_size
         phase, arrived = int(residents.cluster_barriers.phase[cluster]), int(residents.cluster_barriers.arrived[cluster])

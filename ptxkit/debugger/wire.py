@@ -53,7 +53,7 @@ class Writer:
         self._count = 0
 
     def send(self, message: dict[str, Any]) -> None:
-        """Writes a message. A client that is gone is not told anything."""
+        """Writes a message. Nothing happens if the client is gone."""
         with self._lock:
             self._count += 1
             body = json.dumps({"seq": self._count, **message}).encode()
