@@ -247,6 +247,11 @@ class Launch:
         for monitor in self.accessing:
             monitor.access(access)
 
+    def found(self) -> None:
+        """A monitor has found something."""
+        for monitor in self.monitors:
+            monitor.found()
+
 
 def three(given: Size, what: str) -> Dimensions:
     """One to three numbers as three. Raises `Fault`."""
@@ -284,7 +289,8 @@ def launch(
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
+    stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
