@@ -16,6 +16,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -39,6 +40,12 @@ class Ran:
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
         return self.code.index.span(site.path).line
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """The lines of the instructions that were executed, of those of which an execution could show something."""
+        bodies = self.observer.program.entered if self.observer.program is not None else ()
+        return frozenset([self.line_of(site) for body in bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -69,7 +76,7 @@ class Ran:
         """The state space in which the run left all that it was given; empty if it did not."""
         for finding in self.findings:
             if finding.diagnostic.name == OUTSIDE[1]:
-                return "." + str(finding.witness.get("space", ""))
+                return "." + str(finding.witness.get("space", "")).partition("::")[0]
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
 
@@ -80,8 +87,11 @@ class Ran:
         return dependent(program, self.observer.sources) if program is not None else ()
 
 
-def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most."""
+def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float, *, by_collectives: bool = False) -> Ran:
+    """Runs a launch with some contents of memory, for so many operations and seconds at most.
+
+    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`).
+    """
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
@@ -89,6 +99,10 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
+    monitors = monitors_of("all")
+    for monitor in monitors:
+        if isinstance(monitor, Races):
+            monitor.by_collectives = by_collectives
     try:
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
@@ -101,7 +115,7 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
             cluster=one.cluster,
             shared=one.shared,
             budget=budget,
-            monitors=(observer, *monitors_of("all")),
+            monitors=(observer, *monitors),
         )
         findings = run.findings
     except Fault as error:

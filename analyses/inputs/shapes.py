@@ -12,7 +12,7 @@ from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
-from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -20,9 +20,11 @@ from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
-_PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (32, 1), (4, 4), (1, 1))
+_PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
 _BOXES = ((8, 8, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
 _AXES = "xyz"
+MOST_THREADS = 1024
+"""Threads of a block at most."""
 
 
 @frozen
@@ -64,6 +66,62 @@ def shapes(routine: Routine) -> tuple[Shape, ...]:
     """The launches that are tried, the most likely one first; where the directives say all, there is one."""
     cluster = cluster_of(routine)
     return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
+
+
+@fact
+def fewest(routine: Routine) -> int:
+    """How many threads a block has at least: those of the directives; else as many as what the kernel does with the index of a thread tells
+    apart.
+
+    One, if no address and no branch depends on who it is; a warp, if lanes differ and warps do not. A kernel that looks at the size of its
+    block or of the grid, or waits for a whole CTA, is one for several warps.
+    """
+    known = launch(routine)
+    if known.threads is not None:
+        return math.prod(known.threads)
+    asks = _told_apart(routine)
+    if not asks & _WHO and not needs(routine, "warp"):
+        return 1
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    counts = [count for count in {_expected(part): None for term in terms for part in walk(term)} if count <= MOST_THREADS]
+    if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
+        counts.append(2 * WARP)
+    return max([WARP, *counts])
+
+
+@fact
+def tells_ctas_apart(routine: Routine) -> bool:
+    """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
+    return bool(_told_apart(routine) & _CTAS)
+
+
+def _told_apart(routine: Routine) -> frozenset[str]:
+    """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    leaves = {leaf for term in terms for leaf in term.leaves()}
+    if len(reached(routine)) > 1 or any(leaf.operator in ("phi", "value") for leaf in leaves):
+        return frozenset([name.partition(".")[0] for name in read(routine)])
+    return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
+
+
+_CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
+_WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
+_SIZES = frozenset(("%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid"))
+
+
+def _expected(term: Term) -> int:
+    """How many threads who writes a term about `%tid` has in mind: 65 for `%tid.x < 64`, two warps for `%tid.x >> 5`; else one."""
+    if len(term.args) != 2:
+        return 1
+    one, other = term.args
+    number, index = (one.constant, other) if one.constant is not None else (other.constant, one)
+    if number is None or not any(leaf.data and str(leaf.data[0]).startswith("%tid") for leaf in index.leaves()):
+        return 1
+    if term.operator.startswith("sh"):
+        return 2 * WARP if number >= WARP.bit_length() - 1 else 1
+    if term.operator in ("lt.u", "lt.s", "eq") and index.is_leaf:
+        return number + (2 if one is not index else 1)
+    return 2 * WARP if WARP <= number < 1 << 31 else 1
 
 
 def _blocks(routine: Routine) -> tuple[Size, ...]:

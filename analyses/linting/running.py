@@ -87,6 +87,8 @@ MODULE_SECONDS = 5.0
 """So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
+ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
+"""Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 UNINITIALISED = "uninitialised-memory"
@@ -127,7 +129,10 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
     elif not one.other_shapes:
         severity = Severity.INFO
-        notes.append("it does not with a CTA of other sides and as many threads")
+        notes.append("it does not with a CTA of another shape, and the kernel does not say which it has")
+    elif not one.in_order:
+        severity = Severity.INFO
+        notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
@@ -141,9 +146,12 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
     elif one.depends:
-        is_race = one.finding.diagnostic.rule[0] in RACING
+        is_race = one.finding.diagnostic.rule[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
         notes.append("what it does depends on contents of memory that were made up")
+    elif not one.one_thread and severity is Severity.ERROR:
+        severity = Severity.WARNING
+        notes.append("it does not with one thread, and nothing that the kernel does needs several")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic
