@@ -9,9 +9,10 @@ not to have. Exit status 1 if a kernel with a bug is verified or a clean one ref
 
 `--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
 
-`--without-launch`: what `lint` says of the kernels of ../shared/races, of which it knows no launch: by label, how many have an error or a
-warning on the right thing (a race where one is, divergence where threads diverge), and how many clean ones have any. Kernels that race in
-global memory are counted also without `scor`, whose accesses are `volatile` and race by the label only. Exit status 1 if a clean one has one.
+`--without-launch`: what `lint` says of the kernels of ../shared/races, of which it knows no launch: by label, how many have an error or
+a warning on the right thing (a race where one is, divergence where threads diverge), and how many clean ones have any. Kernels that race
+in global memory are counted also without `scor`, whose accesses are `volatile` and race by the label only. Exit status 1 if a clean one
+has one.
 
 `--fixtures`: the correct kernels of fixtures/kernels under all monitors, with what they find and how much longer they take.
 """
@@ -161,7 +162,8 @@ def without_launch(asked: argparse.Namespace) -> int:
                 counts[one, "hit"] += bool(hits)
             if bool(hits) == (label == "clean"):
                 said = hits[0] if hits else found[0] if found else None
-                print(f"{label:12} {name}: " + (f"{said.severity.value}[{said.rule}] {said.message[:150]}" if said else "nothing"), flush=True)
+                text = f"{said.severity.value}[{said.rule}] {said.message[:150]}" if said else "nothing"
+                print(f"{label:12} {name}: {text}", flush=True)
     print(f"\n{'label':28} kernels  with a finding on it ({seconds:.0f} s of the processor)")
     for label in sorted({label for label, _ in counts}):
         print(f"{label:28} {counts[label, 'all']:7}  {counts[label, 'hit']}")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
-from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, cause_of
+from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
@@ -179,7 +179,8 @@ class Exercise:
             ran = self._once(one, COUNT)
             if ran.outside == ".global" and self.growth < MOST_GROWTH:
                 self.growth *= GROWTH
-            elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
+            elif ran.outside == ".shared" and (one.shared or ran.leaves_by_a_matrix) and one.shared < self._most_shared():
+                # a layout may be larger than what is used of it: the launch may have more shared memory than the kernel names
                 self.shared = self._most_shared()
             elif ran.outside == ".global":
                 # numbers in memory may be meant as indices
@@ -213,36 +214,35 @@ class Exercise:
         if not ran.wrong:
             return
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
-        again = [self._causes(self._once(ran.example, contents)) for contents in (RANDOM, ZEROS)] if sites else []
+        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites else []
         # two writes are of different values by what was read, or always
-        mixed = again[:1] or ([self._causes(self._once(ran.example, RANDOM))] if any(map(_is_of_writes, ran.wrong)) else [])
+        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
         guessed = is_guessed(self.routine)
         reshaped = self._of_other_shapes(ran, shape)
         alone = self._of_one_thread(ran, shape)
         ordered = self._in_order(ran, contents)
         for finding in ran.wrong:
-            cause = cause_of(finding)
             yield Found(
                 finding,
                 ran.example,
                 bool(_lines(finding) & set(sites.values())),
-                all(cause in causes for causes in (*again, *(mixed if _is_of_writes(finding) else ()))),
+                all(_is_in(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 None
                 if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape)
-                else all(cause in causes for causes in elsewhere),
+                else all(_is_in(finding, one) for one in elsewhere),
                 finding in reshaped,
                 finding in alone,
-                cause in ordered or not _is_race(finding),
+                not _is_race(finding) or _is_in(finding, ordered),
             )
 
-    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[set[tuple[Any, ...]]] | None:
-        """What shows with other numbers; None if no launch with others could be tried."""
+    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
+        """Runs with other numbers; None if no launch with others could be tried."""
         other = self._first((shape,), contrast)
         if other is None:
             return None
         whole = self._first((shape,), Sizes(units=True)) if divides(self.routine) else None
-        return [self._causes(one[0]) for one in (other, whole) if one is not None]
+        return [one[0] for one in (other, whole) if one is not None]
 
     def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...]:
         """What shows with all CTAs that are tried: those that the kernel may have. Nothing if time is up."""
@@ -272,11 +272,11 @@ class Exercise:
         one = self._within(shape, Sizes())
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
-    def _in_order(self, ran: Ran, contents: Contents) -> set[tuple[Any, ...]]:
-        """What shows also if what lanes execute together orders their accesses."""
+    def _in_order(self, ran: Ran, contents: Contents) -> Ran:
+        """The run again as if what lanes execute together ordered their accesses."""
         if not any(map(_is_race, ran.wrong)) or not needs(self.routine, "warp"):
-            return self._causes(ran)
-        return self._causes(self._once(ran.example, contents, by_collectives=True))
+            return ran
+        return self._once(ran.example, contents, by_collectives=True)
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -284,9 +284,6 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
-
-    def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
-        return {cause_of(finding) for finding in ran.wrong}
 
 
 def has_rounds(routine: Routine) -> bool:
@@ -299,12 +296,16 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
-def _is_refuted(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows nothing of the kind at the lines of a finding, though it got there."""
+def _is_in(finding: Finding, other: Ran) -> bool:
+    """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
-    if any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong):
-        return False
-    return other.fault is None or (family in TOGETHER and lines <= other.lines)
+    return any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong)
+
+
+def _is_refuted(finding: Finding, other: Ran) -> bool:
+    """Whether another run shows nothing of the kind there, though it got there."""
+    got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
+    return got_there and not _is_in(finding, other)
 
 
 def _lines(finding: Finding) -> set[int]:

@@ -349,7 +349,7 @@ def _factors(term: Term) -> Iterator[Term]:
 def _divisors(routine: Routine) -> set[Leaf]:
     """The parts of parameters that integers are divided by."""
     found: set[Leaf] = set()
-    for i, bound in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
+    for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
         found.update([leaf for factor in _factors(term) if (leaf := _leaf(factor)) is not None] if term is not None else ())
     return found

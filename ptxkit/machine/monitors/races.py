@@ -67,8 +67,8 @@ class Races(Monitor):
     """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
     `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
-    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …) to order
-    their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
+    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
+    to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
     """
 
     def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False, by_collectives: bool = False) -> None:
