@@ -69,8 +69,9 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
-    other_shapes: bool = True
-    """Whether it shows with all other CTAs that could be tried, too, if the kernel does not say how many threads they have."""
+    other_shapes: bool | None = True
+    """Whether it shows with all other CTAs that could be tried, too, if the kernel does not say how many threads they have; None if there
+    was no time to try."""
     one_thread: bool = True
     """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
     in_order: bool = True
@@ -231,7 +232,7 @@ class Exercise:
                 None
                 if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape)
                 else all(_is_in(finding, one) for one in elsewhere),
-                finding in reshaped,
+                None if reshaped is None else finding in reshaped,
                 finding in alone,
                 not _is_race(finding) or _is_in(finding, ordered),
             )
@@ -244,8 +245,8 @@ class Exercise:
         whole = self._first((shape,), Sizes(units=True)) if divides(self.routine) else None
         return [one[0] for one in (other, whole) if one is not None]
 
-    def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...]:
-        """What shows with all CTAs that are tried: those that the kernel may have. Nothing if time is up."""
+    def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
+        """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
         left = ran.wrong
         if launch(self.routine).threads is not None:
             return left
@@ -254,9 +255,11 @@ class Exercise:
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
         for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if least == WARP else others:
-            if not left or time.perf_counter() > self.end:
-                return ()
+            if not left:
+                break
             left = self._also(left, other)
+            if time.perf_counter() > self.end:
+                return None
         return left
 
     def _of_one_thread(self, ran: Ran, shape: Shape) -> tuple[Finding, ...]:
