@@ -286,7 +286,7 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel looks at, at most four of them; as many as it tells apart by constants; whole clusters."""
+    """Two CTAs along each dimension that the kernel looks at, at most four of them, or as many as it tells apart; whole clusters."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     asks = [axis in used or "%ctaid" in names for axis in _AXES]

@@ -38,7 +38,9 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
     for i, bound in such(routine, lambda bound: any(one.action == "wait" for one in bound.barrier) and bound.writes):
         operand = bound.operand(bound.barrier[0].operand)
         is_object = operand is not None and operand.role == "addr"
-        if is_object and control_flow(routine).block_of[i] in reachable and any(comes_to(routine, i, other) for other in guarded) and not _decides(routine, i):
+        if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):
+            continue
+        if any(comes_to(routine, i, other) for other in guarded):
             message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
 
