@@ -324,4 +324,3 @@ def _is_of_writes(finding: Finding) -> bool:
     """Whether a finding is about two writes, which are no race if the values are equal."""
     accesses = finding.witness.get("accesses", ())
     return _is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
-
