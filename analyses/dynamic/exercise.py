@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such
@@ -35,6 +35,8 @@ OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
 """So much one run may cost: at least, and more for each instruction of the kernel."""
 SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
+ORDERS: tuple[str | int, ...] = (1, 2)
+"""Schedules that are tried where the order of threads may matter."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
@@ -104,6 +106,8 @@ class Exercise:
         self.why = ""
         self.growth = 1
         self.shared = 0
+        self.contents, self.schedule = COUNT, LOCKSTEP
+        """Of the runs that are believed or not."""
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -119,9 +123,22 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
+        if not found and ran.fault is None and hands_over(self.routine):
+            found = self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
         unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, unjudged)
+
+    def _in_other_orders(self, shape: Shape) -> list[Found]:
+        """What shows under other schedules, of a kernel that looks at what other threads have written, such as flags; these are zero at
+        first."""
+        for schedule in ORDERS:
+            self.contents, self.schedule = ZEROS, schedule
+            launched = self._first((shape,), Sizes())
+            found = list(self._judged(launched, CONTRAST)) if launched is not None else []
+            if found:
+                return found
+        return []
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
@@ -177,7 +194,7 @@ class Exercise:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
         while True:
             one = self._example(shape, sizes)
-            ran = self._once(one, COUNT)
+            ran = self._once(one, self.contents)
             if ran.outside == ".global" and self.growth < MOST_GROWTH:
                 self.growth *= GROWTH
             elif ran.outside == ".shared" and (one.shared or ran.leaves_by_a_matrix) and one.shared < self._most_shared():
@@ -202,12 +219,12 @@ class Exercise:
 
     def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
         seconds = max(0.1, self.end - time.perf_counter())
-        return once(self.code, one, contents, self.operations, seconds, by_collectives=by_collectives)
+        return once(self.code, one, contents, self.operations, seconds, schedule=self.schedule, by_collectives=by_collectives)
 
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
-        contents = COUNT
+        contents = self.contents
         if ran.findings and not ran.wrong:
             # values may be equal by chance
             contents = NOISE
@@ -215,7 +232,8 @@ class Exercise:
         if not ran.wrong:
             return
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
-        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites else []
+        # flags that are zero at first are meant to be
+        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
@@ -287,6 +305,15 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def hands_over(routine: Routine) -> bool:
+    """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
+
+    def holds(bound: Bound) -> bool:
+        return any(one.order and one.access != "write" and bound.form.mnemonic != "red" for one in bound.memory)
+
+    return any(has_such(one, holds) for one in reached(routine))
 
 
 def has_rounds(routine: Routine) -> bool:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ptxkit.machine.loading import Code
 
 
+LOCKSTEP = "lockstep"
+"""The schedule of a run if nothing else is said."""
 BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
 """The chapters whose instructions read matrices by descriptors."""
 
@@ -92,7 +94,16 @@ class Ran:
         return dependent(program, self.observer.sources) if program is not None else ()
 
 
-def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float, *, by_collectives: bool = False) -> Ran:
+def once(
+    code: Code,
+    one: Example,
+    contents: Contents,
+    operations: int,
+    seconds: float,
+    *,
+    schedule: str | int = LOCKSTEP,
+    by_collectives: bool = False,
+) -> Ran:
     """Runs a launch with some contents of memory, for so many operations and seconds at most.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`).
@@ -119,6 +130,7 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
             block=one.block,
             cluster=one.cluster,
             shared=one.shared,
+            schedule=schedule,
             budget=budget,
             monitors=(observer, *monitors),
         )
