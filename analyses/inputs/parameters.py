@@ -6,6 +6,8 @@ import enum
 import re
 from collections.abc import Iterator
 
+import attrs
+
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -62,6 +64,8 @@ class Slot:
     """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
+    is_divisor: bool = False
+    """Of a number, whether something is divided by it."""
 
 
 @frozen
@@ -111,6 +115,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     counts, compared = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
+    divisors = _divisors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -146,6 +151,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
             else:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
+            if leaf in divisors:
+                own[at] = attrs.evolve(own[at], is_divisor=True)
     return found
 
 
@@ -337,6 +344,15 @@ def _factors(term: Term) -> Iterator[Term]:
     if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
         term = term.parts[0][0]
     yield term
+
+
+def _divisors(routine: Routine) -> set[Leaf]:
+    """The parts of parameters that integers are divided by."""
+    found: set[Leaf] = set()
+    for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
+        term = values(routine).operand(i, routine.instructions[i].operands[2])
+        found.update([leaf for factor in _factors(term) if (leaf := _leaf(factor)) is not None] if term is not None else ())
+    return found
 
 
 _IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}

@@ -12,7 +12,7 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.inputs.shapes import reached, read
+from ptxkit.analyses.inputs.shapes import asks_who, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -76,7 +76,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             is_assumed = launch(kernel).threads is None
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
-            findings = [_diagnostic(one, rule, is_assumed, is_flat) for one, rule in spoken_for if rule is not None]
+            findings = [_diagnostic(one, rule, is_assumed, is_flat, asks_who(kernel)) for one, rule in spoken_for if rule is not None]
             found.append(
                 Shown(
                     kernel.name,
@@ -94,6 +94,8 @@ MODULE_SECONDS = 5.0
 """So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
+ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
+"""Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 UNINITIALISED = "uninitialised-memory"
@@ -125,7 +127,7 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
     return any(length == 1 and f"%tid.{axis}" in read(kernel) for axis, length in zip("xyz", block, strict=True))
 
 
-def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diagnostic:
+def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
     notes = [f"so it goes with {spoken(one.example)}"]
@@ -134,7 +136,14 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
     elif not one.other_shapes:
         severity = Severity.INFO
-        notes.append("it does not with a CTA of other sides and as many threads")
+        notes.append(
+            "there was no time to try CTAs of other shapes"
+            if one.other_shapes is None
+            else "it does not with a CTA of another shape, and the kernel does not say which it has"
+        )
+    elif not one.in_order:
+        severity = Severity.INFO
+        notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
     elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
@@ -148,9 +157,13 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool) -> Diag
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
     elif one.depends:
-        is_race = one.finding.diagnostic.rule[0] in RACING
+        is_race = one.finding.diagnostic.rule[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
         notes.append("what it does depends on contents of memory that were made up")
+    elif not one.one_thread and severity is not Severity.INFO:
+        # one that stores who a thread is may well have several
+        severity = Severity.WARNING if asks else Severity.INFO
+        notes.append("it does not with one thread, and nothing that the kernel does needs several")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic

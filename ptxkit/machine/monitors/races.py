@@ -67,12 +67,14 @@ class Races(Monitor):
     """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
     `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
-    proxy fence between.
+    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
+    to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
     """
 
-    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False) -> None:
+    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False, by_collectives: bool = False) -> None:
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
+        self.by_collectives = by_collectives
         self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
@@ -614,7 +616,8 @@ class Races(Monitor):
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
         elif bound.form.mnemonic not in _BARRIERS:
-            return
+            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp":
+                self._warp(lanes, ())
         elif bound.has(".warp"):
             self._warp(lanes, arguments)
         elif any(barrier.action == "wait" for barrier in bound.barrier):
