@@ -160,7 +160,8 @@ Leaf = tuple[str, int, int]
 """A part of a parameter: its name, the offset, the bytes."""
 
 
-def _leaf(term: Term) -> Leaf | None:
+def leaf_of(term: Term) -> Leaf | None:
+    """The part of a parameter that a term is; None if it is none."""
     if term.operator != "parameter":
         return None
     *_, offset, size = term.data
@@ -226,7 +227,7 @@ def bases(routine: Routine, known: Values, address: Term, through: dict[int, Acc
         if term in seen:
             continue
         seen.add(term)
-        leaf = _leaf(term)
+        leaf = leaf_of(term)
         if leaf is not None:
             if leaf[2] == 8:
                 found.append((leaf, depth))
@@ -267,7 +268,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
     for condition in conditions(routine):
-        leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
+        leaves = [leaf for term in condition.leaves() if (leaf := leaf_of(term)) is not None]
         if not leaves:
             continue
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
@@ -287,7 +288,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
 
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
     """The parts of parameters in a term, and how much larger they are than the term."""
-    leaf = _leaf(term)
+    leaf = leaf_of(term)
     if leaf is not None:
         yield leaf, scale
     if term.operator == "sum":
@@ -329,11 +330,11 @@ def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     terms = addresses(routine)
     for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
-            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])
+            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := leaf_of(atom)) is not None])
         elif one.operator not in ("select", "join", "parameter", "phi"):
-            found.update([leaf for arg in one.args if (leaf := _leaf(arg)) is not None])
+            found.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
         if one.operator in ("mul", "mulhi.u", "mulhi.s"):
-            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := _leaf(term)) is not None])
+            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None])
     return found, factors
 
 
@@ -374,7 +375,7 @@ def _images(routine: Routine) -> dict[Leaf, Slot]:
         for step in operand.path[1:]:
             node = node.children[step]
         term = values(routine).operand(i, node)
-        leaf = _leaf(term) if term is not None else None
+        leaf = leaf_of(term) if term is not None else None
         if leaf is not None:
             dimensions = next((_DIMENSIONS[one] for one in bound.modifiers if one in _DIMENSIONS), 2)
             found[leaf] = Slot(leaf[1], leaf[2], _IMAGES[bound.form.file], rank=dimensions)

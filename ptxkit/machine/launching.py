@@ -121,6 +121,8 @@ class Launch:
         self.reads = 0
         self.accessing: tuple[Any, ...] = ()
         """The monitors that want to see accesses."""
+        self.of_shared: Callable[[Any], Any] | None = None
+        """What monitors see of an access of shared memory: all of it, a part, or nothing (None). A monitor may say so in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -244,6 +246,10 @@ class Launch:
         self.scheduler = None
 
     def accessed(self, access: Any) -> None:
+        if self.of_shared is not None and access.space.startswith(".shared"):
+            access = self.of_shared(access)
+            if access is None:
+                return
         for monitor in self.accessing:
             monitor.access(access)
 
