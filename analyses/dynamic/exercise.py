@@ -20,7 +20,7 @@ from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
-"""So much one run may cost: at least, and more for each instruction of the kernel."""
 SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
@@ -90,7 +88,7 @@ class Exercise:
     def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
-        self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
+        self.operations = most_operations(routine)
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1

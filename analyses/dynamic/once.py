@@ -90,6 +90,7 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
     findings: tuple[Finding, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
     try:
+        machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
         run = machine.launch(
@@ -109,4 +110,5 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
     finally:
         for start, _ in made:
             machine.free_global(start)
+        machine.memory.trim()
     return Ran(one, findings, fault, observer, code)

@@ -13,6 +13,7 @@ from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
 from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -126,6 +127,19 @@ def loaded(module: Module, target: str = "") -> Code:
     from ptxkit.machine import Machine
 
     return Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")).load(module)
+
+
+def module_code(routine: Routine) -> Code | None:
+    """The module of a function, loaded once for all its functions, on a machine for its target; None if it has errors."""
+    return _module_code(routine.siblings[0] if routine.siblings else routine)
+
+
+@fact
+def _module_code(first: Routine) -> Code | None:
+    try:
+        return loaded(first.module)
+    except ValueError:
+        return None
 
 
 class _Executing:

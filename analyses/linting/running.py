@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.execute import loaded, module_code
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -18,6 +19,9 @@ from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+
+if TYPE_CHECKING:
+    from ptxkit.machine.loading import Code
 
 
 @frozen(eq=False)
@@ -56,7 +60,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             break
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = loaded(facts.module, facts.target or "")
+                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -81,6 +85,14 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                 )
             )
     return tuple(found)
+
+
+def _first_code(facts: Facts, kernel: Routine) -> Code:
+    """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
+    code = module_code(kernel)
+    if code is None:
+        raise ValueError("the module has errors")
+    return code if facts.target in (None, code.machine.target) else loaded(facts.module, facts.target or "")
 
 
 MODULE_SECONDS = 5.0

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator
 
 from ptxkit.diagnostics import Span
+from ptxkit.memo import per_object
 from ptxkit.syntax.statements import Block, Error, Headed, Statement
 from ptxkit.syntax.tree import Container, Node, Path
 
@@ -130,3 +131,9 @@ class Index:
 
 def _leading(node: Node) -> int:
     return len(node.leading) if isinstance(node, Statement | Block | Error | Headed) else 0
+
+
+@per_object
+def index_of(module: Container) -> Index:
+    """The positions in a module, remembered for the last few modules."""
+    return Index(module)
