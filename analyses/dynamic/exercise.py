@@ -31,8 +31,13 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-SECONDS = 10.0
-"""So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
+SECONDS = 60.0
+"""So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
+is busy."""
+LEAST = 1
+"""Operations that a run may cost when all are used up: it ends at once."""
+RUNS = 4
+"""What all runs of a kernel together may cost, in longest runs; another is not begun then."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
@@ -78,6 +83,8 @@ class Exercised:
     """Whether all threads ran to completion."""
     lines: frozenset[int] = frozenset()
     """Those of instructions that were executed, of which an execution could have shown something."""
+    is_cut: bool = False
+    """Whether the clock ended it: on a computer that is less busy there might be more."""
     unjudged: frozenset[int] = frozenset()
     """Lines at which something was seen and left out, as it is not sure: nothing is refuted there."""
 
@@ -89,6 +96,7 @@ class Exercise:
         self.routine = routine
         self.code = code
         self.operations = most_operations(routine)
+        self.left = RUNS * self.operations
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
@@ -98,7 +106,7 @@ class Exercise:
         """Tries launches one after the other. The first that is one is believed."""
         launched = self._first(shapes(self.routine), Sizes())
         if launched is None:
-            return Exercised(None, (), self.why)
+            return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
         found = list(self._judged(launched, CONTRAST))
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
@@ -112,7 +120,11 @@ class Exercise:
         lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
         sure = {id(one) for one in ran.wrong}
         unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines, unjudged)
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines, self._is_cut, unjudged)
+
+    @property
+    def _is_cut(self) -> bool:
+        return time.perf_counter() > self.end
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
@@ -183,7 +195,9 @@ class Exercise:
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
     def _once(self, one: Example, contents: Contents) -> Ran:
-        return once(self.code, one, contents, self.operations, max(0.1, self.end - time.perf_counter()))
+        ran = once(self.code, one, contents, max(LEAST, min(self.operations, self.left)), max(0.1, self.end - time.perf_counter()))
+        self.left -= ran.observer.operations
+        return ran
 
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents and other sizes."""

@@ -27,6 +27,8 @@ class Observer(Monitor):
         self.barriers = 0
         self.phases = 0
         self.copies = 0
+        self.operations = 0
+        """What the launch cost, as a budget counts it."""
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
@@ -47,6 +49,9 @@ class Observer(Monitor):
 
     def resident(self, residents: Any) -> None:
         self._parities.clear()
+
+    def end(self, launch: Any) -> None:
+        self.operations = launch.operations
 
     def access(self, access: Any) -> None:
         lanes = access.lanes

@@ -37,13 +37,14 @@ class Shown:
     """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
     """Those of the instructions that were executed."""
+    is_cut: bool = False
+    """Whether the clock ended it, and not what it may cost."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
-    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
-    budget, those that all kernels of a module have together.
+    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over.
     """
     end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
@@ -57,7 +58,8 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             continue
         left = end - time.perf_counter()
         if left <= 0:
-            break
+            found.append(_cut(kernel))
+            continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
                 code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
@@ -68,6 +70,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
         except MemoryError:
             # whatever a launch that was made up would have taken: nothing is shown
             code = None
+            found.append(_cut(kernel))
             continue
         if done.example is not None:
             is_assumed = launch(kernel).threads is None
@@ -82,9 +85,17 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                     done.is_complete,
                     done.unjudged,
                     done.lines,
+                    done.is_cut,
                 )
             )
+        elif done.is_cut:
+            found.append(_cut(kernel))
     return tuple(found)
+
+
+def _cut(kernel: Routine) -> Shown:
+    """Nothing of a kernel for which there is no time, or memory."""
+    return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
 
 
 def _first_code(facts: Facts, kernel: Routine) -> Code:
@@ -95,8 +106,8 @@ def _first_code(facts: Facts, kernel: Routine) -> Code:
     return code if facts.target in (None, code.machine.target) else loaded(facts.module, facts.target or "")
 
 
-MODULE_SECONDS = 5.0
-"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
+MODULE_SECONDS = 120.0
+"""So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxkit.diagnostics import Span
 from ptxkit.memo import per_object
@@ -40,6 +40,11 @@ class Index:
             else:
                 stack.pop()
         self.text = "".join(texts)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """Where the children of the module start, with what leads them."""
+        return self._children[()]
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
