@@ -95,7 +95,7 @@ class PartFacts(Facts):
         self._fresh = routines(facts.module, frozenset([i for part in parts for i in part.children]))
 
     @property
-    def routines(self) -> tuple[Routine, ...]:  # type: ignore[override]
+    def routines(self) -> tuple[Routine, ...]:
         """The functions that are judged."""
         self.is_asked = True
         return self._fresh

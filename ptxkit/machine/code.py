@@ -136,6 +136,8 @@ class Body:
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
         self._plans: dict[int, _Plan] = {}
         self._held = -1
+        self.known: dict[Any, Any] = {}
+        """What monitors have found out about its text, for further launches."""
         self._families: dict[int, tuple[str, np.dtype[Any], int]] = {}
         """By `id` of a symbol: type, dtype and length of the registers that it declares."""
         self._bits: dict[int, dict[int, tuple[int, tuple[int, ...]]]] = {}
