@@ -120,6 +120,7 @@ def once(
         if isinstance(monitor, Races):
             monitor.by_collectives = by_collectives
     try:
+        machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
         run = machine.launch(
@@ -140,4 +141,5 @@ def once(
     finally:
         for start, _ in made:
             machine.free_global(start)
+        machine.memory.trim()
     return Ran(one, findings, fault, observer, code)

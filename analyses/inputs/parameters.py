@@ -352,7 +352,7 @@ def _divisors(routine: Routine) -> set[Leaf]:
     found: set[Leaf] = set()
     for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
-        found.update([leaf for factor in _factors(term) if (leaf := _leaf(factor)) is not None] if term is not None else ())
+        found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
     return found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ptxkit.analyses.execution.available import is_available
+from ptxkit.analyses.execution.execute import loaded, module_code
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -21,6 +22,7 @@ from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.analyses.dynamic.exercise import Found
+    from ptxkit.machine.loading import Code
 
 
 @frozen(eq=False)
@@ -36,13 +38,15 @@ class Shown:
     """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
     """Those of the instructions that were executed."""
+    is_cut: bool = False
+    """Whether the clock ended it, and not what it may cost."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
     Nothing runs if none of them speaks of executions, if the module has errors, or where nothing can be executed. None is begun when
-    `budget` seconds are over; without a budget, those that all kernels of a module have together.
+    `budget` seconds are over.
     """
     end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
@@ -51,7 +55,6 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
         return ()
     # the machine, and NumPy with it, is imported where something is executed
     from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
-    from ptxkit.analyses.execution.execute import loaded
 
     found = []
     code = None
@@ -60,10 +63,11 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             continue
         left = end - time.perf_counter()
         if left <= 0:
-            break
+            found.append(_cut(kernel))
+            continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = loaded(facts.module, facts.target or "")
+                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -71,6 +75,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
         except MemoryError:
             # whatever a launch that was made up would have taken: nothing is shown
             code = None
+            found.append(_cut(kernel))
             continue
         if done.example is not None:
             is_assumed = launch(kernel).threads is None
@@ -85,13 +90,29 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                     done.is_complete,
                     done.unjudged,
                     done.lines,
+                    done.is_cut,
                 )
             )
+        elif done.is_cut:
+            found.append(_cut(kernel))
     return tuple(found)
 
 
-MODULE_SECONDS = 5.0
-"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
+def _cut(kernel: Routine) -> Shown:
+    """Nothing of a kernel for which there is no time, or memory."""
+    return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
+
+
+def _first_code(facts: Facts, kernel: Routine) -> Code:
+    """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
+    code = module_code(kernel)
+    if code is None:
+        raise ValueError("the module has errors")
+    return code if facts.target in (None, code.machine.target) else loaded(facts.module, facts.target or "")
+
+
+MODULE_SECONDS = 120.0
+"""So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))

@@ -80,7 +80,9 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     outcome = REFUTED if proven else UNDECIDED if reasons else VERIFIED
     shown = proven or wrong
     notes = [one for one in executed.shown if one not in wrong and one not in unsure]
-    return Verdict(outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example())
+    return Verdict(
+        outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example()
+    )
 
 
 def is_wrong(finding: Finding) -> bool:

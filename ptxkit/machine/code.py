@@ -146,6 +146,8 @@ class Body:
         """By `id` of the scope and of the node: the registers that it names, in order."""
         self._plans: dict[int, _Plan] = {}
         self._held = -1
+        self.known: dict[Any, Any] = {}
+        """What monitors have found out about its text, for further launches."""
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
         """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
         self._votes: dict[np.dtype[Any], list[int]] = {}

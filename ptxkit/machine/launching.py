@@ -114,6 +114,8 @@ class Launch:
         self.output: list[str] = []
         self.turns = 0
         self.executed = 0
+        self.operations = 0
+        """As a budget counts them."""
         self.started = time.perf_counter()
         self.parameters = b""
         self.next_cta = 0
@@ -235,6 +237,7 @@ class Launch:
         finally:
             self.executed += scheduler.executed
             scheduler.executed = 0
+            self.operations += scheduler.operations
         for monitor in self.monitors:
             monitor.vacant(residents)
 

@@ -20,7 +20,22 @@ from ptxkit.machine.operation import Operation
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, Path, constant_value
+from ptxkit.syntax import (
+    Alias,
+    Apply,
+    Braces,
+    Declarator,
+    Function,
+    Group,
+    Index,
+    Module,
+    Name,
+    Node,
+    Numbers,
+    Path,
+    constant_value,
+    index_of,
+)
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Machine
@@ -63,7 +78,7 @@ class Code:
         """Lines and columns."""
         if self._index is None:
             with collector_paused():
-                self._index = Index(self.module)
+                self._index = index_of(self.module)
         return self._index
 
     def span(self, path: Path) -> Span:
