@@ -35,6 +35,8 @@ class Ran:
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
+    memory: tuple[bytes, ...] = ()
+    """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
@@ -80,14 +82,24 @@ class Ran:
         return dependent(program, self.observer.sources) if program is not None else ()
 
 
-def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most."""
+def once(
+    code: Code,
+    one: Example,
+    contents: Contents,
+    operations: int,
+    seconds: float,
+    schedule: str | int = "lockstep",
+    *,
+    keep: bool = False,
+) -> Ran:
+    """Runs a launch with some contents of memory, for so many operations and seconds at most; with `keep`, reads memory afterwards."""
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
     observer = Observer(())
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
+    memory: tuple[bytes, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
     try:
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
@@ -100,13 +112,15 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
             block=one.block,
             cluster=one.cluster,
             shared=one.shared,
+            schedule=schedule,
             budget=budget,
             monitors=(observer, *monitors_of("all")),
         )
         findings = run.findings
+        memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)
-    return Ran(one, findings, fault, observer, code)
+    return Ran(one, findings, fault, observer, code, memory)

@@ -12,6 +12,7 @@ from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import launch
@@ -33,6 +34,8 @@ class Shown:
     """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
     """Those of the instructions that were executed."""
+    examples: tuple[Example, ...] = ()
+    """The launches that were made up: the one that ran to its end, or as far as it could, and those that show findings, each once."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
@@ -78,6 +81,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                     done.is_complete,
                     done.unjudged,
                     done.lines,
+                    tuple(dict.fromkeys([*[one.example for one in done.found], done.example])),
                 )
             )
     return tuple(found)

@@ -1,0 +1,234 @@
+"""The repair of one finding: candidates are tried until one is enough, weakened as far as it stays so, and left out piece by piece."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import attrs
+
+from ptxkit import fixing
+from ptxkit.analyses.execution.execute import UNKNOWN
+from ptxkit.diagnostics import Diagnostic, Edit, Severity
+from ptxkit.frozen import frozen
+from ptxkit.rewriters.repairs.candidate import Candidate
+from ptxkit.rewriters.repairs.cures import candidates
+from ptxkit.rewriters.repairs.edits import Shift
+from ptxkit.rewriters.repairs.looking import Looking, Seen
+from ptxkit.rewriters.repairs.trouble import Trouble, trouble
+from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
+from ptxkit.revalidation import Outcome, revalidate
+from ptxkit.syntax import parse
+
+MOST_TRIES = 60
+"""So many candidates are tried for one finding."""
+MOST_EDITS = 3
+"""A repair has no more steps than this."""
+
+
+class Says(enum.Enum):
+    """What a try says of a candidate."""
+
+    ENOUGH = "enough"
+    LESS = "less"
+    """Less goes wrong, and nothing new."""
+    NO = "no"
+
+
+@frozen(eq=False)
+class Solution:
+    """A repair that was proved: its edits, and what is found afterwards."""
+
+    steps: tuple[Candidate, ...]
+    edits: tuple[Edit, ...]
+    after: Seen
+    schedules: tuple[str | int, ...]
+    """Those under which the launch of the witness was run."""
+    compiler: str
+    """What took it; empty: no compiler could be asked."""
+    is_complete: bool
+    """Whether all threads ran to completion in the launch of the witness."""
+    tries: int
+
+
+@frozen
+class Unsolved:
+    """Why there is no repair."""
+
+    why: str
+    tries: int = 0
+
+
+def solve(looking: Looking, seen: Seen, finding: Diagnostic, compilers: Sequence[str] = ()) -> Solution | Unsolved:
+    """A proved repair of a finding of a text, or why there is none."""
+    of = trouble(seen, finding)
+    if of is None:
+        return Unsolved("the finding is not about instructions of one function")
+    return _Solving(looking, seen, finding, tuple(compilers)).run(of)
+
+
+class _Solving:
+    def __init__(self, looking: Looking, seen: Seen, finding: Diagnostic, compilers: tuple[str, ...]) -> None:
+        self.looking = looking
+        self.seen = seen
+        self.finding = finding
+        self.compilers = compilers
+        self.trying = Trying(looking, seen, finding)
+        self.tries = 0
+        self.reasons: dict[str, None] = {}
+
+    def run(self, of: Trouble) -> Solution | Unsolved:
+        """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
+        steps: tuple[Candidate, ...] = ()
+        edits: tuple[Edit, ...] = ()
+        while len(steps) < MOST_EDITS:
+            part: Candidate | None = None
+            for one in candidates(of):
+                if self.tries >= MOST_TRIES:
+                    break
+                made = (*edits, *one.edits)
+                says = self._says(made)
+                if says is Says.ENOUGH:
+                    found = self._proved((*steps, self._weakened(edits, one)))
+                    if found is not None:
+                        return found
+                elif says is Says.LESS and part is None:
+                    part = one
+            if part is None or self.tries >= MOST_TRIES:
+                break
+            steps, edits = (*steps, part), (*edits, *part.edits)
+            rest = self._rest(edits)
+            if rest is None:
+                break
+            of = rest
+        return Unsolved(self._why(), self.tries)
+
+    def _why(self) -> str:
+        if not self.tries:
+            return "no edit of one place that could cure it is known"
+        tried = f"{self.tries} candidate{'s were' if self.tries > 1 else ' was'} tried"
+        return "; ".join([tried, *list(self.reasons)[:2]])
+
+    # --- trying
+
+    def _says(self, edits: Sequence[Edit]) -> Says:
+        self.tries += 1
+        if not self._is_taken(edits):
+            return Says.NO
+        own = self.trying.own() if self.finding.witness is not None else None
+        target = self._target(own) if own is not None else frozenset()
+        if own is None or not target:
+            return self._argued(edits)
+        ran = self.trying.run(edits)
+        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran):
+            return Says.NO
+        left = target & ran.found.keys()
+        if not left:
+            return Says.ENOUGH if not _is_stuck(own, ran) else Says.NO
+        return Says.LESS if left < target and len(edits) < 2 * MOST_EDITS else Says.NO
+
+    def _is_taken(self, edits: Sequence[Edit]) -> bool:
+        return not parse(fixing.apply(self.seen.text, edits)).diagnostics
+
+    def _target(self, own: Run) -> frozenset[Key]:
+        """What of a run of the text itself is this finding."""
+        lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
+        family = self.finding.rule[0]
+        return frozenset([key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]) or frozenset(
+            [key for key in own.found if key[1] <= lines]
+        )
+
+    def _argued(self, edits: Sequence[Edit]) -> Says:
+        """What the rule itself says of the edited text."""
+        rule = next((one for one in self.looking.rules if one.id == self.finding.rule), None)
+        if rule is None:
+            return Says.ENOUGH
+        facts = self.looking.facts(fixing.apply(self.seen.text, edits))
+        shift = Shift(edits)
+        lines = {self.finding.span.line}
+        found = [one for one in rule.check(facts) if one.function == self.finding.function]
+        again = [one for one in found if self.trying.key(attrs.evolve(one, related=()), shift)[1] <= lines]
+        return Says.NO if again else Says.ENOUGH
+
+    def _weakened(self, edits: Sequence[Edit], one: Candidate) -> Candidate:
+        """The weakest form of a candidate that is still enough."""
+        for weaker in one.weaker:
+            if self._says((*edits, *weaker.edits)) is not Says.ENOUGH:
+                break
+            one = weaker
+        return one
+
+    def _rest(self, edits: Sequence[Edit]) -> Trouble | None:
+        """What is left of the finding after some edits, in terms of the text before."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None:
+            return None
+        left = [key for key in ran.found if key in self._target(own)]
+        one = own.found.get(left[0]) if left else None
+        if one is None:
+            return None
+        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function))
+
+    # --- proving
+
+    def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
+        edits = tuple([edit for one in steps for edit in one.edits])
+        text = fixing.apply(self.seen.text, edits)
+        after = self.looking.at(text)
+        bad = self.trying.left(after, edits)
+        if bad:
+            self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
+            return None
+        for edit in edits if len(edits) > 1 else ():
+            rest = tuple([one for one in edits if one is not edit])
+            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
+                return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
+        ran = self._schedules(edits)
+        if ran is None:
+            return None
+        said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
+        if said is not None and said.outcome is Outcome.INVALID:
+            own = revalidate(self.seen.facts.module, self.looking.target, self.compilers)
+            if own.outcome is not Outcome.INVALID:
+                self.reasons[f"{said.validator} refuses `{steps[0].says}`"] = None
+                return None
+        compiler = said.validator or "" if said is not None and said.outcome is Outcome.VALID else ""
+        is_complete = self.trying.example is not None and all(not one.fault for one in ran.values())
+        return Solution(steps, edits, after, tuple(ran), compiler, is_complete, self.tries)
+
+    def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
+        """The runs under other schedules, if none shows anything: all give the same results, those of the text itself if it always does."""
+        first = self.trying.run(edits)
+        if first is None:
+            return {}
+        own = self.trying.own()
+        runs: dict[str | int, Run] = {"lockstep": first}
+        for schedule in SCHEDULES:
+            ran = self.trying.run(edits, schedule)
+            if ran is None:
+                continue
+            if own is not None and (not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own))):
+                self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
+                return None
+            runs[schedule] = ran
+        results = {one.memory for one in runs.values() if not one.fault}
+        if len(results) > 1 and own is not None and not own.fault:
+            # the text itself may add in another order, too
+            theirs = {again.memory for schedule in SCHEDULES if (again := self.trying.own(schedule)) is not None}
+            if len(theirs | {own.memory}) == 1:
+                self.reasons["its results depend on the schedule"] = None
+                return None
+        return runs
+
+
+def _ends_no_worse(own: Run, ran: Run) -> bool:
+    """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
+    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN
+
+
+def _is_stuck(own: Run, ran: Run) -> bool:
+    """Whether threads wait without end, as they did."""
+    return ran.fault == "deadlock" == own.fault
+
+
+__all__ = ["Solution", "Unsolved", "Severity", "solve"]
