@@ -38,11 +38,9 @@ def insertion(trouble: Trouble, place: Place, kind: int, *statements: str) -> Ca
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(place.instruction)).line
     text = " and ".join([f"`{one.rstrip(';')}`" for one in statements])
-    edits = [put(index, routine, place, statement) for statement in statements]
-    if len(edits) > 1 and place.after:
-        edits = edits[::1]
+    edits = (put(index, routine, place, *statements),)
     price = kind * ROUNDS ** depth(routine, place)
-    return Candidate(f"put in {text} {'after' if place.after else 'before'} line {line}", tuple(edits), price)
+    return Candidate(f"put in {text} {'after' if place.after else 'before'} line {line}", edits, price)
 
 
 def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Candidate:
@@ -53,14 +51,14 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
     return Candidate(says, (instead(index, routine, i, statement),), price)
 
 
-def move(trouble: Trouble, i: int, place: Place) -> Candidate:
+def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:
     """An instruction elsewhere."""
     routine, index = trouble.routine, trouble.index
     lines = [index.span(routine.where(one)).line for one in (i, place.instruction)]
     text = index.text[slice(*_span(trouble, i))]
     says = f"move `{text.rstrip(';')}` from line {lines[0]} to {'behind' if place.after else 'before'} line {lines[1]}"
     edits = (instead(index, routine, i, ""), put(index, routine, place, text))
-    return Candidate(says, edits, MOVE * ROUNDS ** depth(routine, place))
+    return Candidate(says, edits, kind * ROUNDS ** depth(routine, place))
 
 
 def _span(trouble: Trouble, i: int) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit import fixing
 from ptxkit.analyses.framework.routine import Routine
@@ -12,12 +12,35 @@ from ptxkit.rewriters.repairs.places import Place
 from ptxkit.syntax import Index
 
 
-def put(index: Index, routine: Routine, place: Place, statement: str) -> Edit:
-    """A statement at a place, on a line of its own."""
+def put(index: Index, routine: Routine, place: Place, *statements: str) -> Edit:
+    """Statements at a place, each on a line of its own."""
     span = index.span(routine.where(place.instruction))
+    margin = _margin(index, span.start)
     if place.after:
-        return fixing.insert_after(index, routine.where(place.instruction), statement)
-    return Edit(span.start, span.start, f"{statement}\n{_margin(index, span.start)}")
+        return Edit(span.end, span.end, "".join([f"\n{margin}{one}" for one in statements]))
+    return Edit(span.start, span.start, "".join([f"{one}\n{margin}" for one in statements]))
+
+
+def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The edits with those that put something in at one place as one, in their order."""
+    found: dict[tuple[int, int], Edit] = {}
+    for one in edits:
+        key = (one.start, one.end)
+        before = found.get(key)
+        found[key] = one if before is None or before == one else Edit(*key, before.text + one.text)
+    return tuple(found.values())
+
+
+def parts(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
+    """The edits without one of them, or without one of the statements that one puts in."""
+    for n, one in enumerate(edits):
+        lines = one.text.splitlines(keepends=True)
+        if one.start == one.end and len(lines) > 2:
+            statements = [k for k, line in enumerate(lines) if line.strip()]
+            for k in statements:
+                yield (*edits[:n], Edit(one.start, one.end, "".join(lines[:k] + lines[k + 1 :])), *edits[n + 1 :])
+        elif len(edits) > 1:
+            yield (*edits[:n], *edits[n + 1 :])
 
 
 def _margin(index: Index, at: int) -> str:

@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
-from ptxkit.rewriters.repairs.edits import Shift
+from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
@@ -61,10 +61,7 @@ class Unsolved:
 
 def solve(looking: Looking, seen: Seen, finding: Diagnostic, compilers: Sequence[str] = ()) -> Solution | Unsolved:
     """A proved repair of a finding of a text, or why there is none."""
-    of = trouble(seen, finding)
-    if of is None:
-        return Unsolved("the finding is not about instructions of one function")
-    return _Solving(looking, seen, finding, tuple(compilers)).run(of)
+    return _Solving(looking, seen, finding, tuple(compilers)).run()
 
 
 class _Solving:
@@ -77,8 +74,13 @@ class _Solving:
         self.tries = 0
         self.reasons: dict[str, None] = {}
 
-    def run(self, of: Trouble) -> Solution | Unsolved:
+    def run(self) -> Solution | Unsolved:
         """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
+        own = self.trying.own() if self.finding.witness is not None else None
+        target = self._target(own) if own is not None else frozenset()
+        of = trouble(self.seen, self.finding, [own.found[key] for key in sorted(target, key=str)] if own is not None else ())
+        if of is None:
+            return Unsolved("the finding is not about instructions of one function")
         steps: tuple[Candidate, ...] = ()
         edits: tuple[Edit, ...] = ()
         while len(steps) < MOST_EDITS:
@@ -86,7 +88,7 @@ class _Solving:
             for one in candidates(of):
                 if self.tries >= MOST_TRIES:
                     break
-                made = (*edits, *one.edits)
+                made = joined((*edits, *one.edits))
                 says = self._says(made)
                 if says is Says.ENOUGH:
                     found = self._proved((*steps, self._weakened(edits, one)))
@@ -96,7 +98,7 @@ class _Solving:
                     part = one
             if part is None or self.tries >= MOST_TRIES:
                 break
-            steps, edits = (*steps, part), (*edits, *part.edits)
+            steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
             if rest is None:
                 break
@@ -153,7 +155,7 @@ class _Solving:
     def _weakened(self, edits: Sequence[Edit], one: Candidate) -> Candidate:
         """The weakest form of a candidate that is still enough."""
         for weaker in one.weaker:
-            if self._says((*edits, *weaker.edits)) is not Says.ENOUGH:
+            if self._says(joined((*edits, *weaker.edits))) is not Says.ENOUGH:
                 break
             one = weaker
         return one
@@ -172,15 +174,14 @@ class _Solving:
     # --- proving
 
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
-        edits = tuple([edit for one in steps for edit in one.edits])
+        edits = joined([edit for one in steps for edit in one.edits])
         text = fixing.apply(self.seen.text, edits)
         after = self.looking.at(text)
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
-        for edit in edits if len(edits) > 1 else ():
-            rest = tuple([one for one in edits if one is not edit])
+        for rest in parts(edits):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
         ran = self._schedules(edits)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxkit.analyses.cfg.paths import comes_to
-from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.diagnostics import Diagnostic, Span
@@ -16,6 +16,9 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.looking import Seen
 from ptxkit.syntax import Index
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
 
 
 @frozen(eq=False)
@@ -28,6 +31,8 @@ class Trouble:
     instructions: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
     """Two of them, the earlier one first, from one to the other of which a path leads: those that the witness names before others."""
+    shown: tuple[Mapping[str, Any], ...] = ()
+    """The witnesses of all that a run shows of it."""
 
     @property
     def index(self) -> Index:
@@ -45,29 +50,56 @@ class Trouble:
         return found if isinstance(found, Bound) else None
 
     @cached_property
-    def threads(self) -> tuple[dict[str, Any], ...]:
-        """The threads of the witness, with what they accessed; empty if there is none."""
-        return tuple((self.finding.witness or {}).get("accesses", ()))
+    def witnesses(self) -> tuple[Mapping[str, Any], ...]:
+        """The executions that show it; none if it was argued."""
+        own = self.finding.witness
+        return self.shown or ((own,) if own is not None else ())
 
-    @property
+    @cached_property
     def is_of_a_thread(self) -> bool:
-        """Whether a thread is in conflict with itself."""
-        who = [(one.get("cta"), one.get("thread")) for one in self.threads]
-        return len(who) == 2 and who[0] == who[1]
+        """Whether in all that shows it a thread is in conflict with itself."""
+        return self._all(lambda one, other, block: one == other)
 
-    @property
+    @cached_property
     def is_of_a_warp(self) -> bool:
-        """Whether the two threads of the witness are of one warp."""
-        block = (self.finding.witness or {}).get("launch", {}).get("block")
-        who = [one for one in self.threads if "thread" in one]
-        if len(who) != 2 or block is None or who[0].get("cta") != who[1].get("cta"):
-            return False
-        numbers = [x + block[0] * (y + block[1] * z) for x, y, z in (one["thread"] for one in who)]
-        return bool(numbers[0] // WARP == numbers[1] // WARP)
+        """Whether in all that shows it two threads of one warp are in conflict."""
+        return self._all(lambda one, other, block: one[0] == other[0] and _warp(one[1], block) == _warp(other[1], block))
+
+    @cached_property
+    def is_of_a_cta(self) -> bool:
+        """Whether in all that shows it two threads of one CTA are in conflict."""
+        return self._all(lambda one, other, block: one[0] == other[0])
+
+    def _all(self, holds: Callable[[Who, Who, list[int]], bool]) -> bool:
+        """Whether something holds of all pairs of threads that are in conflict, if there are any."""
+        pairs = []
+        for witness in self.witnesses:
+            who = [(one.get("cta"), one.get("thread")) for one in witness.get("accesses", ()) if "thread" in one]
+            if len(who) == 2:
+                pairs.append((*who, witness.get("launch", {}).get("block") or [1, 1, 1]))
+        return bool(pairs) and all(holds(*pair) for pair in pairs)
+
+    @cached_property
+    def spaces(self) -> tuple[str, ...]:
+        """The state spaces of what is accessed, as the witnesses have them."""
+        return tuple(dict.fromkeys([one["space"] for one in self.witnesses if one.get("space")]))
+
+    def such(self, holds: Callable[[Bound], object]) -> list[int]:
+        """The instructions of the function for whose form something holds."""
+        return [i for i, _ in such(self.routine, holds)]
 
 
-def trouble(seen: Seen, finding: Diagnostic) -> Trouble | None:
-    """What a finding knows; None if it is of no function."""
+Who = tuple[Any, Any]
+"""The CTA and the thread index of a thread."""
+
+
+def _warp(thread: list[int], block: list[int]) -> int:
+    x, y, z = thread
+    return (x + block[0] * (y + block[1] * z)) // WARP
+
+
+def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> Trouble | None:
+    """What a finding knows, and what a run shows of it; None if it is of no function."""
     routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
     if routine is None or not routine.instructions:
         return None
@@ -83,13 +115,20 @@ def trouble(seen: Seen, finding: Diagnostic) -> Trouble | None:
     instructions = tuple(dict.fromkeys([i for span in spans if (i := at(span)) is not None]))
     if not instructions:
         return None
-    accessed = [by_line.get(one.get("line", 0)) for one in (finding.witness or {}).get("accesses", ())]
-    if len(accessed) == 2 and None in accessed and by_line:
-        lines = {index.line_column(start)[0]: i for i, start in reversed(list(enumerate(starts)))}
-        accessed = [lines.get(one.get("line", 0)) for one in (finding.witness or {})["accesses"]]
-    first = [(accessed[0], accessed[1])] if len(accessed) == 2 and None not in accessed else []
+    lines: dict[int, int] = {}
+    for i, start in enumerate(starts):
+        lines.setdefault(index.line_column(start)[0], i)
+
+    def accessed(witness: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+        own = [by_line.get(one.get("line", 0), lines.get(one.get("line", 0))) for one in witness.get("accesses", ())]
+        if len(own) == 2 and own[0] is not None and own[1] is not None:
+            yield own[0], own[1]
+
+    witnesses = [finding.witness or {}, *[one.witness for one in shown]]
+    first = [pair for witness in witnesses for pair in accessed(witness)]
     others = [pair for i in instructions[1:] for pair in ((i, instructions[0]), (instructions[0], i))]
-    return Trouble(seen, finding, routine, instructions, _joined(routine, [*first, *others]))  # type: ignore[list-item]
+    pairs = _joined(routine, [*first, *others])
+    return Trouble(seen, finding, routine, instructions, pairs, tuple([one.witness for one in shown]))
 
 
 def _joined(routine: Routine, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

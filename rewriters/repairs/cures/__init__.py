@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.rewriters.repairs.candidate import Candidate
-from ptxkit.rewriters.repairs.cures import barriers
+from ptxkit.rewriters.repairs.cures import barriers, fences, groups
 from ptxkit.rewriters.repairs.trouble import Trouble
 
-CURES = (barriers.inserted,)
+CURES = (fences.cured, groups.cured, barriers.inserted)
 
 
 def candidates(trouble: Trouble) -> Iterator[Candidate]:
