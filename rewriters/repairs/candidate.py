@@ -11,7 +11,7 @@ from ptxkit.rewriters.repairs.places import Place
 from ptxkit.rewriters.repairs.edits import instead, put
 from ptxkit.rewriters.repairs.trouble import Trouble
 
-OPERAND, FENCE, WARP_BARRIER, COMMIT, WAIT, MOVE, BARRIER, CLUSTER_BARRIER = 1, 2, 3, 4, 6, 7, 8, 16
+OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
 """What kinds of edits cost in comparison, once they are executed."""
 ROUNDS = 8
 """So often a loop is taken to iterate."""
@@ -48,7 +48,7 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(i)).line
     says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"take out line {line}"
-    return Candidate(says, (instead(index, routine, i, statement),), price)
+    return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Place(i)))
 
 
 def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import BasicBlock, control_flow
 from ptxkit.analyses.cfg.loops import loops
@@ -34,18 +34,21 @@ def level(routine: Routine, place: Place) -> Level:
     return uniformity(routine).block(control_flow(routine).block_of[place.instruction], exits_count=True).level
 
 
-def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD) -> list[Place]:
+Loud = Callable[[Bound], object]
+"""What an instruction must be for it to matter on which side of it something stands."""
+
+
+def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD, loud: Loud | None = None) -> list[Place]:
     """The places that every path from one instruction to another passes, and where all threads of a group come together.
 
-    Of places with nothing but arithmetic between them only the latest; those in fewer loops first, then those nearer to the last.
+    Of places with nothing loud between them only the latest; those in fewer loops first, then those nearer to the last.
     """
-    found = [
-        one for one in _along(routine, first, last) if level(routine, one) >= least and not _avoids(routine, first, last, one)
-    ]
+    among = _along(routine, first, last, loud or is_loud)
+    found = [one for one in among if level(routine, one) >= least and not _avoids(routine, first, last, one)]
     return sorted(found, key=lambda one: depth(routine, one))
 
 
-def _along(routine: Routine, first: int, last: int) -> Iterator[Place]:
+def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Place]:
     """The places on paths from one instruction to another, the last ones first."""
     flow = control_flow(routine)
     start, end = flow.block_of[first], flow.block_of[last]
@@ -54,21 +57,21 @@ def _along(routine: Routine, first: int, last: int) -> Iterator[Place]:
     if not is_direct and end not in ahead:
         return
     if is_direct:
-        yield from _in(routine, flow.blocks[end], first + 1, last)
+        yield from _in(routine, flow.blocks[end], first + 1, last, loud)
         return
-    yield from _in(routine, flow.blocks[end], flow.blocks[end].start, last)
+    yield from _in(routine, flow.blocks[end], flow.blocks[end].start, last, loud)
     for block in nearest_first(flow.predecessors(end), flow.predecessors):
         if block == start:
-            yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end)
+            yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end, loud)
         elif block in ahead and block != end:
-            yield from _in(routine, flow.blocks[block], flow.blocks[block].start, flow.blocks[block].end)
+            yield from _in(routine, flow.blocks[block], flow.blocks[block].start, flow.blocks[block].end, loud)
     if start == end:
-        yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end)
+        yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end, loud)
 
 
-def _in(routine: Routine, block: BasicBlock, start: int, end: int) -> Iterator[Place]:
-    """The places before instructions `start` to `end` of a block, `end` included: that at the end, and those before an instruction that
-    does more than compute."""
+def _in(routine: Routine, block: BasicBlock, start: int, end: int, loud: Loud) -> Iterator[Place]:
+    """The places before instructions `start` to `end` of a block, `end` included: that at the end, and those before something
+    loud."""
     is_whole = end == block.end
     if is_whole and end > start:
         if len(block.edges) == 1 and not _leaves(routine, end - 1):
@@ -78,8 +81,10 @@ def _in(routine: Routine, block: BasicBlock, start: int, end: int) -> Iterator[P
             end -= 1
     elif not is_whole:
         yield Place(end)
+    bounds = bindings(routine)
     for i in range(end - 1, start - 1, -1):
-        if is_loud(routine, i):
+        bound = bounds[i]
+        if not isinstance(bound, Bound) or loud(bound):
             yield Place(i)
 
 
@@ -88,12 +93,14 @@ def _leaves(routine: Routine, i: int) -> bool:
     return not isinstance(bound, Bound) or bool(bound.flow)
 
 
-def is_loud(routine: Routine, i: int) -> bool:
+def synchronizes(bound: Bound) -> bool:
+    """Whether an instruction orders others, or starts what goes on by itself."""
+    return bool(bound.barrier or bound.asynchronous or bound.effects or bound.completes or bound.converges or bound.flow == "call")
+
+
+def is_loud(bound: Bound) -> bool:
     """Whether an instruction does more than compute: accesses memory, synchronizes, calls."""
-    bound = bindings(routine)[i]
-    return not isinstance(bound, Bound) or bool(
-        bound.memory or bound.barrier or bound.asynchronous or bound.effects or bound.completes or bound.converges or bound.flow == "call"
-    )
+    return bool(bound.memory) or synchronizes(bound)
 
 
 def _avoids(routine: Routine, first: int, last: int, place: Place) -> bool:

@@ -105,7 +105,7 @@ def _solved(
     looking: Looking, seen: Seen, compilers: Sequence[str], unsolved: dict[tuple[str, str], str]
 ) -> Iterator[tuple[Diagnostic, Solution]]:
     """The findings of a text that can be repaired; of the others, why not is put into `unsolved`."""
-    for one in seen.found:
+    for one in sorted(seen.found, key=lambda one: list(Severity).index(one.severity)):
         if not is_repairable(one) or _identity(seen, one) in unsolved:
             continue
         solved = solve(looking, seen, one, compilers)

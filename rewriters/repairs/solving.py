@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from ptxkit import fixing
 from ptxkit.analyses.execution.execute import UNKNOWN
-from ptxkit.diagnostics import Diagnostic, Edit, Severity
+from ptxkit.diagnostics import Diagnostic, Edit
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
@@ -198,28 +198,26 @@ class _Solving:
         return Solution(steps, edits, after, tuple(ran), compiler, is_complete, self.tries)
 
     def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
-        """The runs under other schedules, if none shows anything: all give the same results, those of the text itself if it always does."""
-        first = self.trying.run(edits)
-        if first is None:
-            return {}
-        own = self.trying.own()
-        runs: dict[str | int, Run] = {"lockstep": first}
-        for schedule in SCHEDULES:
-            ran = self.trying.run(edits, schedule)
-            if ran is None:
+        """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
+        runs: dict[str | int, Run] = {}
+        for schedule in ("lockstep", *SCHEDULES):
+            own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
+            if own is None or ran is None:
                 continue
-            if own is not None and (not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own))):
+            if not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own)):
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
+        theirs = {one.memory for schedule in runs if (one := self.trying.own(schedule)) is not None}
         results = {one.memory for one in runs.values() if not one.fault}
-        if len(results) > 1 and own is not None and not own.fault:
-            # the text itself may add in another order, too
-            theirs = {again.memory for schedule in SCHEDULES if (again := self.trying.own(schedule)) is not None}
-            if len(theirs | {own.memory}) == 1:
-                self.reasons["its results depend on the schedule"] = None
-                return None
+        if len(theirs) == 1 and len(results | theirs) > 1 and not self._was_cut_off(runs):
+            self.reasons["it changes the results of runs in which nothing went wrong"] = None
+            return None
         return runs
+
+    def _was_cut_off(self, runs: Iterable[str | int]) -> bool:
+        """Whether a run of the text itself did not run to completion."""
+        return any(one is None or one.fault for one in map(self.trying.own, runs))
 
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:
@@ -232,4 +230,4 @@ def _is_stuck(own: Run, ran: Run) -> bool:
     return ran.fault == "deadlock" == own.fault
 
 
-__all__ = ["Solution", "Unsolved", "Severity", "solve"]
+__all__ = ["Solution", "Unsolved", "solve"]

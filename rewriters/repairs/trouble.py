@@ -14,7 +14,9 @@ from ptxkit.analyses.launch.launch import WARP
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.rewriters.repairs.looking import Seen
+from ptxkit.rewriters.repairs.places import Loud, Place, between, is_loud
 from ptxkit.syntax import Index
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class Trouble:
     instructions: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
     """Two of them, the earlier one first, from one to the other of which a path leads: those that the witness names before others."""
+    witnessed: int
+    """So many of them the witnesses name."""
     shown: tuple[Mapping[str, Any], ...] = ()
     """The witnesses of all that a run shows of it."""
 
@@ -84,11 +88,32 @@ class Trouble:
         """The state spaces of what is accessed, as the witnesses have them."""
         return tuple(dict.fromkeys([one["space"] for one in self.witnesses if one.get("space")]))
 
+    def common(
+        self,
+        least: Level = Level.THREAD,
+        loud: Loud = is_loud,
+        pairs: Sequence[tuple[int, int]] | None = None,
+    ) -> list[Place]:
+        """The places between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
+        nothing was executed, those between any. `pairs` are those to be looked at instead."""
+        chosen = self.pairs if pairs is None else [pair for pair in self.pairs if pair in pairs] + [
+            pair for pair in pairs if pair not in self.pairs
+        ]
+        sure = [pair for pair in chosen if pair in self.pairs[: self.witnessed]][:MOST_PAIRS]
+        found = [between(self.routine, first, last, least, loud) for first, last in sure or chosen[:FEW_PAIRS]]
+        if sure and found:
+            every = [place for place in found[0] if all(place in other for other in found)]
+            if every:
+                return every
+        return list(dict.fromkeys([place for own in found[:FEW_PAIRS] for place in own]))
+
     def such(self, holds: Callable[[Bound], object]) -> list[int]:
         """The instructions of the function for whose form something holds."""
         return [i for i, _ in such(self.routine, holds)]
 
 
+MOST_PAIRS, FEW_PAIRS = 24, 3
+"""So many pairs of a finding are looked at, together and one by one."""
 Who = tuple[Any, Any]
 """The CTA and the thread index of a thread."""
 
@@ -128,7 +153,8 @@ def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> T
     first = [pair for witness in witnesses for pair in accessed(witness)]
     others = [pair for i in instructions[1:] for pair in ((i, instructions[0]), (instructions[0], i))]
     pairs = _joined(routine, [*first, *others])
-    return Trouble(seen, finding, routine, instructions, pairs, tuple([one.witness for one in shown]))
+    witnessed = sum([pair in first for pair in pairs])
+    return Trouble(seen, finding, routine, instructions, pairs, witnessed, tuple([one.witness for one in shown]))
 
 
 def _joined(routine: Routine, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

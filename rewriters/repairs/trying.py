@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-SCHEDULES: tuple[str | int, ...] = ("late", "early", 1, 2)
+SCHEDULES: tuple[str | int, ...] = ("late", "early", 1)
 """The schedules, besides that which showed a finding, under which a repair is run."""
 SECONDS = 10.0
 """So long one run may take."""
 PATIENCE = 4
 """So many times the operations of a run of lint a repaired one may take."""
+
+UNSURE = "unsupported"
+"""The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
 
 Key = tuple[str, frozenset[int]]
 """A finding of a run in terms of the text before: its rule, and the lines."""
@@ -55,6 +58,7 @@ class Trying:
         self.example = self._example()
         self.runs = 0
         self._own: dict[str | int, Run | None] = {}
+        self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
         self._line = seen.facts.index.line_column
 
     def _example(self) -> Example | None:
@@ -77,7 +81,10 @@ class Trying:
 
     def run(self, edits: Sequence[Edit], schedule: str | int = "lockstep") -> Run | None:
         """What the edited text does in the launch; None if it cannot be run."""
-        return self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
+        key = (tuple(edits), schedule)
+        if key not in self._known:
+            self._known[key] = self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
+        return self._known[key]
 
     def _run(self, text: str, shift: Shift, schedule: str | int) -> Run | None:
         if self.example is None:
@@ -91,14 +98,17 @@ class Trying:
             ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True)
         except (ValueError, StopIteration, MemoryError):
             return None
-        fault = ran.fault
-        return Run(self._found(ran, shift), "" if fault is None else fault.kind, "" if fault is None else fault.reason, ran.memory)
+        found, fault = self._found(ran, shift), ran.fault
+        if fault is None:
+            return Run(found, "", "", ran.memory)
+        line = fault.diagnostic.span.line
+        is_sure = fault.kind != "address" or any(one.diagnostic.span.line == line for one in ran.wrong)
+        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, ())
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found = {}
-        for one in ran.findings:
-            if one.diagnostic.severity is not Severity.INFO:
-                found.setdefault(self.key(one.diagnostic, shift), one)
+        for one in ran.wrong:
+            found.setdefault(self.key(one.diagnostic, shift), one)
         return found
 
     def key(self, diagnostic: Diagnostic, shift: Shift | None = None) -> Key:
