@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.diagnostics import Edit
 from ptxkit.frozen import frozen
-from ptxkit.rewriters.repairs.places import depth
-from ptxkit.rewriters.repairs.places import Place
 from ptxkit.rewriters.repairs.edits import instead, put
+from ptxkit.rewriters.repairs.places import Place, depth
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
@@ -25,6 +24,8 @@ class Candidate:
     edits: tuple[Edit, ...]
     price: int
     """What it costs in comparison with others."""
+    at: tuple[int, ...] = ()
+    """The instructions that are changed."""
     weaker: tuple[Candidate, ...] = ()
     """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
 
@@ -47,8 +48,9 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
     """Another statement instead of an instruction."""
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(i)).line
-    says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"take out line {line}"
-    return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Place(i)))
+    text = " ".join(index.text[slice(*_span(trouble, i))].split()).rstrip(";")
+    says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"take out `{text}` on line {line}"
+    return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Place(i)), (i,))
 
 
 def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:
@@ -56,9 +58,9 @@ def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:
     routine, index = trouble.routine, trouble.index
     lines = [index.span(routine.where(one)).line for one in (i, place.instruction)]
     text = index.text[slice(*_span(trouble, i))]
-    says = f"move `{text.rstrip(';')}` from line {lines[0]} to {'behind' if place.after else 'before'} line {lines[1]}"
+    says = f"move `{' '.join(text.split()).rstrip(';')}` from line {lines[0]} to {'after' if place.after else 'before'} line {lines[1]}"
     edits = (instead(index, routine, i, ""), put(index, routine, place, text))
-    return Candidate(says, edits, kind * ROUNDS ** depth(routine, place))
+    return Candidate(says, edits, kind * ROUNDS ** depth(routine, place), (i,))
 
 
 def _span(trouble: Trouble, i: int) -> tuple[int, int]:

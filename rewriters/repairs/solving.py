@@ -9,7 +9,7 @@ import attrs
 
 from ptxkit import fixing
 from ptxkit.analyses.execution.execute import UNKNOWN
-from ptxkit.diagnostics import Diagnostic, Edit
+from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
@@ -20,8 +20,10 @@ from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
 from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.syntax import parse
 
-MOST_TRIES = 60
+MOST_TRIES = 40
 """So many candidates are tried for one finding."""
+MOST_BETTER = 6
+"""So many further repairs are looked at where one leaves other findings of the function."""
 MOST_EDITS = 3
 """A repair has no more steps than this."""
 
@@ -73,6 +75,8 @@ class _Solving:
         self.trying = Trying(looking, seen, finding)
         self.tries = 0
         self.reasons: dict[str, None] = {}
+        self.best: Solution | None = None
+        self.better = 0
 
     def run(self) -> Solution | Unsolved:
         """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
@@ -92,10 +96,12 @@ class _Solving:
                 says = self._says(made)
                 if says is Says.ENOUGH:
                     found = self._proved((*steps, self._weakened(edits, one)))
-                    if found is not None:
-                        return found
+                    if found is not None and self._is_best(found):
+                        return self.best
                 elif says is Says.LESS and part is None:
                     part = one
+            if self.best is not None:
+                return self.best
             if part is None or self.tries >= MOST_TRIES:
                 break
             steps, edits = (*steps, part), joined((*edits, *part.edits))
@@ -104,6 +110,18 @@ class _Solving:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    def _is_best(self, found: Solution) -> bool:
+        """Whether a repair leaves nothing in its function, or enough others were looked at. The best one is kept."""
+        left = self._others(found)
+        if self.best is None or left < self._others(self.best):
+            self.best = found
+        self.better += 1
+        return not left or self.better > MOST_BETTER
+
+    def _others(self, found: Solution) -> int:
+        """How many errors and warnings a repair leaves in the function."""
+        return sum([one.function == self.finding.function and one.severity is not Severity.INFO for one in found.after.found])
 
     def _why(self) -> str:
         if not self.tries:

@@ -33,6 +33,8 @@ PATIENCE = 4
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
 
+WAITING = "MT"
+"""Families of rules that may say the same thing of one wait."""
 Key = tuple[str, frozenset[int]]
 """A finding of a run in terms of the text before: its rule, and the lines."""
 
@@ -122,7 +124,7 @@ class Trying:
     def left(self, after: Seen, edits: Sequence[Edit]) -> list[Diagnostic]:
         """Of what is found in an edited text, what stands for the finding itself, or is new."""
         shift = Shift(edits)
-        others = [one for one in self.seen.found if one is not self.finding]
+        others = [one for one in self.seen.found if not self._is_same(one)]
         known = [(one, self._lines(one)) for one in others]
         own = self._lines(self.finding)
         bad = []
@@ -133,6 +135,12 @@ class Trying:
                 continue
             bad.append(one)
         return bad
+
+    def _is_same(self, one: Diagnostic) -> bool:
+        """Whether a finding is this one, or another way to say it: of the same instruction, as wrong, and of a rule that can be cured."""
+        if one is self.finding:
+            return True
+        return one.span.line == self.finding.span.line and one.severity is not Severity.INFO and one.rule[0] in WAITING
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.rewriters.repairs.candidate import Candidate
-from ptxkit.rewriters.repairs.cures import barriers, fences, groups
+from ptxkit.rewriters.repairs.cures import barriers, clusters, divergence, fences, groups, mbarriers, named, orders
 from ptxkit.rewriters.repairs.trouble import Trouble
 
-CURES = (fences.cured, groups.cured, barriers.inserted)
+CURES = (
+    divergence.cured,
+    named.cured,
+    mbarriers.cured,
+    orders.cured,
+    fences.cured,
+    groups.cured,
+    barriers.inserted,
+    clusters.cured,
+)
 
 
 def candidates(trouble: Trouble) -> Iterator[Candidate]:
-    """All candidates for a finding, the cheapest first; those of one price in the order of the cures."""
+    """All candidates for a finding, the cheapest first; of one price those that change instructions of the finding."""
+    near = set(trouble.instructions)
+
+    def order(one: Candidate) -> tuple[int, bool]:
+        return one.price, bool(one.at) and near.isdisjoint(one.at)
+
     seen = set()
-    for one in sorted([one for cure in CURES for one in cure(trouble)], key=lambda one: one.price):
+    for one in sorted([one for cure in CURES for one in cure(trouble)], key=order):
         if one.edits not in seen:
             seen.add(one.edits)
             yield one

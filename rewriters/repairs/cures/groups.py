@@ -197,4 +197,4 @@ def form_operands(form: Form) -> bool:
 def _ladder(rungs: list[Candidate]) -> Candidate:
     """The strongest candidate, with the weaker ones."""
     first, *weaker = rungs
-    return Candidate(first.says, first.edits, first.price, tuple(weaker))
+    return Candidate(first.says, first.edits, first.price, first.at, tuple(weaker))
