@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,6 +15,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
 
@@ -91,8 +93,10 @@ def once(
     schedule: str | int = "lockstep",
     *,
     keep: bool = False,
+    also: Sequence[Monitor] = (),
 ) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most; with `keep`, reads memory afterwards."""
+    """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors; with `keep`,
+    reads memory afterwards."""
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
@@ -114,7 +118,7 @@ def once(
             shared=one.shared,
             schedule=schedule,
             budget=budget,
-            monitors=(observer, *monitors_of("all")),
+            monitors=(observer, *monitors_of("all"), *also),
         )
         findings = run.findings
         memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from ptxkit import fixing
 from ptxkit.analyses.framework.rule import Rule
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.frozen import frozen
 from ptxkit.revalidation.chain import VALIDATORS
+from ptxkit.rewriters.repairs.account import described
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
 from ptxkit.rewriters.repairs.solving import Solution, Unsolved, solve
 from ptxkit.syntax import Module
@@ -71,7 +71,7 @@ def offers(
     found = []
     for one in seen.found:
         solved = solve(looking, seen, one, compilers) if is_repairable(one) else None
-        found.append(attrs.evolve(one, fix=_fix(seen, solved)) if isinstance(solved, Solution) else one)
+        found.append(attrs.evolve(one, fix=described(seen, one, solved)) if isinstance(solved, Solution) else one)
     return tuple(found)
 
 
@@ -89,13 +89,10 @@ def repair(
     seen = looking.at(module.text)
     repairs: list[Repair] = []
     unsolved: dict[tuple[str, str], str] = {}
-    while True:
-        for one, solved in _solved(looking, seen, compilers, unsolved):
-            repairs.append(Repair(one, _fix(seen, solved), solved.tries))
-            seen = solved.after
-            break
-        else:
-            break
+    while (found := next(_solved(looking, seen, compilers, unsolved), None)) is not None:
+        one, solved = found
+        repairs.append(Repair(one, described(seen, one, solved), solved.tries))
+        seen = solved.after
     bad = [one for one in seen.found if one.severity is not Severity.INFO]
     left = [Left(one, unsolved.get(_identity(seen, one), "it is not of a kind that has a local cure")) for one in bad]
     return Repaired(seen.text, tuple(repairs), tuple(left))
@@ -123,12 +120,3 @@ def is_repairable(one: Diagnostic) -> bool:
 def _identity(seen: Seen, one: Diagnostic) -> tuple[str, str]:
     """What a finding is known by though repairs move it."""
     return one.rule, seen.facts.index.line_text(one.span.line)
-
-
-def _fix(seen: Seen, solved: Solution) -> Fix:
-    return Fix("; ".join([one.says for one in solved.steps]), solved.edits, is_safe=False)
-
-
-def repaired_text(seen: Seen, solved: Solution) -> str:
-    """The text with a repair."""
-    return fixing.apply(seen.text, solved.edits)

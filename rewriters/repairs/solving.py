@@ -50,7 +50,18 @@ class Solution:
     """What took it; empty: no compiler could be asked."""
     is_complete: bool
     """Whether all threads ran to completion in the launch of the witness."""
+    has_equal_results: bool
+    """Whether all these runs left the same in memory."""
+    why: str
+    """What ended a run, if anything did."""
+    executed: dict[int, float]
+    """By line of the text afterwards, how often a thread executes an instruction that synchronizes there, on average."""
     tries: int
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """What its steps do."""
+        return tuple([one.says for one in self.steps])
 
 
 @frozen
@@ -212,8 +223,19 @@ class _Solving:
                 self.reasons[f"{said.validator} refuses `{steps[0].says}`"] = None
                 return None
         compiler = said.validator or "" if said is not None and said.outcome is Outcome.VALID else ""
-        is_complete = self.trying.example is not None and all(not one.fault for one in ran.values())
-        return Solution(steps, edits, after, tuple(ran), compiler, is_complete, self.tries)
+        runs = list(ran.values())
+        return Solution(
+            steps,
+            edits,
+            after,
+            tuple(ran),
+            compiler,
+            bool(runs) and not any(one.fault for one in runs),
+            len({one.memory for one in runs}) == 1,
+            next((one.why for one in runs if one.fault), ""),
+            dict(runs[-1].executed) if runs else {},
+            self.tries,
+        )
 
     def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""

@@ -35,6 +35,8 @@ class Trouble:
     """Two of them, the earlier one first, from one to the other of which a path leads: those that the witness names before others."""
     witnessed: int
     """So many of them the witnesses name."""
+    accesses: tuple[tuple[int, int], ...] = ()
+    """The instructions that the witnesses name, the earlier one first, whether a path leads from one to the other or not."""
     shown: tuple[Mapping[str, Any], ...] = ()
     """The witnesses of all that a run shows of it."""
 
@@ -154,7 +156,8 @@ def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> T
     others = [pair for i in instructions[1:] for pair in ((i, instructions[0]), (instructions[0], i))]
     pairs = _joined(routine, [*first, *others])
     witnessed = sum([pair in first for pair in pairs])
-    return Trouble(seen, finding, routine, instructions, pairs, witnessed, tuple([one.witness for one in shown]))
+    accesses = tuple(dict.fromkeys(first))
+    return Trouble(seen, finding, routine, instructions, pairs, witnessed, accesses, tuple([one.witness for one in shown]))
 
 
 def _joined(routine: Routine, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

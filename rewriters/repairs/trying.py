@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.exercise import Exercise
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import UNKNOWN, loaded
-from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.rewriters.repairs.counting import Counting
 from ptxkit.rewriters.repairs.edits import Shift
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
-    from ptxkit.machine.loading import Code
 
 SCHEDULES: tuple[str | int, ...] = ("late", "early", 1)
 """The schedules, besides that which showed a finding, under which a repair is run."""
@@ -48,6 +47,8 @@ class Run:
     """The kind of what ended it; empty if all threads ran to completion."""
     why: str
     memory: tuple[bytes, ...]
+    executed: dict[int, float]
+    """By line, how often a thread executes an instruction that synchronizes, on average."""
 
 
 class Trying:
@@ -97,15 +98,17 @@ class Trying:
             code = loaded(facts.module, self.looking.target or "")
             kernel = next(one for one in facts.routines if one.name == self.example.kernel)
             operations = Exercise(kernel, code).operations * (1 if schedule == "lockstep" else PATIENCE)
-            ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True)
+            counting = Counting()
+            ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
         except (ValueError, StopIteration, MemoryError):
             return None
         found, fault = self._found(ran, shift), ran.fault
         if fault is None:
-            return Run(found, "", "", ran.memory)
+            threads = math.prod(self.example.grid) * math.prod(self.example.block)
+            return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
         line = fault.diagnostic.span.line
         is_sure = fault.kind != "address" or any(one.diagnostic.span.line == line for one in ran.wrong)
-        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, ())
+        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found = {}

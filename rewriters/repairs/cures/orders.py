@@ -23,7 +23,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     if trouble.family not in FAMILIES or "global" not in (trouble.spaces or ("global",)):
         return
     scope = ".cta" if trouble.is_of_a_cta else ".gpu"
-    pairs = trouble.pairs[: trouble.witnessed or 2]
+    pairs = trouble.accesses or trouble.pairs[:2]
     ends = {i for pair in pairs for i in pair}
     # of accesses that race the one to what the other uses to synchronize; of data others are needed, which publish it
     flags = [i for pair in pairs for i, other in (pair, pair[::-1]) if _is_strong(trouble, other) or _is_strong(trouble, i)]
