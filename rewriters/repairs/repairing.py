@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -25,6 +26,8 @@ class Repair:
 
     finding: Diagnostic
     fix: Fix
+    text: str
+    """The text in which it was found."""
     tries: int
     """How many candidates were tried."""
 
@@ -45,12 +48,23 @@ class Repaired:
     repairs: tuple[Repair, ...]
     """In the order in which they were made; each is of the text that those before it left."""
     left: tuple[Left, ...]
-    """What is found in the text now: errors and warnings."""
+    """The errors and warnings that are found in the text now."""
+    found: tuple[Diagnostic, ...] = ()
+    """All that is found in it."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no error or warning is left."""
         return not self.left
+
+    def as_json(self) -> dict[str, Any]:
+        """The repairs as in the JSON output of `ptxkit repair`, version 1."""
+        return {
+            "version": 1,
+            "is_clean": self.is_clean,
+            "repairs": [{**attrs.evolve(one.finding, fix=one.fix).as_json(), "tries": one.tries} for one in self.repairs],
+            "left": [{**one.finding.as_json(), "why_left": one.why} for one in self.left],
+        }
 
 
 def offers(
@@ -91,11 +105,11 @@ def repair(
     unsolved: dict[tuple[str, str], str] = {}
     while (found := next(_solved(looking, seen, compilers, unsolved), None)) is not None:
         one, solved = found
-        repairs.append(Repair(one, described(seen, one, solved), solved.tries))
+        repairs.append(Repair(one, described(seen, one, solved), seen.text, solved.tries))
         seen = solved.after
     bad = [one for one in seen.found if one.severity is not Severity.INFO]
     left = [Left(one, unsolved.get(_identity(seen, one), "it is not of a kind that has a local cure")) for one in bad]
-    return Repaired(seen.text, tuple(repairs), tuple(left))
+    return Repaired(seen.text, tuple(repairs), tuple(left), seen.found)
 
 
 def _solved(
@@ -110,6 +124,27 @@ def _solved(
             unsolved[_identity(seen, one)] = solved.why
         else:
             yield one, solved
+
+
+def offer(
+    module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = None, *, compilers: Sequence[str] = VALIDATORS
+) -> Fix | str:
+    """The repair of a finding that was argued, as an editor has it, or why there is none: of what is found with executions, the finding of
+    the same function that shares a line with it."""
+    looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules())
+    seen = looking.at(module.text)
+    lines = _lines(finding)
+    same = [one for one in seen.found if one.function == finding.function and is_repairable(one) and _lines(one) & lines]
+    for one in sorted(same, key=lambda one: (one.rule != finding.rule, list(Severity).index(one.severity))):
+        solved = solve(looking, seen, one, compilers)
+        if isinstance(solved, Solution):
+            return described(seen, one, solved)
+        return solved.why
+    return "executions do not show it, and it is not of a kind that has a local cure"
+
+
+def _lines(one: Diagnostic) -> set[int]:
+    return {one.span.line, *[related.span.line for related in one.related]}
 
 
 def is_repairable(one: Diagnostic) -> bool:

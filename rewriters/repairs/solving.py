@@ -151,11 +151,11 @@ class _Solving:
         if own is None or not target:
             return self._argued(edits)
         ran = self.trying.run(edits)
-        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran):
+        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
             return Says.NO
         left = target & ran.found.keys()
         if not left:
-            return Says.ENOUGH if not _is_stuck(own, ran) else Says.NO
+            return Says.ENOUGH
         return Says.LESS if left < target and len(edits) < 2 * MOST_EDITS else Says.NO
 
     def _is_taken(self, edits: Sequence[Edit]) -> bool:
@@ -244,6 +244,9 @@ class _Solving:
             own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
             if own is None or ran is None:
                 continue
+            if _is_stuck(own, ran):
+                self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
+                return None
             if not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own)):
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
