@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,6 +15,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.machine.monitors.races import Races
@@ -38,6 +40,8 @@ class Ran:
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
+    memory: tuple[bytes, ...] = ()
+    """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
@@ -100,13 +104,16 @@ def once(
     contents: Contents,
     operations: int,
     seconds: float,
-    *,
     schedule: str | int = LOCKSTEP,
+    *,
     by_collectives: bool = False,
+    keep: bool = False,
+    also: Sequence[Monitor] = (),
 ) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most.
+    """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
-    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`).
+    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
+    afterwards.
     """
     machine = code.machine
     code.reset()
@@ -114,6 +121,7 @@ def once(
     observer = Observer(())
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
+    memory: tuple[bytes, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
     monitors = monitors_of("all")
     for monitor in monitors:
@@ -133,13 +141,14 @@ def once(
             shared=one.shared,
             schedule=schedule,
             budget=budget,
-            monitors=(observer, *monitors),
+            monitors=(observer, *monitors, *also),
         )
         findings = run.findings
+        memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)
         machine.memory.trim()
-    return Ran(one, findings, fault, observer, code)
+    return Ran(one, findings, fault, observer, code, memory)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ptxkit.analyses.execution.available import is_available
-from ptxkit.analyses.execution.execute import loaded, module_code
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import launch
@@ -40,6 +40,8 @@ class Shown:
     """Those of the instructions that were executed."""
     is_cut: bool = False
     """Whether the clock ended it, and not what it may cost."""
+    examples: tuple[Example, ...] = ()
+    """The launches that were made up: the one that ran to its end, or as far as it could, and those that show findings, each once."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
@@ -55,6 +57,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
         return ()
     # the machine, and NumPy with it, is imported where something is executed
     from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
+    from ptxkit.analyses.execution.execute import loaded
 
     found = []
     code = None
@@ -91,6 +94,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                     done.unjudged,
                     done.lines,
                     done.is_cut,
+                    tuple(dict.fromkeys([*[one.example for one in done.found], done.example])),
                 )
             )
         elif done.is_cut:
@@ -105,6 +109,8 @@ def _cut(kernel: Routine) -> Shown:
 
 def _first_code(facts: Facts, kernel: Routine) -> Code:
     """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
+    from ptxkit.analyses.execution.execute import loaded, module_code
+
     code = module_code(kernel)
     if code is None:
         raise ValueError("the module has errors")
