@@ -15,6 +15,7 @@ from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -133,6 +134,19 @@ def loaded(module: Module, target: str = "") -> Code:
     from ptxkit.machine import Machine
 
     return Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")).load(module)
+
+
+def module_code(routine: Routine) -> Code | None:
+    """The module of a function, loaded once for all its functions, on a machine for its target; None if it has errors."""
+    return _module_code(routine.siblings[0] if routine.siblings else routine)
+
+
+@fact
+def _module_code(first: Routine) -> Code | None:
+    try:
+        return loaded(first.module)
+    except ValueError:
+        return None
 
 
 class _Executing:
@@ -338,15 +352,15 @@ class _Executing:
         arguments: list[Any] = []
         made: list[tuple[int, int]] = []
         for number, argument in enumerate(self.launch.arguments):
-            given, own = argument.argument(machine, contents, number)
+            given, mine = argument.argument(machine, contents, number)
             arguments.append(given)
-            made += own
+            made += mine
         freed = list(made)
         for number, variable in enumerate(self.launch.variables, len(arguments)):
-            written, own = variable.placed(self.code, contents, number)
+            written, mine = variable.placed(self.code, contents, number)
             made += written
-            made += own
-            freed += own
+            made += mine
+            freed += mine
         self.made = tuple(made)
         observer = Observer(self.made, watched)
         monitors = (observer, *monitors_of(self.checks))

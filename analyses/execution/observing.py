@@ -33,6 +33,8 @@ class Observer(Monitor):
         self.barriers = 0
         self.phases = 0
         self.copies = 0
+        self.operations = 0
+        """What the launch cost, as a budget counts it."""
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
@@ -65,6 +67,9 @@ class Observer(Monitor):
         self._parities.clear()
         if self.standing is not None:
             self.standing.resident(residents)
+
+    def end(self, launch: Any) -> None:
+        self.operations = launch.operations
 
     def access(self, access: Any) -> None:
         lanes = access.lanes

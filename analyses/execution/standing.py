@@ -1,9 +1,9 @@
 """CTAs that stand for others: of shared memory it is enough to watch one of those that do the same.
 
 CTAs do the same in shared memory if each accesses the same bytes of its own, and synchronizes, with the same threads by the same
-instructions in the same order. Whether they do is compared at every access and barrier, as the run goes on: what all of them do, monitors see
-of the first one only, and what they make of it holds for all, as only threads of a CTA access its shared memory. CTAs that do something else
-are watched themselves: the launch begins again then.
+instructions in the same order. Whether they do is compared at every access and barrier, as the run goes on: what all of them do, monitors
+see of the first one only, and what they make of it holds for all, as only threads of a CTA access its shared memory. CTAs that do something
+else are watched themselves: the launch begins again then.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ import enum
 import re
 from collections.abc import Iterator
 
+import attrs
+
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -64,6 +66,8 @@ class Slot:
     """Of a number, whether conditions depend on it."""
     value: int | None = None
     """Of a number, what it is to be: a part of a descriptor of an MMA."""
+    is_divisor: bool = False
+    """Of a number, whether something is divided by it."""
 
 
 @frozen
@@ -114,6 +118,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     numbers, factors = _numbers(routine)
     images = _images(routine)
     descriptors = _descriptors(routine)
+    divisors = _divisors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -151,6 +156,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
             else:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
+            if leaf in divisors:
+                own[at] = attrs.evolve(own[at], is_divisor=True)
     return found
 
 
@@ -359,7 +366,7 @@ def _factors(term: Term) -> Iterator[Term]:
 
 
 _ROWS, _COLUMNS = 128, 16
-"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, so that it fits what is allocated."""
+"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, which fit what is allocated."""
 _RESULT = {".kind::i8": 2}
 """The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
 _MULTIPLICAND = {".kind::tf32": 2}
@@ -390,6 +397,15 @@ def _instruction_descriptor(bound: Bound) -> int:
     if "mx" in kind:
         return _COLUMNS >> 3 << 17 | _ROWS >> 7 << 27 | kinds
     return _COLUMNS >> 3 << 17 | _ROWS >> 4 << 24 | _RESULT.get(kind, 1) << 4 | kinds
+
+
+def _divisors(routine: Routine) -> set[Leaf]:
+    """The parts of parameters that integers are divided by."""
+    found: set[Leaf] = set()
+    for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
+        term = values(routine).operand(i, routine.instructions[i].operands[2])
+        found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
+    return found
 
 
 _IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}

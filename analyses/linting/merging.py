@@ -50,6 +50,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
 
 ACCESSES = "S"
 """Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
+ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
+"""Rules about where an mbarrier lies."""
 WRONG_SPACE = "wrong-state-space"
 """Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
 generic address that is taken for one of shared memory happens to be right."""
@@ -176,8 +178,13 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
 
 
 def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
-    """Whether an argued finding and a shown one are about one cause: of one family, and with a line in common."""
+    """Whether an argued finding and a shown one are about one cause: of one family, and with a line in common.
+
+    What is wrong with an address is no cause of anything else that is argued there.
+    """
     if argued.rule[0] != shown.rule[0] or argued.function != shown.function:
+        return False
+    if shown.name in ADDRESSES and argued.rule != shown.rule:
         return False
     lines = {argued.span.line, *[related.span.line for related in argued.related]}
     others = {shown.span.line, *[related.span.line for related in shown.related]}

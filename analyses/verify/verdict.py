@@ -81,14 +81,7 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     shown = proven or wrong
     notes = [one for one in executed.shown if one not in wrong and one not in unsure]
     return Verdict(
-        outcome,
-        (*shown, *notes),
-        reasons,
-        executed.covered,
-        judge.not_covered(),
-        tuple(judge.assumptions()),
-        executed,
-        judge.example(),
+        outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example()
     )
 
 

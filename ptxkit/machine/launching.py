@@ -117,6 +117,8 @@ class Launch:
         self.output: list[str] = []
         self.turns = 0
         self.executed = 0
+        self.operations = 0
+        """As a budget counts them."""
         self.started = time.perf_counter()
         self.parameters = b""
         self.workspace = 0
@@ -193,7 +195,7 @@ class Launch:
 
     def span(self, site: Site) -> Any:
         """Where an instruction stands."""
-        return self.program.codes[id(site.body)].index.span(site.path)
+        return self.program.codes[id(site.body)].span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
         for monitor in self.monitors:
@@ -240,6 +242,7 @@ class Launch:
         finally:
             self.executed += scheduler.executed
             scheduler.executed = 0
+            self.operations += scheduler.operations
         for monitor in self.monitors:
             monitor.vacant(residents)
 
@@ -257,6 +260,11 @@ class Launch:
                 return
         for monitor in self.accessing:
             monitor.access(access)
+
+    def found(self) -> None:
+        """A monitor has found something."""
+        for monitor in self.monitors:
+            monitor.found()
 
 
 def three(given: Size, what: str) -> Dimensions:
@@ -296,7 +304,8 @@ def launch(
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
+    stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)

@@ -70,12 +70,14 @@ class Races(Monitor):
     """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
     `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
-    proxy fence between.
+    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
+    to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
     """
 
-    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False) -> None:
+    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False, by_collectives: bool = False) -> None:
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
+        self.by_collectives = by_collectives
         self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
@@ -619,7 +621,8 @@ class Races(Monitor):
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
         elif bound.form.mnemonic not in _BARRIERS:
-            return
+            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp":
+                self._warp(lanes, ())
         elif bound.has(".warp"):
             self._warp(lanes, arguments)
         elif any(barrier.action == "wait" for barrier in bound.barrier):
@@ -872,6 +875,7 @@ class Races(Monitor):
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
+        self.launch.found()
 
     def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
@@ -944,6 +948,7 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+        self.launch.found()
 
     def _warp_of(self, thread: Any) -> Any:
         """The warps of threads by their numbers in the launch."""

@@ -71,7 +71,6 @@ class TestRaces:
 
         assert (found.outcome, [one.finding.diagnostic.severity for one in found.findings]) == (VERIFIED, ["info"])
 
-
     def test_equal_values_that_may_be_others_are_no_flag(self) -> None:
         body = "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.global.u32 %r1, [%d2]; st.global.u32 [%d1], VALUE;"
         declared = ".param .u64 a, .param .u64 b, .param .u32 n"
