@@ -136,7 +136,7 @@ def _chunks(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: 
     """The bytes of A or B, on behalf of the first lane of each warpgroup."""
     where = _where(lanes, first, descriptor, size, k, bits, k_major)
     readers = np.repeat(first, where[0].size)
-    found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
+    found, at = places(lanes.repeated(readers), ".shared", where.reshape(-1), 16, "read", 16)
     return footprint(lanes, "read", found, at, 16, readers)
 
 
