@@ -30,7 +30,7 @@ FOURS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, 
 random = np.random.default_rng(1)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def chain(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, LENGTH: tl.constexpr):  # type: ignore[no-untyped-def]
     pid = tl.program_id(0)
     m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
@@ -42,7 +42,7 @@ def chain(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, D: tl.constex
     tl.store(out_ptr + pid * M * D + m[:, None] * D + d[None, :], total)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def scaled(  # type: ignore[no-untyped-def]
     a_ptr, a_scales, b_ptr, b_scales, out_ptr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
@@ -71,7 +71,7 @@ def scaled(  # type: ignore[no-untyped-def]
     tl.store(out_ptr + m[:, None] * N + n[None, :], total)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def group(  # type: ignore[no-untyped-def]
     memory, places, sides, count, CTAS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
 ):
