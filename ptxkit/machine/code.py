@@ -86,6 +86,8 @@ class BasicBlock:
     live: int = 0
     """The registers that are live at the start, as bits."""
     live_out: int = 0
+    all_registers: Any = None
+    """The numbers of all registers, where dead ones keep their values."""
     _registers: Any = None
     run: Any = None
     """The compiled code, made when the block is first executed."""
@@ -103,6 +105,11 @@ class BasicBlock:
         return self._registers  # type: ignore[no-any-return]
 
     @property
+    def kept(self) -> Any:
+        """The registers that a group keeps which is taken apart or joined at the start."""
+        return self.all_registers or self.registers
+
+    @property
     def successors(self) -> tuple[int, ...]:
         if self.kind in ("fall", "call", "sync"):
             return (self.fall,)
@@ -116,7 +123,8 @@ class BasicBlock:
 class Body:
     """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions."""
 
-    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int) -> None:
+    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int, keeps_dead: bool = False) -> None:
+        """With `keeps_dead` registers keep their values after their last use."""
         self.module = module
         self.names = names
         self.function = function
@@ -138,8 +146,10 @@ class Body:
         """By `id` of the scope and of the node: the registers that it names, in order."""
         self._plans: dict[int, _Plan] = {}
         self._held = -1
-        self._families: dict[int, tuple[str, np.dtype[Any], int]] = {}
-        """By `id` of a symbol: type, dtype and length of the registers that it declares."""
+        self.known: dict[Any, Any] = {}
+        """What monitors have found out about its text, for further launches."""
+        self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
+        """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
         self._votes: dict[np.dtype[Any], list[int]] = {}
         """By dtype: the registers that operands use as that, each as often as one does."""
         self._flatten(bounds, index)
@@ -148,6 +158,9 @@ class Body:
         self._build()
         self._liveness()
         self._choose_dtypes()
+        if keeps_dead:
+            for block in self.blocks:
+                block.all_registers = range(len(self.types))
 
     # --- instructions, in document order
 
@@ -238,7 +251,7 @@ class Body:
             kind = self._families.get(key[0])
             if kind is None:
                 type_ = symbol.type or ".b32"
-                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector
+                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector, symbol
             first = len(self.types)
             if kind[2] == 1:
                 self.types.append(kind[0])
@@ -247,6 +260,11 @@ class Body:
             else:
                 found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
         return found
+
+    def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
+        """The registers that instructions name, by the number of the first, with their symbols."""
+        found = [(name, self._families[key][3], numbers) for (key, name), numbers in self._numbers.items() if name]
+        return sorted(found, key=lambda one: one[2])
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         """The registers that an operand names, in order."""

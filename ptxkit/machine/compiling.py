@@ -21,7 +21,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import is_observed, observed, used
+from ptxkit.machine.monitoring import is_observed, observed, stepped, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.semantics._moves import same
@@ -184,28 +184,61 @@ class Compiler:
     def block(self, block: BasicBlock) -> Any:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
         writer = _Writer(self.program, self.body)
-        followed = self.program.undefined is not None
-        for i in range(block.start, block.end):
-            if followed:
-                writer.followed(i)
-            else:
-                writer.instruction(i)
+        if not self.program.is_stepped:
+            for i in range(block.start, block.end):
+                writer.one(i)
+        run = writer.finish(block.live_out, self._decision(writer, block))
+        if block.kind == "sync":
+            block.wait = self.waiting(block.last)
+        if self.program.is_stepped:
+            run = self._stepped(block, run)
+        block.run = run
+        return run
+
+    def _decision(self, writer: _Writer, block: BasicBlock) -> str:
+        """Writes what decides where control goes at the end of a block; gives the expression, empty if there is nothing to decide."""
         result = ""
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
             if self.program.is_watched:
                 writer.claimed_uniform(block.last, result)
-            if followed:
+            if self.program.undefined is not None:
                 writer.decided(block)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
             result = writer.value(site, site.instruction.operands[0], np.dtype(np.uint32))
-        run = writer.finish(block.live_out, result)
-        if block.kind == "sync":
-            block.wait = self.waiting(block.last)
-        block.run = run
+        return result
+
+    def _stepped(self, block: BasicBlock, end: Any) -> Any:
+        """A block one instruction after another, each with its event; `end` is what decides at the end. `run.at` is the instruction at
+        hand."""
+        body = self.body
+        pieces = []
+        for i in range(block.start, block.end):
+            writer = _Writer(self.program, body)
+            writer.one(i)
+            pieces.append((i, writer.finish(-1, "")))
+        last = block.last
+        if last < 0 and block.kind == "branch":
+            # around an instruction with a guard that is a block of its own: its event is here, for those too that go around it
+            last = body.blocks[block.taken].last
+        elif last >= 0 and block.kind != "branch" and body.sites[last].instruction.guard is not None:
+            last = -1
+
+        def run(registers: list[Any], lanes: Any) -> Any:
+            for i, piece in pieces:
+                run.at = i  # type: ignore[attr-defined]
+                stepped(lanes, body, i, registers)
+                piece(registers, lanes)
+            if last >= 0:
+                run.at = last  # type: ignore[attr-defined]
+                stepped(lanes, body, last, registers)
+            return end(registers, lanes)
+
+        run.at = -1  # type: ignore[attr-defined]
+        run.places = {}  # type: ignore[attr-defined]
         return run
 
     def first_failing(self, block: BasicBlock, otherwise: int) -> int:
@@ -603,6 +636,13 @@ class _Writer:
             lands = own
         variable = self.write(number, lands)
         return [*statements, f"{variable} = {self.converted(value, dtype, lands)}"]
+
+    def one(self, i: int) -> None:
+        """An instruction within a block, and what happens to undefined values at it if they are followed."""
+        if self.program.undefined is not None:
+            self.followed(i)
+        else:
+            self.instruction(i)
 
     def instruction(self, i: int, given: tuple[Known, list[str]] | None = None) -> None:
         """An instruction within a block; `given` is what is known of it, and its arguments, where somebody has asked for them."""

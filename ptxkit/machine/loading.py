@@ -20,7 +20,22 @@ from ptxkit.machine.operation import Operation
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, Path, constant_value
+from ptxkit.syntax import (
+    Alias,
+    Apply,
+    Braces,
+    Declarator,
+    Function,
+    Group,
+    Index,
+    Module,
+    Name,
+    Node,
+    Numbers,
+    Path,
+    constant_value,
+    index_of,
+)
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Machine
@@ -49,7 +64,7 @@ class Code:
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
-        self._programs: dict[tuple[str, bool, bool, bool], Program] = {}
+        self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
         self._defined: dict[str, tuple[int, Function]] | None = None
         self._aliases: dict[str, str] = {}
@@ -63,7 +78,7 @@ class Code:
         """Lines and columns."""
         if self._index is None:
             with collector_paused():
-                self._index = Index(self.module)
+                self._index = index_of(self.module)
         return self._index
 
     def span(self, path: Path) -> Span:
@@ -94,15 +109,15 @@ class Code:
             if name not in defined:
                 return None
             index, function = defined[name]
-            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index)
+            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1])
         return found
 
-    def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> Program:
+    def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False, stepped: bool = False) -> Program:
         """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel.
 
-        `watched`: compiled with events; `followed`: undefined values are followed, too.
+        `watched`: compiled with events; `followed`: undefined values are followed, too; `stepped`: instruction by instruction.
         """
-        key = (kernel, clustered, watched, followed)
+        key = (kernel, (clustered, watched, followed, stepped))
         found = self._programs.get(key)
         if found is None:
             if kernel not in self.kernels:
@@ -113,7 +128,7 @@ class Code:
                 raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
             try:
                 with collector_paused():
-                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed)
+                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed, stepped)
             except Stop as error:
                 raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
         return found
@@ -246,13 +261,14 @@ class Code:
 class Program:
     """A kernel and the functions that it may call: where its shared and local variables lie, and its compiled code."""
 
-    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> None:
+    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool, stepped: bool) -> None:
         self.code = code
         self.kernel = kernel
         self.clustered = clustered
         self.is_watched = watched
+        self.is_stepped = stepped
         self.undefined = Undefined() if followed else None
-        self.variant = (clustered, watched, followed)
+        self.variant = (clustered, watched, followed, stepped)
         self.target = code.machine.target
         body = code.body(kernel, self.variant)
         assert body is not None

@@ -219,6 +219,8 @@ class Scheduler:
         self.executed = 0
         self.counting = tuple([monitor for monitor in launch.monitors if overrides(monitor, "block")])
         """The monitors that are notified of each block."""
+        self.current: Group | None = None
+        """The group that runs, or ran last."""
         self.steps = 0
         self.operations = 0
         self.next_look = 0
@@ -279,7 +281,7 @@ class Scheduler:
         if len(groups) == 1:
             return groups[0]
         first = groups[0]
-        return joined(groups, first.body.blocks[first.block].registers, self.blank(first.body))
+        return joined(groups, first.body.blocks[first.block].kept, self.blank(first.body))
 
     def choose(self) -> tuple[Group | None, int]:
         """The next group, and the block at which it comes to another one."""
@@ -330,6 +332,7 @@ class Scheduler:
 
     def advance(self, group: Group, limit: int) -> None:
         """Runs a group until it diverges, waits, ends, or comes to block `limit` or beyond."""
+        self.current = group
         body, lanes, registers, b = group.body, group.lanes, group.registers, group.block
         blocks = body.blocks
         count = lanes.count
@@ -415,8 +418,8 @@ class Scheduler:
         return self.quantum <= 0
 
     def parts_not(self, block: BasicBlock) -> bool:
-        """Whether a group may execute both sides of a branch as a whole, which nobody may count."""
-        return block.both is not False and not self.counting
+        """Whether a group may execute both sides of a branch as a whole, which nobody may count or step through."""
+        return block.both is not False and not self.counting and not self.program.is_stepped
 
     def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
         """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
@@ -489,7 +492,7 @@ class Scheduler:
                 part.block = target
                 self.finish(part)
                 continue
-            part = group.part(positions, None, blocks[target].registers, blank)
+            part = group.part(positions, None, blocks[target].kept, blank)
             part.block = target
             self.put(part)
 
@@ -620,9 +623,9 @@ class Scheduler:
         there = self.present(group.lanes, wait, arguments)
         block = group.body.blocks[group.block]
         if there.any():
-            part = group.part(np.flatnonzero(there), None, block.registers, self.blank(group.body))
+            part = group.part(np.flatnonzero(there), None, block.kept, self.blank(group.body))
             part.block = group.block
-            group = group.part(np.flatnonzero(~there), None, block.registers, self.blank(group.body))
+            group = group.part(np.flatnonzero(~there), None, block.kept, self.blank(group.body))
             n = self.arrive(part, block, forced=True)
             if n != -2:
                 self.go(part, n)
@@ -958,6 +961,7 @@ class Scheduler:
             return error
         body = group.body
         if at < 0 and run is not None:
+            at = getattr(run, "at", at)
             trace = error.__traceback__
             while trace is not None:
                 if trace.tb_frame.f_code.co_filename == FILE:
