@@ -67,7 +67,7 @@ def _run(path: str, module: Module, description: str) -> list[Mapping[str, Any]]
 
     launches = _launches(description, path, module, ())
     machine = Machine(next((word for word in module.targets if word.startswith("sm_")), "sm_90a"))
-    found = []
+    found: list[Mapping[str, Any]] = []
     try:
         code = machine.load(module)
         for launch in launches:
