@@ -24,6 +24,7 @@ from ptxkit.machine.driver import (
     contexts,
     copies,
     devices,
+    graph_calls,
     launching,
     library,
     memory,
@@ -39,7 +40,7 @@ from ptxkit.machine.driver.interface import BY_BASE, CALLS, LOG, Failure, absent
 from ptxkit.machine.driver.python import Python
 from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
 
-_PARTS = (contexts, copies, devices, launching, memory, modules, pools, streams, tensor_maps)
+_PARTS = (contexts, copies, devices, graph_calls, launching, memory, modules, pools, streams, tensor_maps)
 """Importing them declares their functions."""
 
 SONAME = "libcuda.so.1"
