@@ -122,7 +122,12 @@ def _found(name: bytes, version: int) -> int:
     word = name.decode(errors="replace")
     if not word.startswith("cu"):
         raise Failure("NOT_FOUND")
-    return address(_named(word, version))
+    name_in_c = _named(word, version)
+    loaded = next((one for one in _installed if isinstance(one, ctypes.CDLL)), None)
+    if loaded is None or name_in_c not in CALLS:
+        return address(name_in_c)
+    # that of the library, which does nothing any more once the interpreter has ended
+    return ctypes.cast(loaded[name_in_c], ctypes.c_void_p).value or 0
 
 
 @call("*q q")

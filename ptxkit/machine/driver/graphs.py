@@ -188,7 +188,8 @@ class Captured:
     capture: Capture
     last: list[Node] = attrs.Factory(list)
     kept: Any = None
-    """The handles of these, for those who ask."""
+    """The handles of these, for those who ask, and the data of the edges that lead on from them."""
+    plain: Any = None
 
     def add(self, node: Node) -> Node:
         if self.capture.is_void:
@@ -201,6 +202,11 @@ class Captured:
         """Where the handles of the last nodes are."""
         self.kept = (ctypes.c_uint64 * max(1, len(self.last)))(*[node.handle for node in self.last])
         return ctypes.addressof(self.kept)
+
+    def edges(self) -> int:
+        """Where the data of the edges from the last nodes are: zeros, as they are nothing special."""
+        self.plain = (ctypes.c_uint64 * max(1, len(self.last)))()
+        return ctypes.addressof(self.plain)
 
 
 def earlier(nodes: list[Node]) -> Iterator[Node]:

@@ -193,7 +193,8 @@ def cuStreamGetCaptureInfo_v2(stream: int) -> tuple[int, int, int, int, int]:
 @call("q *i *q *q *q *q *q", since=12030, base="cuStreamGetCaptureInfo")
 def cuStreamGetCaptureInfo_v3(stream: int) -> tuple[int, int, int, int, int, int]:
     status, number, graph, nodes, count = _info(stream)
-    return status, number, graph, nodes, 0, count
+    captured = stream_of(stream).captured
+    return status, number, graph, nodes, captured.edges() if captured is not None else 0, count
 
 
 def _status(stream: Stream) -> int:
