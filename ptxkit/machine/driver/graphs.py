@@ -54,12 +54,21 @@ class Graph:
     objects: list[tuple[int, int]] = attrs.Factory(list)
     """User objects, and how many references to each it has."""
     handle: int = 0
-    number: int = attrs.Factory(lambda: STATE.number())
+    around: Graph | None = None
+    """That of the conditional node whose body this is."""
+
+    def knows(self, condition: int) -> bool:
+        """Whether a condition is of this graph, or of one around it."""
+        return condition in self.conditions or (self.around is not None and self.around.knows(condition))
 
     def add(self, node: Node, after: list[Node]) -> Node:
         """Puts a node into the graph; gives it. Raises `Failure` for those that it cannot come after."""
         if len({id(one) for one in after}) < len(after) or any(one not in self.nodes for one in after):
             raise Failure("INVALID_VALUE", "a node comes after another one of the same graph, once")
+        if node.kind == CONDITIONAL and not self.knows(node.condition):
+            raise Failure("INVALID_VALUE", "a condition of another graph")
+        for inner in node.graphs:
+            inner.around = self
         node.after = list(after)
         node.handle = STATE.handle(node)
         self.nodes.append(node)
@@ -100,7 +109,7 @@ class Graph:
 
     def copy(self) -> tuple[Graph, dict[int, Node]]:
         """The same graph again, and the copy of each node, by its `id`."""
-        found = Graph(conditions=dict(self.conditions))
+        found = Graph(conditions=dict(self.conditions), around=self)
         copies: dict[int, Node] = {}
         for node in self.order:
             made = attrs.evolve(node, graphs=[inner.copy()[0] for inner in node.graphs])
