@@ -13,6 +13,7 @@ together have one event, and are to be taken as running at the same time.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ptxkit.isa.binding import Bound
@@ -156,6 +157,7 @@ def stepped(lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
             monitor.statement(lanes, body, i, registers)
 
 
+@lru_cache(maxsize=4096)
 def is_observed(bound: Bound) -> bool:
     """Whether monitors are notified of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
     if bound.barrier or bound.converges is not None or bound.asynchronous or bound.completes:

@@ -16,6 +16,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -24,7 +25,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import calling
 from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
-from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
+from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body, Site
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
@@ -727,7 +728,7 @@ class Scheduler:
             str(error),
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
             count=len(places),
-            span=self.launch.span(site) if site is not None else None,
+            span=self.placed(site) if site is not None else None,
             path=self.program.code.path,
             function=self.program.kernel,
         )
@@ -910,7 +911,7 @@ class Scheduler:
             waits += [(group, group.body.blocks[group.block].start) for group in groups]
         for number, (group, at) in enumerate(waits):
             site = group.body.sites[at]
-            line, _ = self.program.codes[id(group.body)].index.line_column(self.span(group.body, at).start)
+            line = self.launch.span(site).line
             count = group.lanes.count
             total += count
             few = [self.residents.thread_of(place) for place in group.lanes.place[:SHOWN]]
@@ -929,7 +930,7 @@ class Scheduler:
             reason,
             threads=threads,
             count=total,
-            span=self.span(group.body, at),
+            span=self.placed(group.body.sites[at]),
             path=self.program.codes[id(group.body)].path,
             function=group.body.name,
             notes=notes,
@@ -950,13 +951,13 @@ class Scheduler:
                 found.append(Wait(group.lanes, sites[min(block.start, len(sites) - 1)], (), iterates=True))
         return tuple(found)
 
-    def span(self, body: Body, i: int) -> Any:
-        site = body.sites[i]
-        return self.program.codes[id(body)].index.span(site.path)
+    def placed(self, site: Site) -> Callable[[], Any]:
+        """Gives where an instruction stands when asked, and holds nothing of the launch."""
+        return partial(self.program.codes[id(site.body)].span, site.path)
 
     def fault(self, error: Exception, group: Group, run: Any, at: int = -1) -> Fault:
         """What an error in compiled code or semantics means: which instruction, which threads."""
-        if isinstance(error, Fault) and error.line is not None:
+        if isinstance(error, Fault) and error.is_placed:
             return error
         body = group.body
         if at < 0 and run is not None:
@@ -989,7 +990,7 @@ class Scheduler:
             reason,
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
             count=len(places),
-            span=self.span(body, at) if body.sites else None,
+            span=self.placed(body.sites[at]) if body.sites else None,
             path=self.program.codes[id(body)].path,
             function=body.name,
             notes=getattr(error, "notes", ()),
