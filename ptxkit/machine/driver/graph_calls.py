@@ -379,7 +379,7 @@ def cuGraphKernelNodeGetAttribute(node: int, kind: int, value: int) -> None:
     one = STATE.of(node, Node)
     ctypes.memset(value, 0, 64)
     if kind & 0xFFFFFFFF == numbers("CUlaunchAttributeID")["CLUSTER_DIMENSION"] and one.cluster:
-        (U32 * 3).from_address(value)[:] = one.cluster
+        (U32 * 3).from_address(value)[:] = list(one.cluster)
 
 
 @call("q q")
