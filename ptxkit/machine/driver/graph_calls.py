@@ -78,7 +78,7 @@ def _host(address: int) -> Node:
 
 
 def _child(handle: int) -> Node:
-    return Node(graphs.GRAPH, graphs=[STATE.of(handle, Graph).copy()[0]])
+    return Node(graphs.GRAPH, graphs=[STATE.of(handle, Graph).copy()])
 
 
 def _record(event: int) -> Node:
@@ -175,7 +175,7 @@ def cuGraphDestroy(graph: int) -> None:
 
 @call("*q q")
 def cuGraphClone(graph: int) -> int:
-    return handle_of(STATE.of(graph, Graph).copy()[0])
+    return handle_of(STATE.of(graph, Graph).copy())
 
 
 def _added(graph: int, after: int, count: int, make: Callable[[], Node]) -> int:
@@ -532,7 +532,7 @@ def cuGraphLaunch(executable: int, stream: int) -> None:
     one = STATE.of(executable, Executable)
     captured = stream_of(stream).captured
     if captured is not None:
-        captured.add(Node(graphs.GRAPH, graphs=[one.graph.copy()[0]]))
+        captured.add(Node(graphs.GRAPH, graphs=[one.graph.copy()]))
     else:
         one.graph.execute()
 
@@ -554,8 +554,7 @@ def _update(executable: int, graph: int) -> tuple[int, int]:
         if one.kind != other.kind:
             return _TYPE, other.handle
     old.graph.forget()
-    made = graphs.instantiated(new, old.flags)
-    old.graph, old.copies, old.origin = made.graph, made.copies, made.origin
+    old.graph = graphs.instantiated(new, old.flags).graph
     return _SUCCESS, 0
 
 
@@ -577,7 +576,12 @@ def cuGraphExecUpdate_v2(executable: int, graph: int, result: int) -> None:
 
 
 def _copy_of(executable: int, node: int) -> Node:
-    found = STATE.of(executable, Executable).copies.get(id(STATE.of(node, Node)))
+    return _found(STATE.of(executable, Executable).graph, node)
+
+
+def _found(copy: Graph, node: int) -> Node:
+    """The copy of a node. Raises `Failure` if the graph is no copy of the node's."""
+    found = copy.copies.get(id(STATE.of(node, Node)))
     if found is None:
         raise Failure("INVALID_VALUE", "a node of another graph")
     return found
@@ -636,7 +640,7 @@ def cuGraphNodeGetEnabled(executable: int, node: int) -> int:
 
 @call("*q q q")
 def cuGraphNodeFindInClone(node: int, clone: int) -> int:
-    raise Failure("NOT_SUPPORTED", "the nodes of a clone are in the order of cuGraphGetNodes")
+    return _found(STATE.of(clone, Graph), node).handle
 
 
 @call("*q q q u u")

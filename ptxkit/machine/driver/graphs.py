@@ -54,6 +54,9 @@ class Graph:
     objects: list[tuple[int, int]] = attrs.Factory(list)
     """User objects, and how many references to each it has."""
     handle: int = 0
+    copies: dict[int, Node] = attrs.Factory(dict)
+    """Of a copy: its nodes by the `id` of those that they are copies of, which `originals` keeps."""
+    originals: tuple[Node, ...] = ()
     around: Graph | None = None
     """That of the conditional node whose body this is."""
 
@@ -107,14 +110,13 @@ class Graph:
             if node.is_enabled:
                 run(node)
 
-    def copy(self) -> tuple[Graph, dict[int, Node]]:
-        """The same graph again, and the copy of each node, by its `id`."""
-        found = Graph(conditions=dict(self.conditions), around=self)
-        copies: dict[int, Node] = {}
+    def copy(self) -> Graph:
+        """The same graph again."""
+        found = Graph(conditions=dict(self.conditions), around=self, originals=tuple(self.nodes))
         for node in self.order:
-            made = attrs.evolve(node, graphs=[inner.copy()[0] for inner in node.graphs])
-            copies[id(node)] = found.add(made, [copies[id(one)] for one in node.after])
-        return found, copies
+            made = attrs.evolve(node, graphs=[inner.copy() for inner in node.graphs])
+            found.copies[id(node)] = found.add(made, [found.copies[id(one)] for one in node.after])
+        return found
 
     def forget(self) -> None:
         """Takes the handles of its nodes and graphs back."""
@@ -139,21 +141,19 @@ def handle_of(graph: Graph) -> int:
 
 @attrs.define(eq=False)
 class Executable:
-    """A graph that can be launched: a copy. `copies` are its nodes by the `id` of those that they are copies of; `origin` keeps these."""
+    """A graph that can be launched: a copy."""
 
     graph: Graph
-    copies: dict[int, Node]
-    origin: tuple[Node, ...]
     flags: int = 0
 
 
 def instantiated(graph: Graph, flags: int) -> Executable:
     """What can be launched of a graph, as it is now."""
-    copy, copies = graph.copy()
+    copy = graph.copy()
     for number, count in graph.objects:
         STATE.of(number, Counted).references += count
     copy.objects = list(graph.objects)
-    return Executable(copy, copies, tuple(graph.nodes), flags)
+    return Executable(copy, flags)
 
 
 def run(node: Node) -> None:

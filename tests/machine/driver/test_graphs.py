@@ -284,7 +284,9 @@ def test_children_host_functions_events_and_a_picture(program: Program, tmp_path
     event = ok("cuEventCreate", 0)
     ok("cuGraphAddEventRecordNode", graph, 0, 0, event)
     ok("cuGraphAddEmptyNode", graph, 0, 0)
-    program.run(ok("cuGraphClone", graph))
+    clone = ok("cuGraphClone", graph)
+    assert ok("cuGraphNodeFindInClone", node, clone) in listed("cuGraphGetNodes", clone)
+    program.run(clone)
     assert seen == [42]
     ok("cuEventSynchronize", event)
     ok("cuGraphDebugDotPrint", graph, str(tmp_path / "g.dot").encode(), 0)
