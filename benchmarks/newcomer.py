@@ -3,8 +3,8 @@ environment.
 
     python benchmarks/newcomer.py [--python PYTHON] [--path PATH]
 
-What is committed is copied to an empty folder, and the commands of docs/index.md are typed there, each timed by the clock and in CPU seconds; nothing of CUDA
-and no Graphviz need be found by PATH. Packages come from wherever pip is set up to look, without its cache.
+What is committed is copied to an empty folder, and the commands of docs/index.md are typed there, each timed by the clock and in CPU
+seconds; nothing of CUDA and no Graphviz need be found by PATH. Packages come from wherever pip is set up to look, without its cache.
 """
 
 from __future__ import annotations
