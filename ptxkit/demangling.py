@@ -92,9 +92,7 @@ def described(function: str, number: int, names: Mapping[str, Sequence[str]], wi
     return f"parameter {number}{kind}" + ("" if function == within else f" of {short(function)}")
 
 
-def in_prose(
-    text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None, within: str | None = None
-) -> str:
+def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None, within: str | None = None) -> str:
     """The text with readable names for mangled ones. Parameters of `functions` are `described`; the text is about `within`."""
     if "_Z" not in text and "_param_" not in text and "_R" not in text:
         return text

@@ -35,20 +35,18 @@ def lint(
     *,
     ignores: bool = True,
     facts: Facts | None = None,
-    revise: Callable[[Facts, tuple[Rule, ...], list[Diagnostic]], list[Diagnostic]] | None = None,
+    find: Callable[[Facts, tuple[Rule, ...]], list[Diagnostic]] | None = None,
 ) -> tuple[Diagnostic, ...]:
     """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
 
     `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
-    are those of the module, for this target and version, if something has asked for some before. `revise` makes other findings of those of
-    the rules, before comments accept any. A rule that fails on a module is a bug of ptxkit and raises.
+    are those of the module, for this target and version, if something has asked for some before. `find` finds what comments may accept, if
+    that is not just what all rules say. A rule that fails on a module is a bug of ptxkit and raises.
     """
     facts = facts if facts is not None else Facts(module, target, version)
     rules = select() if rules is None else tuple(rules)
     with collector_paused():
-        found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
-        if revise is not None:
-            found = revise(facts, rules, found)
+        found = find(facts, rules) if find is not None else [diagnostic for rule in rules for diagnostic in rule.check(facts)]
         facts.forget()
     marks = facts.marks if ignores else ()
     if marks:

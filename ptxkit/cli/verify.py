@@ -30,6 +30,10 @@ COVERED = {
     "barriers": ("wait at a barrier", "waits at barriers"),
     "phases": ("mbarrier phase", "mbarrier phases"),
     "copies": ("operation in flight", "operations in flight"),
+    "stood_for": (
+        "CTA that does the same in shared memory as one that was watched",
+        "CTAs that do the same in shared memory as one that was watched",
+    ),
     "schedules": ("schedule", "schedules"),
     "contents": ("contents of memory", "contents of memory"),
 }
