@@ -71,7 +71,8 @@ def _costs(seen: Seen, solved: Solution) -> Iterator[str]:
         for i, bound in enumerate(bindings(routine)):
             line = after.facts.index.span(routine.where(i)).line
             if line in new and isinstance(bound, Bound):
-                yield f"costs: {_price(bound, ' '.join(routine.instructions[i].body_text.split()))}{_rounds(after, routine, i, line, solved)}"
+                text = " ".join(routine.instructions[i].body_text.split())
+                yield f"costs: {_price(bound, text)}{_rounds(after, routine, i, line, solved)}"
 
 
 def _price(bound: Bound, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Edits of a text that put statements at a place, change one, move one or take it away; and how offsets of the text after them are those of the text before."""
+"""Edits of a text that put statements at a place or change one; and which offset of the text before an offset of the text after is."""
 
 from __future__ import annotations
 

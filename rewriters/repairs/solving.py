@@ -11,13 +11,13 @@ from ptxkit import fixing
 from ptxkit.analyses.execution.execute import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
-from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.syntax import parse
 
 MOST_TRIES = 40
@@ -108,7 +108,7 @@ class _Solving:
                 if says is Says.ENOUGH:
                     found = self._proved((*steps, self._weakened(edits, one)))
                     if found is not None and self._is_best(found):
-                        return self.best
+                        return self.best or found
                 elif says is Says.LESS and part is None:
                     part = one
             if self.best is not None:
@@ -136,8 +136,8 @@ class _Solving:
 
     def _why(self) -> str:
         if not self.tries:
-            return "no edit of one place that could cure it is known"
-        tried = f"{self.tries} candidate{'s were' if self.tries > 1 else ' was'} tried"
+            return "no edit is known that could cure it at one place"
+        tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
         return "; ".join([tried, *list(self.reasons)[:2]])
 
     # --- trying

@@ -10,7 +10,7 @@ from ptxkit import fixing
 from ptxkit.analyses.dynamic.exercise import Exercise
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import UNKNOWN, loaded
+from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
@@ -111,7 +111,7 @@ class Trying:
         return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
-        found = {}
+        found: dict[Key, Finding] = {}
         for one in ran.wrong:
             found.setdefault(self.key(one.diagnostic, shift), one)
         return found
