@@ -31,16 +31,19 @@ def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     return tuple(found.values())
 
 
-def parts(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
-    """The edits without one of them, or without one of the statements that one puts in."""
-    for n, one in enumerate(edits):
+def parts(steps: Sequence[Sequence[Edit]]) -> Iterator[tuple[Edit, ...]]:
+    """The edits without one step, be it a move or an edit, or without one of the statements that an edit puts in."""
+    for n, step in enumerate(steps):
+        others = [edit for k, other in enumerate(steps) if k != n for edit in other]
+        if others:
+            yield joined(others)
+        if len(step) > 1:
+            continue
+        (one,) = step
         lines = one.text.splitlines(keepends=True)
-        if one.start == one.end and len(lines) > 2:
-            statements = [k for k, line in enumerate(lines) if line.strip()]
-            for k in statements:
-                yield (*edits[:n], Edit(one.start, one.end, "".join(lines[:k] + lines[k + 1 :])), *edits[n + 1 :])
-        elif len(edits) > 1:
-            yield (*edits[:n], *edits[n + 1 :])
+        statements = [k for k, line in enumerate(lines) if line.strip()]
+        for k in statements if one.start == one.end and len(statements) > 1 else ():
+            yield joined([*others, Edit(one.start, one.end, "".join(lines[:k] + lines[k + 1 :]))])
 
 
 def _margin(index: Index, at: int) -> str:

@@ -210,7 +210,7 @@ class _Solving:
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
-        for rest in parts(edits):
+        for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
         ran = self._schedules(edits)

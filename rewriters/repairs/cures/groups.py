@@ -202,4 +202,4 @@ def form_operands(form: Form) -> bool:
 def _ladder(rungs: list[Candidate]) -> Candidate:
     """The strongest candidate, with the weaker ones."""
     first, *weaker = rungs
-    return Candidate(first.says, first.edits, first.price, first.at, tuple(weaker))
+    return Candidate(first.says, first.edits, first.price, first.at, weaker=tuple(weaker))

@@ -142,7 +142,13 @@ def test_what_is_put_in_at_one_place_is_one_edit() -> None:
 
 
 def test_a_repair_is_tried_without_each_of_its_parts() -> None:
-    found = list(parts([Edit(3, 3, "a;\n\tb;\n\t"), Edit(5, 6, "")]))
+    both, change = Edit(3, 3, "a;\n\tb;\n\t"), Edit(5, 6, "")
+    found = [set(edits) for edits in parts([[both], [change]])]
 
-    assert (Edit(3, 3, "\tb;\n\t"), Edit(5, 6, "")) in found
-    assert (Edit(3, 3, "a;\n\tb;\n\t"),) in found
+    assert found == [{change}, {change, Edit(3, 3, "\tb;\n\t")}, {change, Edit(3, 3, "a;\n\t")}, {both}]
+
+
+def test_a_move_is_one_edit() -> None:
+    out, into, other = Edit(3, 6, ""), Edit(9, 9, "a;\n"), Edit(20, 21, "")
+
+    assert [set(edits) for edits in parts([[out, into], [other]])] == [{other}, {out, into}]
