@@ -31,8 +31,9 @@ def fresh(name: str, job: Job, cached: bool) -> Examined:
         text = files.read(name)
     except files.CannotRead as error:
         return Examined(name, unreadable=str(error))
-    found = _job.examine_text(name, text, job)
-    if cached and name != "-":
+    cached = cached and name != "-"
+    found = _job.examine_text(name, text, job, cached)
+    if cached:
         _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
     collect_when_due()
     return found

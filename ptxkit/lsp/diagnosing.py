@@ -9,6 +9,7 @@ from urllib.request import url2pathname
 import attrs
 
 from ptxkit.analyses.framework.rule import Rule
+from ptxkit.analyses.linting.kept import Memory
 from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
@@ -17,6 +18,10 @@ from ptxkit.lsp.document import Document
 
 QUICK = ("E", "V")
 """The families that need no analysis of the program: what an assembler would refuse."""
+
+
+_known = Memory()
+"""What was found in the functions of documents."""
 
 
 def path_of(uri: str) -> str | None:
@@ -38,7 +43,7 @@ def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
     rules = _rules(document.settings)
     if quick:
         rules = tuple([rule for rule in rules if rule.family in QUICK])
-    found = lint(document.module, rules, facts=document.facts, run=False)
+    found = lint(document.module, rules, facts=document.facts, run=False, store=_known if not quick else None)
     return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
 
 

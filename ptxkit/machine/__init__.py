@@ -23,7 +23,7 @@ from ptxkit.machine.memory.arena import Arena
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
-from ptxkit.syntax import Index, Module
+from ptxkit.syntax import Module, index_of
 
 MEMORY_LIMIT = 32 << 30
 """Global memory that a machine has, in bytes."""
@@ -296,7 +296,7 @@ def _errors(module: Module) -> list[Diagnostic]:
     unresolved = resolve(module).unresolved
     if not unresolved:
         return found
-    index = Index(module)
+    index = index_of(module)
     for use in unresolved:
         message = f"`{use.name}` is not declared"
         rule = ("E010", "undeclared-register") if use.name.startswith("%") else ("E011", "undeclared-variable")

@@ -353,11 +353,14 @@ class Uninitialized(Monitor):
 
 def _name_of(body: Body, number: int) -> str:
     """What a function calls a register."""
-    for site in body.sites:
-        for name in site.instruction.find(Name):
-            if number in body.registers_of(site.scope, name):
-                return str(name.text)
-    return "a register"
+    names: dict[int, str] | None = body.known.get(_name_of)
+    if names is None:
+        names = body.known[_name_of] = {}
+        for site in body.sites:
+            for name in site.instruction.find(Name):
+                for named in body.registers_of(site.scope, name):
+                    names.setdefault(named, str(name.text))
+    return names.get(number, "a register")
 
 
 _ONES: dict[int, Any] = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.uint64(0x0101010101010101)}
