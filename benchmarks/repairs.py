@@ -29,12 +29,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 
-from ptxkit.analyses.dynamic.exercise import OPERATIONS, OPERATIONS_AN_INSTRUCTION
 from ptxkit.analyses.dynamic.once import once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs.launches import most_operations
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
@@ -120,8 +120,7 @@ def cost(seen: Seen, example: Any) -> float | None:
     """What a text costs in a launch; None if not all threads run to completion."""
     counting = Prices()
     routine = next(one for one in seen.facts.routines if one.name == example.kernel)
-    operations = 4 * (OPERATIONS + OPERATIONS_AN_INSTRUCTION * len(routine.instructions))
-    ran = once(loaded(seen.facts.module), example, COUNT, operations, 20.0, also=(counting,))
+    ran = once(loaded(seen.facts.module), example, COUNT, 4 * most_operations(routine), 20.0, also=(counting,))
     return counting.total if ran.fault is None else None
 
 

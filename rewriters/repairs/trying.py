@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxkit import fixing
-from ptxkit.analyses.dynamic.exercise import Exercise
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.launches import most_operations
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
@@ -97,7 +97,7 @@ class Trying:
         try:
             code = loaded(facts.module, self.looking.target or "")
             kernel = next(one for one in facts.routines if one.name == self.example.kernel)
-            operations = Exercise(kernel, code).operations * (1 if schedule == "lockstep" else PATIENCE)
+            operations = most_operations(kernel) * (1 if schedule == "lockstep" else PATIENCE)
             counting = Counting()
             ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
         except (ValueError, StopIteration, MemoryError):
