@@ -240,7 +240,7 @@ class _Solving:
     def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
         runs: dict[str | int, Run] = {}
-        for schedule in ("lockstep", *SCHEDULES):
+        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
             own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
             if own is None or ran is None:
                 continue
