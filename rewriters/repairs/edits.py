@@ -11,14 +11,18 @@ from ptxkit.diagnostics import Edit
 from ptxkit.rewriters.repairs.places import Place
 from ptxkit.syntax import Index
 
+LINES = 1000
+"""So many characters are looked at to see how lines end."""
+
 
 def put(index: Index, routine: Routine, place: Place, *statements: str) -> Edit:
     """Statements at a place, each on a line of its own."""
     span = index.span(routine.where(place.instruction))
     margin = _margin(index, span.start)
+    end = "\r\n" if index.text.find("\r\n", 0, LINES) >= 0 else "\n"
     if place.after:
-        return Edit(span.end, span.end, "".join([f"\n{margin}{one}" for one in statements]))
-    return Edit(span.start, span.start, "".join([f"{one}\n{margin}" for one in statements]))
+        return Edit(span.end, span.end, "".join([f"{end}{margin}{one}" for one in statements]))
+    return Edit(span.start, span.start, "".join([f"{one}{end}{margin}" for one in statements]))
 
 
 def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:

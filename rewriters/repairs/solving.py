@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -20,6 +21,8 @@ from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
 from ptxkit.syntax import parse
 
+SECONDS = 60.0
+"""So much time of a processor the tries for one finding may take."""
 MOST_TRIES = 40
 """So many candidates are tried for one finding."""
 MOST_BETTER = 6
@@ -86,6 +89,7 @@ class _Solving:
         self.trying = Trying(looking, seen, finding)
         self.tries = 0
         self.reasons: dict[str, None] = {}
+        self.end = time.process_time() + SECONDS
         self.best: Solution | None = None
         self.better = 0
 
@@ -101,7 +105,7 @@ class _Solving:
         while len(steps) < MOST_EDITS:
             part: Candidate | None = None
             for one in candidates(of):
-                if self.tries >= MOST_TRIES:
+                if self._is_over:
                     break
                 made = joined((*edits, *one.edits))
                 says = self._says(made)
@@ -113,7 +117,7 @@ class _Solving:
                     part = one
             if self.best is not None:
                 return self.best
-            if part is None or self.tries >= MOST_TRIES:
+            if part is None or self._is_over:
                 break
             steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
@@ -121,6 +125,11 @@ class _Solving:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether enough was tried."""
+        return self.tries >= MOST_TRIES or time.process_time() > self.end
 
     def _is_best(self, found: Solution) -> bool:
         """Whether a repair leaves nothing in its function, or enough others were looked at. The best one is kept."""

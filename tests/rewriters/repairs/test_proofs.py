@@ -125,6 +125,12 @@ def test_a_text_with_syntax_errors_is_left_as_it_is() -> None:
     assert repair(parse(text), compilers=()).text == text
 
 
+def test_lines_end_as_they_did() -> None:
+    found = repair(parse(text_of("neighbour").replace("\n", "\r\n")), compilers=())
+
+    assert found.is_clean and "\n" not in found.text.replace("\r\n", "")
+
+
 # --- offsets
 
 
