@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("numpy")
+
 from ptxkit import fixing
 from ptxkit.rewriters.repairs import Repaired, offers, repair
 from ptxkit.syntax import parse

@@ -7,6 +7,8 @@ from pathlib import Path
 import attrs
 import pytest
 
+pytest.importorskip("numpy")
+
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.rewriters.repairs import repair
