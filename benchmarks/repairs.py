@@ -3,10 +3,11 @@
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
     python benchmarks/repairs.py mutants [--most N] [--only NAME…] [--seconds SECONDS] [--record FILE] [--keep FOLDER]
 
-`pairs`: a bad twin has a local cure if the good one differs from it in statements that synchronize alone, at most three, or in a constant.
+`pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
+fences, uses of mbarriers, numbers that only these read, instructions with a mask of lanes, or collectives that stand elsewhere.
 It is offered a repair if `ptxkit repair` leaves no error and no warning that the good twin has not, too. What each text costs is counted
 on the machine, in the launch that lint makes up, for the thread for which it is most: what synchronizes, as often as it is executed, with
-a weight (of a barrier 8, of a wait 6, of a fence or commit 2, of the rest 1).
+a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest 1).
 
 `mutants`: of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, one instruction that
 synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which lint says more than
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -40,7 +42,6 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.rewriters.repairs import repair
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
-from ptxkit.rewriters.repairs.places import synchronizes
 from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,18 +75,31 @@ def is_local(before: str, after: str) -> bool:
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal":
             changed += [*one[a:b], *other[c:d]]
-    texts = Counter([text for text, _ in changed])
-    if not changed or len(texts) > MOST_STATEMENTS:
+    moved = Counter([text for text, _ in changed])
+    if not 0 < len(moved) <= MOST_STATEMENTS:
         return False
-    return all(bound is not None and (synchronizes(bound) or text.startswith(("mov.u32", "mov.b32"))) for text, bound in changed) and any(
-        (bound is not None and synchronizes(bound)) or constant(text) for text, bound in changed
+    return all(
+        bound is not None and (is_cure(bound) or (moved[text] == 2 and bound.converges is not None) or is_number(text, [*one, *other]))
+        for text, bound in changed
     )
 
 
-def constant(text: str) -> bool:
-    routine = routines(parse(f".version 8.0 .target sm_80 .entry k() {{ {text} }}"))
-    operands = routine[0].instructions[0].operands if routine and routine[0].instructions else ()
-    return len(operands) == 2 and isinstance(constant_value(operands[1]), int)
+def is_cure(bound: Bound) -> bool:
+    """Whether an instruction is of a kind that repairs put in or change: barriers, commits, waits, fences, mbarriers, masks."""
+    if bound.barrier or bound.members is not None or any(one.action in ("commit", "wait", "signal") for one in bound.asynchronous):
+        return True
+    return any("fence" in effect or "thread-sync" in effect for effect in bound.effects)
+
+
+def is_number(text: str, among: Sequence[tuple[str, Bound | None]]) -> bool:
+    """Whether an instruction gives a constant to a register that only mbarriers read."""
+    found = re.fullmatch(r"mov\.[bu]32 (%\w+), \d+;", text)
+    if found is None:
+        return False
+    readers = [
+        bound for other, bound in among if other != text and re.search(rf"{found[1]}\b", other.partition(" ")[2].partition(",")[2] or other)
+    ]
+    return bool(readers) and all(bound is not None and bound.barrier and bound.form.mnemonic == "mbarrier" for bound in readers)
 
 
 class Prices(Monitor):
@@ -95,7 +109,7 @@ class Prices(Monitor):
         self.by_thread: Counter[int] = Counter()
 
     def instruction(self, lanes: Any, arguments: Any) -> None:
-        each = price(lanes.site.bound)
+        each = price(lanes.site)
         for thread in lanes.index.tolist():
             self.by_thread[thread] += each
 
@@ -105,10 +119,11 @@ class Prices(Monitor):
         return max(self.by_thread.values(), default=0)
 
 
-def price(bound: Bound) -> int:
-    waits = [one for one in bound.asynchronous if one.action == "wait"]
-    if waits:
-        return 6
+def price(site: Any) -> int:
+    bound: Bound = site.bound
+    if any(one.action == "wait" for one in bound.asynchronous):
+        left = constant_value(site.instruction.operands[0]) if site.instruction.operands else 0
+        return 8 - min(2, left if isinstance(left, int) else 0)
     if any(one.action == "wait" for one in bound.barrier) and bound.form.mnemonic != "mbarrier":
         return 4 if bound.members is not None else 16 if bound.has(".cluster") else 8
     if bound.effects or bound.asynchronous:
