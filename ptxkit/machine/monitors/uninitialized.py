@@ -270,6 +270,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else "shared memory"
         cta, thread = self.collected.thread(lanes, lane)
         witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
+        assert isinstance(site.bound, Bound)
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
