@@ -296,7 +296,8 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if least == WARP else others:
+        is_small = least == WARP and threads not in elements(self.routine)
+        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
             left = self._also(left, other)

@@ -78,9 +78,9 @@ def is_said(routine: Routine, block: Size) -> bool:
 
 
 def is_for_several_ctas(routine: Routine) -> bool:
-    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it reads that and updates global memory."""
+    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory."""
     if not any(name.startswith("%ctaid") for name in read(routine)):
-        return False
+        return _updates(routine)
     made_of = [address for of in reached(routine) for address in addresses(of)]
     is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves()) or len(reached(routine)) > 1
     return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
@@ -320,6 +320,9 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     x, y, z = [max(2, _ctas_told_apart(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
+    if updated and not any(asks):
+        # CTAs that take their numbers from a counter
+        x = 2
     if cluster is not None:
         return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
     return x, y, z
