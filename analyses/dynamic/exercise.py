@@ -47,6 +47,8 @@ SECONDS = 10.0
 """So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules that are tried where the order of threads may matter."""
+MOST_MEMORY = 1 << 28
+"""Bytes of global memory that all runs of a kernel may take."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
@@ -165,6 +167,8 @@ class Exercise:
         last = None
         is_always_wrong = True
         for shape in choices[:MOST_LAUNCHES]:
+            if self._is_full:
+                return None
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
@@ -202,6 +206,11 @@ class Exercise:
                 if (numbers[0] - numbers[1]) % WARP == 0:
                     return True
         return False
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
+        return self.code.machine.memory.size > MOST_MEMORY
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
@@ -281,8 +290,10 @@ class Exercise:
         other = self._first((shape,), contrast)
         if other is None:
             return None
-        whole = self._first((shape,), Sizes(units=True)) if divides(self.routine) else None
-        return [one[0] for one in (other, whole) if one is not None]
+        if not divides(self.routine):
+            return [other[0]]
+        whole = self._first((shape,), Sizes(units=True))
+        return [other[0], whole[0]] if whole is not None else None
 
     def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
         """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
@@ -301,7 +312,7 @@ class Exercise:
             if not left:
                 break
             left = self._also(left, other)
-            if time.perf_counter() > self.end:
+            if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
 
