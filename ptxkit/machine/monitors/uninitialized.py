@@ -26,6 +26,7 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import FIRST
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
