@@ -69,8 +69,8 @@ class Document:
 
     @property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions with what is known of them: what the rules found out once they are through, until then found out anew."""
-        return self.facts.routines if self.is_analysed else self._own_routines
+        """The functions with what is known of them: rules, which find out more, have some of their own."""
+        return self._own_routines
 
     @functools.cached_property
     def _own_routines(self) -> tuple[Routine, ...]:
