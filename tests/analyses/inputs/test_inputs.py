@@ -8,8 +8,8 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.boxes import split
-from ptxkit.analyses.inputs.example import Array, Number, Structure
-from ptxkit.analyses.inputs.launches import FEW, Sizes, example
+from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
+from ptxkit.analyses.inputs.launches import FEW, OPERATIONS, OPERATIONS_AN_INSTRUCTION, Sizes, example, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.rewriters.profiling.description import parse
@@ -103,3 +103,18 @@ def test_structures_keep_their_arrays_in_a_launch_file() -> None:
     launch = parse(toml.text([example(routine, shapes(routine)[0])]))[0]
 
     assert launch.arguments[0].parts[0][0] == 8  # type: ignore[union-attr]
+
+
+def test_the_memory_of_arguments() -> None:
+    array = Array(".u32", 1 << 20)
+
+    assert 1 << 22 <= memory_of(array) <= (1 << 22) + (1 << 16)
+    assert memory_of(Array(".b64", 1, leads_to=array)) > memory_of(array)
+    assert memory_of(Structure(16, ((8, array),))) == memory_of(array)
+    assert memory_of(Number(".u32", 3)) == 0
+
+
+def test_a_longer_kernel_may_cost_more() -> None:
+    routine = kernel("mov.u32 %r1, 1; mov.u32 %r2, 2;")
+
+    assert most_operations(routine) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION
