@@ -1,12 +1,18 @@
 """`verify` on labelled kernels.
 
-    python benchmarks/races_on_machine.py [--pairs | --fixtures] [--kernels TEXT] [--label TEXT] [--budget SECONDS] [--lint]
+    python benchmarks/races_on_machine.py [--pairs | --fixtures | --without-launch] [--kernels TEXT] [--label TEXT] [--budget SECONDS]
+        [--lint]
 
 Without an option every kernel of ../shared/races, with its launch and parameters; `verify` makes up what those leave out. Prints for each
 kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
 not to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
 
 `--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
+
+`--without-launch`: what `lint` says of the kernels of ../shared/races, of which it knows no launch: by label, how many have an error or
+a warning on the right thing (a race where one is, divergence where threads diverge), and how many clean ones have any. Kernels that race
+in global memory are counted also without `scor`, whose accesses are `volatile` and race by the label only. Exit status 1 if a clean one
+has one.
 
 `--fixtures`: the correct kernels of fixtures/kernels under all monitors, with what they find and how much longer they take.
 """
@@ -29,11 +35,13 @@ import numpy as np
 from ptxkit.analyses import lint
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.linting.running import is_executable
 from ptxkit.analyses.verify.verdict import VERIFIED, verify
 from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import Options, of_options
-from ptxkit.diagnostics import Severity
+from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.machine import Fault, Machine
 from ptxkit.rewriters.profiling.description import read
 from ptxkit.rewriters.profiling.execution import execute
@@ -117,13 +125,55 @@ def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
 
 
 def of_races(asked: argparse.Namespace) -> int:
-    with (SHARED / "races" / "labels.tsv").open(newline="") as lines:
-        rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
-    results = run([{**row, "file": f"races/ptx/{row['file']}"} for row in rows], asked)
+    results = run([{**row, "file": f"races/ptx/{row['file']}"} for row in labelled(asked)], asked)
     wrong = [
         one for one in results if (one.label == "clean" and one.outcome == "refuted") or (one.label != "clean" and one.outcome == VERIFIED)
     ]
     return len(wrong)
+
+
+RIGHT = {"race-shared": ("S",), "race-global": ("G",), "divergence": ("B", "C")}
+"""The families of rules that say what a label says."""
+NO_RACE_BY_THE_LETTER = "scor-"
+RACES_BY_THE_LETTER = ("interblock_blkatom", "interblock_blklock")
+
+
+def linted(row: dict[str, str]) -> tuple[dict[str, str], list[Diagnostic], float]:
+    """The errors and warnings of a kernel, of rules of which an execution can show a violation."""
+    path = SHARED / "races" / "ptx" / row["file"]
+    started = time.process_time()
+    found = lint(parse(path.read_text(encoding="utf-8"), str(path)), [rule for rule in select() if is_executable(rule)])
+    return row, [one for one in found if one.severity is not Severity.INFO], time.process_time() - started
+
+
+def without_launch(asked: argparse.Namespace) -> int:
+    """What lint says of the kernels of ../shared/races. How many clean ones have an error or a warning."""
+    counts: Counter[tuple[str, str]] = Counter()
+    seconds = 0.0
+    with ProcessPoolExecutor(asked.processes) as pool:
+        for row, found, took in pool.map(linted, labelled(asked)):
+            label, name = row["label"], row["file"]
+            seconds += took
+            hits = [one for one in found if label == "clean" or one.rule.startswith(RIGHT[label])]
+            is_by_label_only = name.startswith(NO_RACE_BY_THE_LETTER) and not any(part in name for part in RACES_BY_THE_LETTER)
+            labels = (label,) if label != "race-global" or is_by_label_only else (label, "race-global by the letter")
+            for one in labels:
+                counts[one, "all"] += 1
+                counts[one, "hit"] += bool(hits)
+            if bool(hits) == (label == "clean"):
+                said = hits[0] if hits else found[0] if found else None
+                text = f"{said.severity.value}[{said.rule}] {said.message[:150]}" if said else "nothing"
+                print(f"{label:12} {name}: {text}", flush=True)
+    print(f"\n{'label':28} kernels  with a finding on it ({seconds:.0f} s of the processor)")
+    for label in sorted({label for label, _ in counts}):
+        print(f"{label:28} {counts[label, 'all']:7}  {counts[label, 'hit']}")
+    return counts["clean", "hit"]
+
+
+def labelled(asked: argparse.Namespace) -> list[dict[str, str]]:
+    """The kernels of ../shared/races that are asked for."""
+    with (SHARED / "races" / "labels.tsv").open(newline="") as lines:
+        return [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
 
 
 def of_pairs(asked: argparse.Namespace) -> int:
@@ -181,9 +231,13 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--lint", action="store_true", help="also ask lint of what is verified")
     parser.add_argument("--pairs", action="store_true", help="the pairs of ../shared/lint")
+    parser.add_argument("--without-launch", action="store_true", help="what lint says of the kernels of ../shared/races")
     parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels, which are all correct")
     asked = parser.parse_args()
-    wrong = of_fixtures(asked.budget, ("all",), asked.kernels) if asked.fixtures else of_pairs(asked) if asked.pairs else of_races(asked)
+    if asked.fixtures:
+        wrong = of_fixtures(asked.budget, ("all",), asked.kernels)
+    else:
+        wrong = (of_pairs if asked.pairs else without_launch if asked.without_launch else of_races)(asked)
     sys.exit(bool(wrong))
 
 

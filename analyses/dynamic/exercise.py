@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
-from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, cause_of
+from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared, most_operations
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
-from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
+from ptxkit.analyses.inputs.shapes import Shape, fewest, needs, reached, shapes, tells_ctas_apart
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -38,10 +38,14 @@ LEAST = 1
 """Operations that a run may cost when all are used up: it ends at once."""
 RUNS = 4
 """What all runs of a kernel together may cost, in longest runs; another is not begun then."""
+ORDERS: tuple[str | int, ...] = (1, 2)
+"""Schedules that are tried where the order of threads may matter."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
+MOST_CONTRASTS = 6
+"""So many other shapes are tried where something was found."""
 UNEVEN = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
@@ -52,6 +56,8 @@ BY_ITSELF = frozenset(("trap", "assert"))
 OF_SHAPE = frozenset(("launch", "shared"))
 """Kinds of faults that another shape may be without."""
 RANDOM = Contents("random", 1)
+RACES = frozenset(("smem-race", "implicit-warp-synchrony", "race-global", "dsmem-access-unsynchronised"))
+"""Names of findings about two accesses by threads that nothing orders."""
 
 Launched = tuple[Ran, Shape]
 
@@ -68,8 +74,13 @@ class Found:
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
     """Whether it shows with other sizes, too; None if no launch with others could be tried."""
-    other_shapes: bool = True
-    """Whether it shows with CTAs of other sides and as many threads, too, if the kernel does not say what they are."""
+    other_shapes: bool | None = True
+    """Whether it shows with all other CTAs that could be tried, too, if the kernel does not say how many threads they have; None if there
+    was no time to try."""
+    one_thread: bool = True
+    """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
+    in_order: bool = True
+    """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
 
 
 @attrs.frozen
@@ -101,6 +112,9 @@ class Exercise:
         self.why = ""
         self.growth = 1
         self.shared = 0
+        self.contents = COUNT
+        self.schedule: str | int = LOCKSTEP
+        """Of the runs that are believed or not."""
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -116,15 +130,26 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
-        bodies = ran.observer.program.entered if ran.observer.program is not None else ()
-        lines = frozenset([ran.line_of(site) for body in bodies for site in body.sites if id(site) in ran.observer.seen])
+        if not found and ran.fault is None and hands_over(self.routine):
+            found = self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
         unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, lines, self._is_cut, unjudged)
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
 
     @property
     def _is_cut(self) -> bool:
         return time.perf_counter() > self.end
+
+    def _in_other_orders(self, shape: Shape) -> list[Found]:
+        """What shows under other schedules, of a kernel that looks at what other threads have written, such as flags; these are zero at
+        first."""
+        for schedule in ORDERS:
+            self.contents, self.schedule = ZEROS, schedule
+            launched = self._first((shape,), Sizes())
+            found = list(self._judged(launched, CONTRAST)) if launched is not None else []
+            if found:
+                return found
+        return []
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
@@ -136,12 +161,14 @@ class Exercise:
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         last = None
+        is_always_wrong = True
         for shape in choices[:MOST_LAUNCHES]:
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
             if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
                 if fault.kind in OF_SHAPE or outside:
+                    is_always_wrong &= fault.kind in OF_SHAPE
                     continue
                 return None
             if outside == ".shared" and ran.example.shared:
@@ -150,15 +177,21 @@ class Exercise:
             waits = fault is not None and fault.kind == "deadlock"
             if not outside and not waits and not self._is_for_a_warp(ran, shape):
                 return ran, shape
-            if outside != ".global":
+            if outside == ".global":
+                # numbers that do not fit together: nothing is known of what it does with this shape
+                is_always_wrong = False
+            else:
                 last = (ran, shape)
         # what goes wrong with every shape does so by itself
-        return last
+        return last if is_always_wrong else None
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
-        """Whether warps do the same at one address of shared memory, and never wait for one another: a launch has but one."""
+        """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
+
+        One that knows of several warps and forgets to wait for them races, and is not meant.
+        """
         x, y, z = shape.block
-        if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
+        if x * y * z <= WARP or fewest(self.routine) > WARP:
             return False
         for finding in ran.wrong:
             accesses = finding.witness.get("accesses", ())
@@ -172,10 +205,11 @@ class Exercise:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
         while True:
             one = self._example(shape, sizes)
-            ran = self._once(one, COUNT)
+            ran = self._once(one, self.contents)
             if ran.outside == ".global" and self.growth < MOST_GROWTH:
                 self.growth *= GROWTH
-            elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
+            elif ran.outside == ".shared" and (one.shared or ran.leaves_by_a_matrix) and one.shared < self._most_shared():
+                # a layout may be larger than what is used of it: the launch may have more shared memory than the kernel names
                 self.shared = self._most_shared()
             elif ran.outside == ".global":
                 # numbers in memory may be meant as indices
@@ -194,46 +228,90 @@ class Exercise:
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
-    def _once(self, one: Example, contents: Contents) -> Ran:
-        ran = once(self.code, one, contents, max(LEAST, min(self.operations, self.left)), max(0.1, self.end - time.perf_counter()))
+    def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
+        seconds = max(0.1, self.end - time.perf_counter())
+        most = max(LEAST, min(self.operations, self.left))
+        ran = once(self.code, one, contents, most, seconds, schedule=self.schedule, by_collectives=by_collectives)
         self.left -= ran.observer.operations
         return ran
 
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
-        """What a run showed, tried again with other contents and other sizes."""
+        """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
+        contents = self.contents
         if ran.findings and not ran.wrong:
             # values may be equal by chance
-            ran = self._once(ran.example, NOISE)
+            contents = NOISE
+            ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
-        again = [self._causes(self._once(ran.example, contents)) for contents in (RANDOM, ZEROS)] if sites else []
-        other = self._first((shape,), contrast)
-        elsewhere = self._causes(other[0]) if other is not None else None
+        # flags that are zero at first are meant to be
+        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
+        # two writes are of different values by what was read, or always
+        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
+        elsewhere = self._of_other_sizes(shape, contrast)
         guessed = is_guessed(self.routine)
-        reshaped = self._of_other_sides(shape)
+        reshaped = self._of_other_shapes(ran, shape)
+        alone = self._of_one_thread(ran, shape)
+        ordered = self._in_order(ran, contents)
         for finding in ran.wrong:
-            cause = cause_of(finding)
-            lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
             yield Found(
                 finding,
                 ran.example,
-                bool(lines & set(sites.values())),
-                all(cause in causes for causes in again),
+                bool(_lines(finding) & set(sites.values())),
+                all(_is_in(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 None
-                if elsewhere is None or guessed or _is_of_equal_ctas(finding) or self._is_of_a_guessed_cluster(finding, shape)
-                else cause in elsewhere,
-                all(cause in causes for causes in reshaped),
+                if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape)
+                else all(_is_in(finding, one) for one in elsewhere),
+                None if reshaped is None else finding in reshaped,
+                finding in alone,
+                not _is_race(finding) or _is_in(finding, ordered),
             )
 
-    def _of_other_sides(self, shape: Shape) -> list[set[tuple[Any, ...]]]:
-        """What shows with CTAs of as many threads and other sides, with all of which threads run to completion."""
+    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
+        """Runs with other numbers; None if no launch with others could be tried."""
+        other = self._first((shape,), contrast)
+        if other is None:
+            return None
+        whole = self._first((shape,), Sizes(units=True)) if divides(self.routine) else None
+        return [one[0] for one in (other, whole) if one is not None]
+
+    def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
+        """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
+        left = ran.wrong
         if launch(self.routine).threads is not None:
-            return []
-        others = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) == math.prod(shape.block)]
-        ran = [self._within(one, Sizes()) for one in others]
-        return [self._causes(one) for one in ran if one.fault is None and not one.outside]
+            return left
+        least = fewest(self.routine)
+        enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= max(least, 2 * WARP)]
+        others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
+        # small ones first: they take less time
+        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if least == WARP else others:
+            if not left:
+                break
+            left = self._also(left, other)
+            if time.perf_counter() > self.end:
+                return None
+        return left
+
+    def _of_one_thread(self, ran: Ran, shape: Shape) -> tuple[Finding, ...]:
+        """What shows with one thread, where a kernel does not say how many it has, and does nothing that several are needed for."""
+        if launch(self.routine).threads is not None or fewest(self.routine) > 1:
+            return ran.wrong
+        is_one = not tells_ctas_apart(self.routine) and cluster_size(self.routine) is None
+        alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
+        return self._also(ran.wrong, alone)
+
+    def _also(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+        """Those of some findings that another shape does not refute."""
+        one = self._within(shape, Sizes())
+        return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
+
+    def _in_order(self, ran: Ran, contents: Contents) -> Ran:
+        """The run again as if what lanes execute together ordered their accesses."""
+        if not any(map(_is_race, ran.wrong)) or not needs(self.routine, "warp"):
+            return ran
+        return self._once(ran.example, contents, by_collectives=True)
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -242,8 +320,14 @@ class Exercise:
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
 
-    def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
-        return {cause_of(finding) for finding in ran.wrong}
+
+def hands_over(routine: Routine) -> bool:
+    """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
+
+    def holds(bound: Bound) -> bool:
+        return any(one.order and one.access != "write" and bound.form.mnemonic != "red" for one in bound.memory)
+
+    return any(has_such(one, holds) for one in reached(routine))
 
 
 def has_rounds(routine: Routine) -> bool:
@@ -256,10 +340,28 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
-def _is_of_equal_ctas(finding: Finding) -> bool:
-    """Whether the same thread of two CTAs executes the same instruction at one address of global memory: a launch may have one CTA only."""
+def _is_in(finding: Finding, other: Ran) -> bool:
+    """Whether another run shows something of the kind at the lines of a finding."""
+    lines, family = _lines(finding), finding.diagnostic.rule[:1]
+    return any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong)
+
+
+def _is_refuted(finding: Finding, other: Ran) -> bool:
+    """Whether another run shows nothing of the kind there, though it got there."""
+    got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
+    return got_there and not _is_in(finding, other)
+
+
+def _lines(finding: Finding) -> set[int]:
+    return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+
+
+def _is_race(finding: Finding) -> bool:
+    """Whether a finding is about two accesses by threads."""
+    return finding.diagnostic.name in RACES
+
+
+def _is_of_writes(finding: Finding) -> bool:
+    """Whether a finding is about two writes, which are no race if the values are equal."""
     accesses = finding.witness.get("accesses", ())
-    if finding.witness.get("space") != "global" or len(accesses) != 2:
-        return False
-    one, other = accesses
-    return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])
+    return _is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,14 +15,18 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
 
+LOCKSTEP = "lockstep"
+"""The schedule of a run if nothing else is said."""
 BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
 """The chapters whose instructions read matrices by descriptors."""
 
@@ -35,10 +40,18 @@ class Ran:
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
+    memory: tuple[bytes, ...] = ()
+    """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
         return self.code.index.span(site.path).line
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """The lines of the instructions that were executed, of those of which an execution could show something."""
+        bodies = self.observer.program.entered if self.observer.program is not None else ()
+        return frozenset([self.line_of(site) for body in bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -61,6 +74,11 @@ class Ran:
         sites = [site for body in bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
+    @property
+    def leaves_by_a_matrix(self) -> bool:
+        """Whether the run ended where a matrix that a descriptor describes leaves shared memory."""
+        return self.fault is not None and self.fault.line in self._lines_of(BY_DESCRIPTOR)
+
     def _is_matrix(self, finding: Finding) -> bool:
         return finding.diagnostic.span.line in self._lines_of(BY_DESCRIPTOR)
 
@@ -69,7 +87,7 @@ class Ran:
         """The state space in which the run left all that it was given; empty if it did not."""
         for finding in self.findings:
             if finding.diagnostic.name == OUTSIDE[1]:
-                return "." + str(finding.witness.get("space", ""))
+                return "." + str(finding.witness.get("space", "")).partition("::")[0]
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
 
@@ -80,15 +98,35 @@ class Ran:
         return dependent(program, self.observer.sources) if program is not None else ()
 
 
-def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most."""
+def once(
+    code: Code,
+    one: Example,
+    contents: Contents,
+    operations: int,
+    seconds: float,
+    schedule: str | int = LOCKSTEP,
+    *,
+    by_collectives: bool = False,
+    keep: bool = False,
+    also: Sequence[Monitor] = (),
+) -> Ran:
+    """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
+
+    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
+    afterwards.
+    """
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
     observer = Observer(())
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
+    memory: tuple[bytes, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
+    monitors = monitors_of("all")
+    for monitor in monitors:
+        if isinstance(monitor, Races):
+            monitor.by_collectives = by_collectives
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
@@ -101,14 +139,16 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
             block=one.block,
             cluster=one.cluster,
             shared=one.shared,
+            schedule=schedule,
             budget=budget,
-            monitors=(observer, *monitors_of("all")),
+            monitors=(observer, *monitors, *also),
         )
         findings = run.findings
+        memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)
         machine.memory.trim()
-    return Ran(one, findings, fault, observer, code)
+    return Ran(one, findings, fault, observer, code, memory)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.analyses.execution.standing import StandIns
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.memory import CONST
@@ -17,9 +18,14 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up."""
+    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up.
 
-    def __init__(self, made: tuple[tuple[int, int], ...] = ()) -> None:
+    With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there.
+    """
+
+    def __init__(self, made: tuple[tuple[int, int], ...] = (), own: frozenset[int] | None = None) -> None:
+        self.own = own
+        self.standing: StandIns | None = None
         self.made = sorted(made)
         self.program: Any = None
         self.shared = 0
@@ -46,9 +52,21 @@ class Observer(Monitor):
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
+        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1:
+            self.standing = StandIns(launch, self.own)
+            launch.of_shared = self._of_shared
+
+    def _of_shared(self, access: Any) -> Any:
+        count = access.lanes.count
+        assert self.standing is not None
+        seen = self.standing.seen(access)
+        self.shared += count - (seen.lanes.count if seen is not None else 0)
+        return seen
 
     def resident(self, residents: Any) -> None:
         self._parities.clear()
+        if self.standing is not None:
+            self.standing.resident(residents)
 
     def end(self, launch: Any) -> None:
         self.operations = launch.operations

@@ -73,18 +73,20 @@ def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
     """The findings with the names of the program in their messages: no mangled ones, and parameters by name or number."""
     functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
 
-    def prose(text: str) -> str:
-        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None)
+    def prose(text: str, within: str | None) -> str:
+        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None, within)
 
     readable = []
     for one in found:
         texts = [one.message, *one.notes, *[related.message for related in one.related]]
-        said = list(map(prose, texts))
+        said = [prose(text, one.function) for text in texts]
         said[0] = _brief(said[0])
         if said != texts:
             notes, steps = said[1 : 1 + len(one.notes)], said[1 + len(one.notes) :]
             related = [attrs.evolve(old, message=new) for old, new in zip(one.related, steps, strict=True)]
             one = attrs.evolve(one, message=said[0], notes=tuple(notes), related=tuple(related))
+        if one.witness is not None and "inputs" in one.witness:
+            one = attrs.evolve(one, witness={**one.witness, "inputs": prose(one.witness["inputs"], one.function)})
         readable.append(one)
     return readable
 

@@ -43,6 +43,8 @@ class Sizes:
     """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
     uneven: int = 0
     """Numbers that are compared are less by so many: no whole number of thread blocks."""
+    units: bool = False
+    """Numbers that something is divided by are 1: what they divide stays as it is."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -53,6 +55,11 @@ def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example: 
     made = tuple([(one.name, _argument(routine, one, number, sizes)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
+
+
+def divides(routine: Routine) -> bool:
+    """Whether a kernel divides anything by a number that it is given."""
+    return any(slot.is_divisor for one in parameters(routine) for slot in one.slots)
 
 
 def is_compared(routine: Routine) -> bool:
@@ -82,6 +89,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
         return Number(slot.type, 1.0)
+    if slot.is_divisor and sizes.units:
+        return _number(slot.type, 1)
     if slot.role is Role.COUNT:
         return _number(slot.type, sizes.counts * slot.width)
     if slot.role is Role.STRIDE:

@@ -6,6 +6,8 @@ import enum
 import re
 from collections.abc import Iterator
 
+import attrs
+
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -62,6 +64,8 @@ class Slot:
     """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
+    is_divisor: bool = False
+    """Of a number, whether something is divided by it."""
 
 
 @frozen
@@ -111,6 +115,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     counts, compared = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
+    divisors = _divisors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -146,6 +151,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
             else:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
+            if leaf in divisors:
+                own[at] = attrs.evolve(own[at], is_divisor=True)
     return found
 
 
@@ -153,7 +160,8 @@ Leaf = tuple[str, int, int]
 """A part of a parameter: its name, the offset, the bytes."""
 
 
-def _leaf(term: Term) -> Leaf | None:
+def leaf_of(term: Term) -> Leaf | None:
+    """The part of a parameter that a term is; None if it is none."""
     if term.operator != "parameter":
         return None
     *_, offset, size = term.data
@@ -219,7 +227,7 @@ def bases(routine: Routine, known: Values, address: Term, through: dict[int, Acc
         if term in seen:
             continue
         seen.add(term)
-        leaf = _leaf(term)
+        leaf = leaf_of(term)
         if leaf is not None:
             if leaf[2] == 8:
                 found.append((leaf, depth))
@@ -260,7 +268,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
     for condition in conditions(routine):
-        leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
+        leaves = [leaf for term in condition.leaves() if (leaf := leaf_of(term)) is not None]
         if not leaves:
             continue
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
@@ -280,7 +288,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
 
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
     """The parts of parameters in a term, and how much larger they are than the term."""
-    leaf = _leaf(term)
+    leaf = leaf_of(term)
     if leaf is not None:
         yield leaf, scale
     if term.operator == "sum":
@@ -322,11 +330,11 @@ def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     terms = addresses(routine)
     for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
-            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])
+            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := leaf_of(atom)) is not None])
         elif one.operator not in ("select", "join", "parameter", "phi"):
-            found.update([leaf for arg in one.args if (leaf := _leaf(arg)) is not None])
+            found.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
         if one.operator in ("mul", "mulhi.u", "mulhi.s"):
-            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := _leaf(term)) is not None])
+            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None])
     return found, factors
 
 
@@ -337,6 +345,15 @@ def _factors(term: Term) -> Iterator[Term]:
     if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
         term = term.parts[0][0]
     yield term
+
+
+def _divisors(routine: Routine) -> set[Leaf]:
+    """The parts of parameters that integers are divided by."""
+    found: set[Leaf] = set()
+    for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
+        term = values(routine).operand(i, routine.instructions[i].operands[2])
+        found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
+    return found
 
 
 _IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}
@@ -358,7 +375,7 @@ def _images(routine: Routine) -> dict[Leaf, Slot]:
         for step in operand.path[1:]:
             node = node.children[step]
         term = values(routine).operand(i, node)
-        leaf = _leaf(term) if term is not None else None
+        leaf = leaf_of(term) if term is not None else None
         if leaf is not None:
             dimensions = next((_DIMENSIONS[one] for one in bound.modifiers if one in _DIMENSIONS), 2)
             found[leaf] = Slot(leaf[1], leaf[2], _IMAGES[bound.form.file], rank=dimensions)

@@ -12,7 +12,7 @@ from ptxkit.analyses.inputs.parameters import addresses, conditions
 from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
-from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -20,9 +20,13 @@ from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
-_PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (32, 1), (4, 4), (1, 1))
+_PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
 _BOXES = ((8, 8, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
 _AXES = "xyz"
+MOST_CTAS = 8
+"""CTAs along a dimension at most: a kernel that tells more apart is given two."""
+MOST_THREADS = 1024
+"""Threads of a block at most."""
 
 
 @frozen
@@ -64,6 +68,83 @@ def shapes(routine: Routine) -> tuple[Shape, ...]:
     """The launches that are tried, the most likely one first; where the directives say all, there is one."""
     cluster = cluster_of(routine)
     return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
+
+
+@fact
+def fewest(routine: Routine) -> int:
+    """How many threads a block has at least: those of the directives; else as many as what the kernel does with the index of a thread tells
+    apart.
+
+    One, if no address and no branch depends on who it is; a warp, if lanes differ and warps do not. A kernel that looks at the size of its
+    block, or waits for a whole CTA, is one for several warps.
+    """
+    known = launch(routine)
+    if known.threads is not None:
+        return math.prod(known.threads)
+    asks = _told_apart(routine)
+    if not asks & _WHO and not needs(routine, "warp"):
+        return 1
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    counts = [count for count in {_expected(part): None for term in terms for part in walk(term)} if count <= MOST_THREADS]
+    if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
+        counts.append(2 * WARP)
+    return max([WARP, *counts])
+
+
+@fact
+def tells_ctas_apart(routine: Routine) -> bool:
+    """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
+    return bool(_told_apart(routine) & _CTAS)
+
+
+def asks_who(routine: Routine) -> bool:
+    """Whether a kernel reads the index of a thread at all."""
+    return any(name.partition(".")[0] in _WHO for name in read(routine))
+
+
+def _told_apart(routine: Routine) -> frozenset[str]:
+    """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    leaves = {leaf for term in terms for leaf in term.leaves()}
+    if len(reached(routine)) > 1 or any(leaf.operator in ("phi", "value") for leaf in leaves):
+        return frozenset([name.partition(".")[0] for name in read(routine)])
+    return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
+
+
+_CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
+_WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
+_SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
+
+
+def _expected(term: Term) -> int:
+    """How many threads who writes a term about `%tid` has in mind: 65 for `%tid.x < 64`, as many for `%tid.x >> 5 == 2`, two warps for
+    `%tid.x >> 5` alone; else one."""
+    compared = _compared(term)
+    if compared is not None:
+        index, number = compared
+        if index.is_leaf and str(index.data[0]).startswith("%tid"):
+            return number + 1
+        if index.operator == "shr.u" and index.args[0].is_leaf and index.args[0].data and index.args[1].constant is not None:
+            return (number << index.args[1].constant) + 1 if str(index.args[0].data[0]).startswith("%tid") else 1
+    if len(term.args) != 2:
+        return 1
+    one, other = term.args
+    known, index = (one.constant, other) if one.constant is not None else (other.constant, one)
+    if known is None or not any(leaf.data and str(leaf.data[0]).startswith("%tid") for leaf in index.leaves()):
+        return 1
+    if term.operator.startswith("sh"):
+        return 2 * WARP if known >= WARP.bit_length() - 1 else 1
+    return 2 * WARP if WARP <= known < 1 << 31 else 1
+
+
+def _compared(term: Term) -> tuple[Term, int] | None:
+    """What a term compares with a number, and the number: that it is equal to, or less than, or the last that it is not greater than."""
+    if term.operator not in ("eq", "lt.u", "lt.s"):
+        return None
+    one, other = term.args
+    if other.constant is not None:
+        return one, other.constant
+    return (other, one.constant + (term.operator != "eq")) if one.constant is not None else None
 
 
 def _blocks(routine: Routine) -> tuple[Size, ...]:
@@ -205,16 +286,27 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel looks at, at most four of them; whole clusters."""
+    """Two CTAs along each dimension that the kernel looks at, at most four of them, or as many as it tells apart; whole clusters."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     asks = [axis in used or "%ctaid" in names for axis in _AXES]
-    x, y, z = [2 if asked else 1 for asked in asks]
+    x, y, z = [max(2, _ctas_told_apart(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
-        z = 1
+        z = min(z, 1)
     if cluster is not None:
         return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
     return x, y, z
+
+
+def _ctas_told_apart(routine: Routine, axis: str) -> int:
+    """How many CTAs there are at least along a dimension where branches compare the index of a CTA with constants: four for
+    `%ctaid.x == 3`."""
+    found = 1
+    for term in [part for of in reached(routine) for condition in conditions(of) for part in walk(condition)]:
+        compared = _compared(term)
+        if compared is not None and {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data} == {f"%ctaid.{axis}"}:
+            found = max(found, compared[1] + 1 if compared[1] < MOST_CTAS else 1)
+    return found
 
 
 def shared_variables(routine: Routine) -> Iterator[Symbol]:

@@ -38,9 +38,9 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
             is_executed = one.function in complete or one.span.line in executed
-            is_refuted = is_executed and one.rule[0] in ACCESSES and one.span.line not in unjudged
+            is_refuted = is_executed and _is_of_an_access(one) and one.span.line not in unjudged
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
-        elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
+        elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
             found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
@@ -50,6 +50,17 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
 
 ACCESSES = "S"
 """Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
+ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
+"""Rules about where an mbarrier lies."""
+WRONG_SPACE = "wrong-state-space"
+"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a generic
+address that is taken for one of shared memory happens to be right."""
+
+
+def _is_of_an_access(one: Diagnostic) -> bool:
+    return one.rule[0] in ACCESSES and one.name != WRONG_SPACE
+
+
 RACES = ("smem-race", "implicit-warp-synchrony")
 """Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 
@@ -167,8 +178,13 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
 
 
 def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
-    """Whether an argued finding and a shown one are about one cause: of one family, and with a line in common."""
+    """Whether an argued finding and a shown one are about one cause: of one family, and with a line in common.
+
+    What is wrong with an address is no cause of anything else that is argued there.
+    """
     if argued.rule[0] != shown.rule[0] or argued.function != shown.function:
+        return False
+    if shown.name in ADDRESSES and argued.rule != shown.rule:
         return False
     lines = {argued.span.line, *[related.span.line for related in argued.related]}
     others = {shown.span.line, *[related.span.line for related in shown.related]}

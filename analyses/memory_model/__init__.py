@@ -38,6 +38,9 @@ from ptxkit.analyses.memory_model.kernels import CannotWrite, Kernel, to_ptx
 from ptxkit.analyses.memory_model.paths import CannotFollow
 from ptxkit.analyses.memory_model.program import (
     Address,
+    AsyncAccess,
+    AsyncArrive,
+    AsyncCommit,
     AsyncCopy,
     AsyncWait,
     Atomic,
@@ -71,6 +74,9 @@ __all__ = [
     "AXIOMS",
     "SECTIONS",
     "Address",
+    "AsyncAccess",
+    "AsyncArrive",
+    "AsyncCommit",
     "AsyncCopy",
     "AsyncWait",
     "Atomic",

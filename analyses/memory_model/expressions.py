@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptxkit.analyses.memory_model.mbarriers import OPERATORS
 from ptxkit.frozen import frozen
 
 MASK = (1 << 64) - 1
@@ -106,7 +107,10 @@ def signed(value: int, bits: int = 64) -> int:
 
 
 def atomic_function(operator: str, size: int) -> Callable[[int, int], int]:
-    """What `atom.OPERATOR` (9.7.14.5) writes, of what it read and its operand. Raises KeyError for an operator that it does not have."""
+    """What `atom.OPERATOR` (9.7.14.5), or an operation on an mbarrier, writes, of what it read and its operand.
+
+    Raises KeyError for an operator that it does not have.
+    """
     bits = 8 * size
     mask = (1 << bits) - 1
 
@@ -132,5 +136,5 @@ def atomic_function(operator: str, size: int) -> Callable[[int, int], int]:
         "inc": lambda a, b: 0 if (a & mask) >= (b & mask) else a + 1,
         "dec": lambda a, b: b if (a & mask) == 0 or (a & mask) > (b & mask) else a - 1,
     }
-    function = functions[operator]
+    function = functions.get(operator) or OPERATORS[operator]
     return lambda a, b: function(a, b) & mask

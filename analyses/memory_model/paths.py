@@ -7,12 +7,16 @@ or does not. Loops are followed a bounded number of times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import attrs
 
 from ptxkit.analyses.memory_model.expressions import MASK, Expression, Read, apply, atomic_function, reads_of, truncated
 from ptxkit.analyses.memory_model.program import (
     Address,
+    AsyncAccess,
+    AsyncArrive,
+    AsyncCommit,
     AsyncCopy,
     AsyncWait,
     Atomic,
@@ -33,6 +37,8 @@ from ptxkit.analyses.memory_model.program import (
 
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
+MBARRIER = 8
+"""The bytes of an mbarrier."""
 MOST_OFFSETS = 8
 """How many offsets in a variable an address that was read may point to."""
 
@@ -82,6 +88,14 @@ class Paths:
     is_cut: bool
 
 
+class InFlight(NamedTuple):
+    """A copy that is not known to be complete: its steps, its proxy, and its group once it is committed."""
+
+    steps: tuple[int, int]
+    proxy: str
+    group: int | None = None
+
+
 @attrs.define(eq=False)
 class _State:
     at: int
@@ -91,7 +105,9 @@ class _State:
     control: int = 0
     jumps: dict[int, int] = attrs.field(factory=dict)
     groups: int = 0
-    in_flight: list[tuple[int, int]] = attrs.field(factory=list)
+    in_flight: list[InFlight] = attrs.field(factory=list)
+    committed: dict[str, int] = attrs.field(factory=dict)
+    """By proxy: how many groups of copies there were."""
 
     def copy(self) -> _State:
         return _State(
@@ -103,6 +119,7 @@ class _State:
             dict(self.jumps),
             self.groups,
             list(self.in_flight),
+            dict(self.committed),
         )
 
 
@@ -159,15 +176,32 @@ def _after(operation: Operation, state: _State, labels: Mapping[str, int], varia
     elif isinstance(operation, Barrier):
         yield from _barrier(operation, state)
     elif isinstance(operation, AsyncWait):
-        done = state.in_flight[: len(state.in_flight) - operation.pending] if operation.pending else state.in_flight
-        state.steps.append(Step(operation, waits_for=tuple(i for copy in done for i in copy), constraints=len(state.constraints)))
-        state.in_flight = state.in_flight[len(done) :]
+        done = _complete(operation, state)
+        awaited = [one.steps[:1] if operation.reading else one.steps for one in done]
+        state.steps.append(Step(operation, waits_for=tuple(i for steps in awaited for i in steps), constraints=len(state.constraints)))
+        if not operation.reading:
+            state.in_flight = [one for one in state.in_flight if one not in done]
         yield state
+    elif isinstance(operation, AsyncCommit):
+        group = state.committed.get(operation.proxy, 0)
+        state.committed[operation.proxy] = group + 1
+        state.in_flight = [
+            one._replace(group=group) if one.proxy == operation.proxy and one.group is None else one for one in state.in_flight
+        ]
+        yield state
+    elif isinstance(operation, AsyncArrive):
+        copies = tuple(i for one in state.in_flight if one.proxy == "generic" for i in one.steps)
+        for after, area in _placed(operation.mbarrier, MBARRIER, state, variables, operation.line):
+            _signal(after, area, "arrive", 1, operation.line, waits_for=copies)
+            yield after
+    elif isinstance(operation, AsyncAccess):
+        yield from _async_access(operation, state, variables)
     elif isinstance(operation, AsyncCopy):
         for source_state, source in _placed(operation.source, operation.size, state, variables, operation.line):
-            for after, target in _placed(operation.target, operation.size, source_state, variables, operation.line):
-                _copy(operation, after, source, target)
-                yield after
+            for target_state, target in _placed(operation.target, operation.size, source_state, variables, operation.line):
+                for after, mbarrier in _counted(operation.mbarrier, target_state, variables, operation.line):
+                    _copy(operation, after, source, target, mbarrier)
+                    yield after
     else:
         elements = _elements(operation)
         for after, area in _placed(operation.address, operation.size * elements, state, variables, operation.line):
@@ -315,7 +349,63 @@ def _atomic(operation: Atomic, state: _State, variable: str, offset: int, depend
     yield state
 
 
-def _copy(operation: AsyncCopy, state: _State, source: tuple[str, int, int], target: tuple[str, int, int]) -> None:
+def _complete(operation: AsyncWait, state: _State) -> list[InFlight]:
+    """The copies in flight that a wait waits for."""
+    if not operation.proxy:
+        return state.in_flight[: len(state.in_flight) - operation.pending]
+    newest = state.committed.get(operation.proxy, 0) - operation.pending
+    return [one for one in state.in_flight if one.proxy == operation.proxy and one.group is not None and one.group < newest]
+
+
+def _counted(
+    mbarrier: Address | None, state: _State, variables: Mapping[str, Variable], line: int
+) -> Iterator[tuple[_State, tuple[str, int, int] | None]]:
+    """Where the mbarrier may lie that counts the bytes of an asynchronous operation."""
+    if mbarrier is None:
+        yield state, None
+        return
+    yield from _placed(mbarrier, MBARRIER, state, variables, line)
+
+
+def _signal(
+    state: _State, area: tuple[str, int, int], operator: str, value: int, line: int, *, group: int = -1, waits_for: tuple[int, ...] = ()
+) -> None:
+    """How an asynchronous operation counts on an mbarrier: with release semantics, in the cluster (9.7.14.15.5)."""
+    variable, offset, address_reads = area
+    if group < 0:
+        group = state.groups
+        state.groups += 1
+    atomic = Atomic(None, operator, Address(variable, offset), (value,), "release", "cluster", MBARRIER, line=line)
+    number = len(state.steps)
+    word = apply(atomic_function(operator, MBARRIER), Read(number), value)
+    depends = address_reads | state.control | reads_of(word)
+    state.steps.append(
+        Step(atomic, True, True, variable, offset, MBARRIER, word, depends, group, True, waits_for, constraints=len(state.constraints))
+    )
+
+
+def _async_access(operation: AsyncAccess, state: _State, variables: Mapping[str, Variable]) -> Iterator[_State]:
+    access = operation.access
+    elements = _elements(access)
+    for placed, area in _placed(access.address, access.size * elements, state, variables, operation.line):
+        for counted, mbarrier in _counted(operation.mbarrier, placed, variables, operation.line):
+            group = counted.groups
+            counted.groups += 1
+            first = len(counted.steps)
+            for after in list(_access(access, counted, area, elements)):
+                after.steps[first:] = [attrs.evolve(one, group=group, is_async=True) for one in after.steps[first:]]
+                if mbarrier is not None:
+                    _signal(after, mbarrier, "complete_tx", access.size * elements, operation.line, group=group)
+                yield after
+
+
+def _copy(
+    operation: AsyncCopy,
+    state: _State,
+    source: tuple[str, int, int],
+    target: tuple[str, int, int],
+    mbarrier: tuple[str, int, int] | None,
+) -> None:
     number, known = len(state.steps), len(state.constraints)
     group = state.groups
     state.groups += 1
@@ -324,7 +414,10 @@ def _copy(operation: AsyncCopy, state: _State, source: tuple[str, int, int], tar
     read = Step(operation, True, False, source[0], source[1], size, 0, depends, group, True, constraints=known)
     write = Step(operation, False, True, target[0], target[1], size, Read(number), depends | 1 << number, group, True, constraints=known)
     state.steps += [read, write]
-    state.in_flight.append((number, number + 1))
+    if mbarrier is None:
+        state.in_flight.append(InFlight((number, number + 1), operation.proxy))
+    else:
+        _signal(state, mbarrier, "complete_tx", size, operation.line, group=group)
 
 
 def _barrier(operation: Barrier, state: _State) -> Iterator[_State]:

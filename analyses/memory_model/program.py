@@ -115,21 +115,55 @@ class Barrier:
 
 @frozen
 class AsyncCopy:
-    """`cp.async`: the thread goes on while `size` bytes are copied; `AsyncWait` waits for it. `proxy` async is `cp.async.bulk`."""
+    """`cp.async`: the thread goes on while `size` bytes are copied; `AsyncWait` waits for it. `proxy` async is `cp.async.bulk`.
+
+    With `mbarrier` that counts the bytes once they are copied (complete-tx), and waiting for groups does not concern them.
+    """
 
     target: Address
     source: Address
     size: int = 4
     proxy: str = "generic"
     line: int = 0
+    mbarrier: Address | None = None
+
+
+@frozen
+class AsyncAccess:
+    """`st.async` or `red.async`: the thread goes on while the operation takes effect, of which `mbarrier` then counts the bytes."""
+
+    access: Store | Atomic
+    mbarrier: Address | None = None
+    line: int = 0
+
+
+@frozen
+class AsyncArrive:
+    """`cp.async.mbarrier.arrive.noinc`: once the thread's copies in flight (not bulk copies) are complete, this arrives."""
+
+    mbarrier: Address
+    line: int = 0
+
+
+@frozen
+class AsyncCommit:
+    """`cp.async.commit_group`: makes a group of the copies by `proxy` since the last one; of bulk copies, `cp.async.bulk.commit_group`."""
+
+    proxy: str = "generic"
+    line: int = 0
 
 
 @frozen
 class AsyncWait:
-    """`cp.async.wait_all`, or `wait_group`: all but the last `pending` copies of the thread are complete after it."""
+    """`cp.async.wait_all`, or `wait_group`: all but the last `pending` copies of the thread are complete after it.
+
+    With a `proxy` it concerns the copies by that proxy, and `pending` counts their groups. `reading`: until their sources are read.
+    """
 
     pending: int = 0
     line: int = 0
+    proxy: str = ""
+    reading: bool = False
 
 
 @frozen
@@ -162,7 +196,22 @@ class Label:
     line: int = 0
 
 
-Operation = Load | Store | Atomic | Fence | ProxyFence | Barrier | AsyncCopy | AsyncWait | Compute | Branch | Label
+Operation = (
+    Load
+    | Store
+    | Atomic
+    | Fence
+    | ProxyFence
+    | Barrier
+    | AsyncCopy
+    | AsyncAccess
+    | AsyncArrive
+    | AsyncCommit
+    | AsyncWait
+    | Compute
+    | Branch
+    | Label
+)
 
 
 @frozen

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import attrs
@@ -19,10 +20,14 @@ from ptxkit.analyses.memory_model.enumerator import Register, Wanted
 from ptxkit.analyses.memory_model.evaluation import Bits, CannotEvaluate, evaluator
 from ptxkit.analyses.memory_model.expressions import COPY, MASK, Function, signed
 from ptxkit.analyses.memory_model.litmus import Litmus
+from ptxkit.analyses.memory_model.mbarriers import is_over, is_over_by_parity, made, operand, pending_count
 from ptxkit.analyses.memory_model.paths import CannotFollow
 from ptxkit.analyses.memory_model.program import (
     PROXIES,
     Address,
+    AsyncAccess,
+    AsyncArrive,
+    AsyncCommit,
     AsyncCopy,
     AsyncWait,
     Atomic,
@@ -56,8 +61,8 @@ PAGE = 4096
 """Variables are apart by as much at least."""
 END = "%end"
 WARP = 32
-HALF, LOW = 32, (1 << 32) - 1
-"""A barrier object: its expected arrivals above, those that came below."""
+MBARRIER = 8
+"""The bytes of an mbarrier."""
 THREAD = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
 
 
@@ -173,12 +178,24 @@ def _condition(text: str, running: tuple[ThreadIndex, ...], program: Program, ke
 
 @attrs.frozen(eq=False)
 class _Statement:
-    """An instruction of the body in document order, or a label; `path` is where its block stands."""
+    """An instruction of a function in document order, or a label; `block` is where its block stands."""
 
     node: nodes.Instruction | nodes.Label
     bound: Bound | None
     block: tuple[int, ...]
     line: int
+
+
+@attrs.frozen(eq=False)
+class _Frame:
+    """A call that is followed: what tells its labels from those of other calls, where it returns, and what its parameters stand for."""
+
+    function: int
+    suffix: str = ""
+    end: str = END
+    parameters: Mapping[int, str] = attrs.field(factory=dict)
+    """The registers in which parameters are handed over, by the `id` of their symbols."""
+    callers: tuple[int, ...] = ()
 
 
 class _Kernel:
@@ -193,7 +210,10 @@ class _Kernel:
         assert isinstance(function, nodes.Function) and function.body is not None
         self.function = function
         self.target = next((one.words[0] for one in module.children if isinstance(one, nodes.Target) and one.words), "sm_90")
-        self.statements = list(self._statements())
+        self.forms = bounds(self.names)
+        self.clusters = self._cluster_size()
+        self.calls = 0
+        self.pieces: set[str] = set()
         self.variables: dict[str, Variable] = {}
         self.parameters: dict[int, str] = {}
         self.end = 1 << 20
@@ -218,13 +238,17 @@ class _Kernel:
             raise BadQuestion(f"which kernel? -k {' or -k '.join(entries)}" if entries else "there is no kernel")
         return entries[name] if name is not None else next(iter(entries.values()))
 
-    def _statements(self) -> Iterator[_Statement]:
-        """The body, blocks within blocks included."""
-        forms = bounds(self.names)
-        body = self.function.body
-        assert body is not None
+    def _cluster_size(self) -> int:
+        """The CTAs of a cluster, as `.reqnctapercluster` says."""
+        match = re.search(r"\.reqnctapercluster\s+([\d,\s]+)", self.function.header.text)
+        return prod(int(one) for one in match.group(1).split(",") if one.strip()) if match else 1
+
+    def _statements(self, at: int) -> Iterator[_Statement]:
+        """The body of a function, blocks within blocks included."""
+        function = self.module.children[at]
+        assert isinstance(function, nodes.Function) and function.body is not None
         stack: list[tuple[tuple[int, ...], Iterator[tuple[int, nodes.Node]], Iterator[Any]]] = [
-            ((self.at, 1), iter(enumerate(body.children)), iter(forms.of((self.at, 1))))
+            ((at, 1), iter(enumerate(function.body.children)), iter(self.forms.of((at, 1))))
         ]
         while stack:
             path, rest, bound = stack[-1]
@@ -237,7 +261,7 @@ class _Kernel:
                     yield _Statement(node, None, path, self.index.span((*path, i)).line)
                 elif isinstance(node, nodes.Block):
                     inner = (*path, i)
-                    stack.append((inner, iter(enumerate(node.children)), iter(forms.of(inner))))
+                    stack.append((inner, iter(enumerate(node.children)), iter(self.forms.of(inner))))
                     break
             else:
                 stack.pop()
@@ -245,45 +269,85 @@ class _Kernel:
     def program(self) -> tuple[Program, dict[str, str]]:
         """The program, and the names under which it knows the registers of the text."""
         threads = tuple(
-            Thread(str(thread_index), thread_index.cta, 0, (*self._code(thread_index), Label(END))) for thread_index in self.running
+            Thread(
+                str(thread_index),
+                thread_index.cta,
+                0,
+                (*self.code(thread_index, _Frame(self.at)), Label(END)),
+                cluster=thread_index.cta // self.clusters,
+            )
+            for thread_index in self.running
         )
         return Program(threads, tuple(self.variables.values()), self.function.name, awaits_all=False), self.first_keys
 
-    def _code(self, thread_index: ThreadIndex) -> Iterator[Operation]:
-        for number, one in enumerate(self.statements):
+    def code(self, thread_index: ThreadIndex, frame: _Frame) -> Iterator[Operation]:
+        """What a thread executes of a function, with what it calls in place of the calls."""
+        for number, one in enumerate(self._statements(frame.function)):
             if isinstance(one.node, nodes.Label):
-                yield Label(self._label(one.node.name.text, one.block), one.line)
+                yield Label(self.label(one.node.name.text, one.block, frame), one.line)
                 continue
             guard = one.node.guard
             if one.bound is None:
                 raise CannotFollow(f"`{one.node.opcode.text}` is no instruction that is known", one.line)
-            made = list(_Writer(self, thread_index, one).operations())
+            operations = list(_Writer(self, thread_index, one, frame).operations())
             if guard is None:
-                yield from made
+                yield from operations
                 continue
-            predicate = self._register(guard.predicate.text, one.block)
-            if one.bound.flow in ("branch", "return", "exit", "trap") and len(made) == 1 and isinstance(made[0], Branch):
-                yield attrs.evolve(made[0], function=IS_FALSE if guard.negated else IS_TRUE, operands=(predicate,))
+            predicate = self.register(guard.predicate.text, one.block)
+            if one.bound.flow in ("branch", "return", "exit", "trap") and len(operations) == 1 and isinstance(operations[0], Branch):
+                yield attrs.evolve(operations[0], function=IS_FALSE if guard.negated else IS_TRUE, operands=(predicate,))
                 continue
-            skip = f"%skip{number}"
+            skip = f"%skip{number}{frame.suffix}"
             yield Branch(skip, IS_TRUE if guard.negated else IS_FALSE, (predicate,), text=one.node.body_text.strip(), line=one.line)
-            yield from made
+            yield from operations
             yield Label(skip, one.line)
 
-    def _label(self, name: str, block: tuple[int, ...]) -> str:
+    def label(self, name: str, block: tuple[int, ...], frame: _Frame) -> str:
+        """The name of a label in the program."""
         symbol = self.names.scopes[block].lookup(name)
-        return f"{name}.{hash_of(symbol)}" if symbol is not None else name
+        return (f"{name}.{hash_of(symbol)}" if symbol is not None else name) + frame.suffix
 
-    def _register(self, name: str, block: tuple[int, ...]) -> str:
+    def register(self, name: str, block: tuple[int, ...]) -> str:
         """The name of a register in the program: that in the text, and more where several have the same."""
         symbol = self.names.scopes[block].lookup(name)
         if symbol is None:
             raise CannotFollow(f"there is no register {name}")
         known = self.keys.setdefault(id(symbol), {})
         if name not in known:
-            known[name] = name if name not in self.first_keys else f"{name}#{len(self.keys)}"
-            self.first_keys.setdefault(name, known[name])
+            is_own = block[0] == self.at and name not in self.first_keys
+            known[name] = name if is_own else f"{name}#{len(self.keys)}"
+            if is_own:
+                self.first_keys[name] = known[name]
         return known[name]
+
+    def called(self, name: str, frame: _Frame, line: int) -> _Frame:
+        """The frame of a function that is called, without its parameters. Raises CannotFollow if it can't be followed."""
+        found = [
+            i for i, one in enumerate(self.module.children) if isinstance(one, nodes.Function) and one.name == name and one.body is not None
+        ]
+        if not found:
+            raise CannotFollow(f"{name} has no body here", line)
+        callers = (*frame.callers, frame.function)
+        if found[0] in callers:
+            raise CannotFollow(f"{name} is recursive", line)
+        self.calls += 1
+        suffix = f"%{self.calls}"
+        return _Frame(found[0], suffix, END + suffix, {}, callers)
+
+    def formals(self, function: int) -> tuple[list[Symbol], list[Symbol]]:
+        """What a function returns and what it takes, as its header declares them one after the other."""
+        node = self.module.children[function]
+        assert isinstance(node, nodes.Function)
+        scope = self.names.scopes[(function, 1)]
+        header: list[Symbol] = []
+        while scope is not None and scope.path and scope.path[0] == function:
+            header += [one for one in scope.symbols.values() if one.path[1] == 0 and one.kind in (Kind.PARAMETER, Kind.REGISTER)]
+            if scope.parent is None:
+                break
+            scope = scope.parent
+        name = next(i for i, one in enumerate(node.header.children) if one.text.strip() == node.name)
+        header.sort(key=lambda one: one.path)
+        return [one for one in header if one.path[2] < name], [one for one in header if one.path[2] > name]
 
     def temporary(self) -> str:
         """A register that the text does not have."""
@@ -299,7 +363,27 @@ class _Kernel:
         elif space == ".local":
             name = f"{name}@{thread_index}"
         size = _size(symbol)
-        return self.variable(name, size, "shared" if space == ".shared" else "global", thread_index.cta if space == ".shared" else None)
+        if space != ".shared":
+            return self.variable(name, size, "global", None)
+        first = thread_index.cta // self.clusters * self.clusters
+        for cta in range(first, first + self.clusters):
+            self.variable(f"{symbol.name}@{cta}", size, "shared", cta)
+        return self.variable(name, size, "shared", thread_index.cta)
+
+    def peer(self, address: int, rank: int, cta: int) -> int:
+        """`mapa` (9.7.10.22): the address in the shared memory of the CTA of that rank in the cluster of `cta`."""
+        for one in self.variables.values():
+            if one.cta is not None and one.base <= address < one.base + one.size:
+                there = cta // self.clusters * self.clusters + rank % self.clusters
+                return self.variables[f"{one.name.rpartition('@')[0]}@{there}"].base + address - one.base
+        return address
+
+    def rank_of(self, address: int) -> int:
+        """`getctarank` (9.7.10.23)."""
+        for one in self.variables.values():
+            if one.cta is not None and one.base <= address < one.base + one.size:
+                return one.cta % self.clusters
+        return 0
 
     def variable(self, name: str, size: int, space: str, cta: int | None) -> int:
         """The address of a variable of the program, which is made if it is not there."""
@@ -318,6 +402,8 @@ class _Kernel:
         return self.variable(name if not offset else f"{name}+{offset}", BUFFER, "global", None)
 
 
+PROXY_OF = {"cp.async": "generic", "bulk": "async"}
+"""By which proxy the copies of a kind of group are."""
 IS_TRUE = Function("setp.ne", lambda a: int(a != 0))
 IS_FALSE = Function("setp.eq", lambda a: int(a == 0))
 
@@ -339,9 +425,10 @@ def _size(symbol: Symbol) -> int:
 class _Writer:
     """One instruction for one thread."""
 
-    def __init__(self, kernel: _Kernel, thread_index: ThreadIndex, statement: _Statement) -> None:
+    def __init__(self, kernel: _Kernel, thread_index: ThreadIndex, statement: _Statement, frame: _Frame) -> None:
         assert isinstance(statement.node, nodes.Instruction) and statement.bound is not None
         self.kernel = kernel
+        self.frame = frame
         self.thread_index = thread_index
         self.node = statement.node
         self.bound: Bound = statement.bound
@@ -360,10 +447,12 @@ class _Writer:
     def _operations(self) -> Iterator[Operation]:
         bound = self.bound
         if bound.flow in ("return", "exit", "trap"):
-            yield Branch(END, text=bound.opcode, line=self.line)
+            yield Branch(self.frame.end if bound.flow == "return" else END, text=bound.opcode, line=self.line)
         elif bound.flow == "branch":
             target = self.node.operands[-1]
-            yield Branch(self.kernel._label(target.text, self.block), text=self.node.body_text.strip(), line=self.line)
+            yield Branch(self.kernel.label(target.text, self.block, self.frame), text=self.node.body_text.strip(), line=self.line)
+        elif bound.flow == "call":
+            yield from self._call()
         elif bound.flow:
             raise self.refuse()
         elif "fence" in bound.effects:
@@ -374,12 +463,18 @@ class _Writer:
             yield ProxyFence(kind, (space,) if space else (), self.line)
         elif bound.form.mnemonic == "mbarrier":
             yield from self._mbarrier()
+        elif bound.form.mnemonic in ("mapa", "getctarank"):
+            yield self._of_cluster()
+        elif any(one.action == "signal" for one in bound.asynchronous):
+            yield from self._arrive_after_copies()
         elif bound.barrier:
             yield from self._barrier()
         elif bound.asynchronous and not bound.memory:
             yield from self._group()
         elif self._memory() and not self._parameter():
             yield from self._access()
+        elif self._memory() and self._memory()[0].access == "write":
+            yield from self._handing_over()
         elif "prefetch" in bound.effects or bound.form.mnemonic in ("nanosleep", "pragma"):
             return
         else:
@@ -438,7 +533,7 @@ class _Writer:
         if symbol is None:
             return self._special(name)
         if symbol.kind is Kind.REGISTER:
-            return self.kernel._register(name, self.block)
+            return self.kernel.register(name, self.block)
         if symbol.kind is Kind.VARIABLE:
             return self.kernel.address_of(symbol, self.thread_index)
         raise self.refuse(f"operand `{name}`")
@@ -460,10 +555,12 @@ class _Writer:
             "%lanemask_le": (2 << lane) - 1,
             "%lanemask_gt": ~((2 << lane) - 1) & 0xFFFFFFFF,
             "%lanemask_ge": ~((1 << lane) - 1) & 0xFFFFFFFF,
-            **dict.fromkeys(("%tid.y", "%tid.z", "%ctaid.y", "%ctaid.z", "%gridid", "%cluster_ctarank"), 0),
-            **dict.fromkeys(("%ntid.y", "%ntid.z", "%nctaid.y", "%nctaid.z", "%cluster_nctarank"), 1),
-            "%clusterid.x": self.thread_index.cta,
-            "%nclusterid.x": ctas,
+            **dict.fromkeys(("%tid.y", "%tid.z", "%ctaid.y", "%ctaid.z", "%gridid", "%cluster_ctaid.y", "%cluster_ctaid.z"), 0),
+            **dict.fromkeys(("%ntid.y", "%ntid.z", "%nctaid.y", "%nctaid.z", "%cluster_nctaid.y", "%cluster_nctaid.z"), 1),
+            **dict.fromkeys(("%cluster_ctarank", "%cluster_ctaid.x"), self.thread_index.cta % self.kernel.clusters),
+            **dict.fromkeys(("%cluster_nctarank", "%cluster_nctaid.x"), self.kernel.clusters),
+            "%clusterid.x": self.thread_index.cta // self.kernel.clusters,
+            "%nclusterid.x": -(-ctas // self.kernel.clusters),
         }
         if name not in values:
             raise self.refuse(f"`{name}`")
@@ -504,7 +601,7 @@ class _Writer:
         """The registers that an operand writes; None for `_`."""
         node = self.part(operand)
         elements = node.elements if isinstance(node, nodes.Vector) else (node,)
-        return [None if one.text == "_" else self.kernel._register(one.text, self.block) for one in elements]
+        return [None if one.text == "_" else self.kernel.register(one.text, self.block) for one in elements]
 
     def sources(self, operand: BoundOperand) -> list[Operand]:
         """The values that an operand reads."""
@@ -524,9 +621,16 @@ class _Writer:
     def _access(self) -> Iterator[Operation]:
         bound = self.bound
         memory = bound.memory
+        if bound.form.mnemonic in ("st", "red") and memory[0].is_async:
+            yield from self._asynchronous()
+            return
         if any(one.is_async for one in memory):
             yield from self._copy()
             return
+        yield from self._plain_access()
+
+    def _plain_access(self) -> Iterator[Operation]:
+        bound, memory = self.bound, self.bound.memory
         one = memory[0]
         order, scope = one.order.removeprefix(".") or "weak", one.scope.removeprefix(".") or None
         proxy = one.proxy if one.proxy in PROXIES else "generic"
@@ -540,7 +644,7 @@ class _Writer:
         if order == "weak":
             scope = None
         address = self.placed(one.operand)
-        data = [o for o in bound.operands if o.name != one.operand and o.name not in ("policy",)]
+        data = [o for o in bound.operands if o.name != one.operand and o.name not in ("policy", "mbar")]
         if one.access == "read":
             yield from self._load(data[0], address, order, scope, size, proxy)
         elif one.access == "write":
@@ -574,24 +678,71 @@ class _Writer:
     def _copy(self) -> Iterator[Operation]:
         bound = self.bound
         kinds = {one.access: one for one in bound.memory}
-        if set(kinds) != {"read", "write"} or any(one.mechanism == "mbarrier" for one in bound.completes):
-            raise self.refuse("its completion is told to an mbarrier, or it reduces")
+        if set(kinds) != {"read", "write"}:
+            raise self.refuse("it reduces")
+        if bound.operand("map") is not None:
+            raise self.refuse("which bytes it copies is said by a tensor map")
+        if bound.operand("mask") is not None:
+            raise self.refuse("it copies to several CTAs, or only some bytes")
         operand = bound.operand("n") or bound.operand("size")
         size = self.value(self.part(operand)) if operand is not None else 0
         if not isinstance(size, int) or bound.operand("src") is not None or bound.operand("ignore") is not None:
             raise self.refuse("how much it copies is not known")
         proxy = "async" if kinds["write"].proxy == "async" else "generic"
-        yield AsyncCopy(self.placed(kinds["write"].operand), self.placed(kinds["read"].operand), size, proxy, self.line)
+        target, source = self.placed(kinds["write"].operand), self.placed(kinds["read"].operand)
+        yield AsyncCopy(target, source, size, proxy, self.line, self._counted())
+
+    def _counted(self) -> Address | None:
+        """The mbarrier that counts the bytes of an asynchronous operation, if one does."""
+        for one in self.bound.completes:
+            if one.mechanism == "mbarrier":
+                return self.placed(one.what)
+        return None
+
+    def _asynchronous(self) -> Iterator[Operation]:
+        """`st.async`, `red.async` (9.7.10.12, 9.7.14.7)."""
+        access, *more = self._plain_access()
+        if more or not isinstance(access, Store | Atomic):
+            raise self.refuse()
+        yield AsyncAccess(access, self._counted(), self.line)
+
+    def _arrive_after_copies(self) -> Iterator[Operation]:
+        """`cp.async.mbarrier.arrive` (9.7.14.15.15)."""
+        address = self.placed("m")
+        if not self.bound.has(".noinc"):
+            yield Atomic(None, "awaiting", address, (1,), "relaxed", "cta", MBARRIER, line=self.line)
+        yield AsyncArrive(address, self.line)
 
     def _group(self) -> Iterator[Operation]:
-        """Committing a group of copies, and waiting. A group is taken for one copy."""
+        """Committing a group of copies, and waiting."""
         for one in self.bound.asynchronous:
-            if one.action == "wait":
-                operand = self.bound.operand(one.operand) if one.operand else None
-                pending = self.value(self.part(operand)) if operand is not None else 0
-                yield AsyncWait(pending if isinstance(pending, int) else 0, self.line)
-            elif one.action not in ("commit", "open"):
+            if one.group not in PROXY_OF:
                 raise self.refuse()
+            if one.action == "commit":
+                yield AsyncCommit(PROXY_OF[one.group], self.line)
+            elif one.action == "wait" and one.operand:
+                operand = self.bound.operand(one.operand)
+                pending = self.value(self.part(operand)) if operand is not None else 0
+                if not isinstance(pending, int):
+                    raise self.refuse("how many groups may be in flight is not known")
+                yield AsyncWait(pending, self.line, PROXY_OF[one.group], one.reading)
+            elif one.action == "wait":
+                yield AsyncCommit(PROXY_OF[one.group], self.line)
+                yield AsyncWait(0, self.line, PROXY_OF[one.group])
+            elif one.action != "open":
+                raise self.refuse()
+
+    def _of_cluster(self) -> Operation:
+        """`mapa` and `getctarank`."""
+        written = next(o for o in self.bound.operands if o.writes)
+        (register,) = self.targets(written)
+        operands = [value for o in self.bound.operands if not o.writes for value in self.sources(o)]
+        kernel, cta = self.kernel, self.thread_index.cta
+        if register is None:
+            raise self.refuse()
+        if len(operands) == 1:
+            return Compute(register, Function("getctarank", kernel.rank_of), tuple(operands), self._text(), self.line)
+        return Compute(register, Function("mapa", lambda a, rank: kernel.peer(a, rank, cta)), tuple(operands), self._text(), self.line)
 
     def _barrier(self) -> Iterator[Operation]:
         bound = self.bound
@@ -616,37 +767,114 @@ class _Writer:
         yield Barrier("sync" if "wait" in actions else "arrive", name, line=self.line)
 
     def _mbarrier(self) -> Iterator[Operation]:
-        """A barrier object is a word: how many arrivals complete a phase, in its upper half, and how many there were, in its lower one.
+        """A barrier object is a word: `mbarriers` says which.
 
-        To make it, or to end it, is a weak write. An arrival adds to it, a test reads it, with the order and the scope that they have:
-        so a test that sees the phase complete observes all its arrivals, as they are read-modify-writes (8.9.2, 9.7.14.15).
+        To make it, or to end it, is a weak write. An arrival is an atomic function of it, a test reads it, with the order and the scope
+        that they have: so a test that sees the phase complete observes all its arrivals, as they are read-modify-writes (8.9.2, 9.7.14.15).
         """
         bound = self.bound
         actions = {one.action for one in bound.barrier}
+        written = [o for o in bound.operands if o.writes]
+        targets = [name for o in written for name in self.targets(o)]
+        register = targets[0] if targets else None
+        if any(targets[1:]) or bound.operand("mask") is not None:
+            raise self.refuse("it concerns several CTAs, or gives more than a phase")
+        if bound.has(".pending_count"):
+            if register is not None:
+                yield Compute(register, Function("pending_count", pending_count), (self._source("state", 0),), self._text(), self.line)
+            return
         address = self.placed("m")
-        if bound.has(".noComplete") or bound.has(".arrive_drop") or not actions <= {"init", "inval", "arrive", "wait"} or not actions:
-            raise self.refuse("only mbarriers without transactions are followed")
         if actions & {"init", "inval"}:
-            count = bound.operand("count")
-            value = self.made(Function("shl", lambda n: n << HALF), self.sources(count)[0]) if count is not None else 0
-            yield Store(address, value, size=8, line=self.line)
+            yield Store(address, self.made(Function("mbarrier", made), self._source("count", 0)), size=MBARRIER, line=self.line)
             return
         sem, scope = self._order(), self._scope()
-        written = next((o for o in bound.operands if o.writes), None)
-        register = self.targets(written)[0] if written is not None else None
-        if "arrive" in actions:
-            count = bound.operand("count")
-            number = self.sources(count)[0] if count is not None else 1
-            yield Atomic(register, "add", address, (number,), sem, scope, 8, line=self.line)
+        if "wait" in actions:
+            if register is None:
+                raise self.refuse()
+            word = self.kernel.temporary()
+            yield Load(word, address, sem, scope, MBARRIER, line=self.line)
+            by_parity = bound.operand("parity") is not None
+            function = Function("phase", is_over_by_parity if by_parity else is_over)
+            asked = self._source("parity" if by_parity else "state", 0)
+            yield Compute(register, function, (word, asked), self._text(), self.line)
             return
-        word = self.kernel.temporary()
-        yield Load(word, address, sem, scope, 8, line=self.line)
-        parity = bound.operand("parity")
-        asked = parity or bound.operand("state")
-        if register is None or asked is None:
+        transactions = self._source("tx", 0)
+        if "arrive" in actions:
+            operator = "arrive_drop" if bound.has(".arrive_drop") else "arrive"
+            value = self.made(Function("arrivals", operand), self._source("count", 1), transactions)
+        elif "expect" in actions:
+            operator, value = "expect_tx", transactions
+        elif bound.completes:
+            operator, value = "complete_tx", transactions
+        else:
             raise self.refuse()
-        function = Function("phase", _is_over if parity is None else _is_over_by_parity)
-        yield Compute(register, function, (word, self.sources(asked)[0]), self._text(), self.line)
+        yield Atomic(register, operator, address, (value,), sem, scope, MBARRIER, line=self.line)
+
+    def _source(self, name: str, without: int) -> Operand:
+        """The value of the operand of this name, if the instruction has it."""
+        operand = self.bound.operand(name)
+        return self.sources(operand)[0] if operand is not None else without
+
+    def _call(self) -> Iterator[Operation]:
+        """What a called function executes, its parameters under the names of what is handed over (7.1)."""
+        kernel, frame = self.kernel, self.frame
+        target = self.bound.operand("f")
+        name = self.part(target) if target is not None else None
+        if name is None or not isinstance(name, nodes.Name) or self.bound.operand("targets") is not None:
+            raise self.refuse("which function it calls is not known")
+        inner = kernel.called(name.text, frame, self.line)
+        returned, taken = kernel.formals(inner.function)
+        handed: dict[int, str] = {}
+        after: list[Operation] = []
+        for formals, what in ((returned, "ret"), (taken, "params")):
+            operand = self.bound.operand(what)
+            group = self.part(operand) if operand is not None else None
+            actual = group.elements if isinstance(group, nodes.Group) else ()
+            if len(actual) != len(formals):
+                raise self.refuse("its parameters are not those of the function")
+            for formal, given in zip(formals, actual, strict=True):
+                symbol = kernel.names.scopes[self.block].lookup(given.text)
+                if symbol is not None and symbol.kind is Kind.PARAMETER and formal.kind is Kind.PARAMETER:
+                    handed[id(formal)] = self._handed(symbol)
+                    continue
+                bits = types()[formal.type].bits if formal.type in types() else 64
+                inside = f"%param.{hash_of(formal)}{inner.suffix}"
+                handed[id(formal)] = inside
+                piece = kernel.register(formal.name, (inner.function, 1)) if formal.kind is Kind.REGISTER else f"{inside}+0.{bits // 8}"
+                kernel.pieces.add(piece)
+                if symbol is not None and symbol.kind is Kind.PARAMETER:
+                    outside: Operand = f"{self._handed(symbol)}+0.{bits // 8}"
+                    kernel.pieces.add(str(outside))
+                else:
+                    outside = self.value(given, formal.type or "")
+                if what == "params":
+                    yield Compute(piece, COPY, (outside,), self._text(), self.line)
+                elif isinstance(outside, str):
+                    after.append(Compute(outside, COPY, (piece,), self._text(), self.line))
+        yield from kernel.code(self.thread_index, attrs.evolve(inner, parameters=handed))
+        yield Label(inner.end, self.line)
+        yield from after
+
+    def _handed(self, symbol: Symbol) -> str:
+        """The registers in which a parameter of a call, or of this function, is handed over."""
+        return self.frame.parameters.get(id(symbol)) or f"%param.{hash_of(symbol)}{self.frame.suffix}"
+
+    def _is_of_call(self, symbol: Symbol) -> bool:
+        """Whether a parameter is of a call: not the kernel's own."""
+        return symbol.path[0] != self.kernel.at or symbol.path[1] != 0
+
+    def _handing_over(self) -> Iterator[Operation]:
+        """`st.param` of what is handed to a function, or returned."""
+        operand = self.bound.operand(self.bound.memory[0].operand)
+        value = next(o for o in self.bound.operands if o.name != self.bound.memory[0].operand)
+        assert operand is not None
+        symbol, start = self._parameter_at(operand)
+        size = types()[self.bound.type].bits // 8
+        for i, one in enumerate(self.sources(value)):
+            piece = f"{self._handed(symbol)}+{start + i * size}.{size}"
+            self.kernel.pieces.add(piece)
+            function = Function("st.param", lambda a, mask=(1 << 8 * size) - 1: a & mask)
+            yield Compute(piece, function, (one,), self._text(), self.line)
 
     def _computed(self) -> Iterator[Operation]:
         """What is no memory operation."""
@@ -691,6 +919,18 @@ class _Writer:
         target = next(o for o in self.bound.operands if o.writes)
         if operand is None:
             raise self.refuse()
+        symbol, start = self._parameter_at(operand)
+        size = types()[self.bound.type].bits // 8
+        count = len(self.targets(target))
+        if not self._is_of_call(symbol):
+            return [self.kernel.parameter(symbol.name, start + i * size, size, symbol, self.line) for i in range(count)]
+        pieces = [f"{self._handed(symbol)}+{start + i * size}.{size}" for i in range(count)]
+        if not self.kernel.pieces.issuperset(pieces):
+            raise self.refuse("it reads a part of a parameter that was not stored as such")
+        return list(pieces)
+
+    def _parameter_at(self, operand: BoundOperand) -> tuple[Symbol, int]:
+        """The parameter that an address is in, and the offset there."""
         node = self.part(operand)
         base = node.base if isinstance(node, nodes.Address) else node
         symbol = self.kernel.names.scopes[self.block].lookup(base.text)
@@ -699,9 +939,7 @@ class _Writer:
         start = 0
         if isinstance(node, nodes.Address) and node.offset is not None:
             start = node.offset_sign * int(constant_value(node.offset) or 0)
-        size = types()[self.bound.type].bits // 8
-        count = len(self.targets(target))
-        return [self.kernel.parameter(symbol.name, start + i * size, size, symbol, self.line) for i in range(count)]
+        return symbol, start
 
     def _evaluated(self, written: list[BoundOperand]) -> Iterator[Operation]:
         read = [o for o in self.bound.operands if o.reads or o.role in ("imm", "sym")]
@@ -738,19 +976,6 @@ class _Writer:
             yield Compute(temporary, function, tuple(flat), self._text(), self.line)
         for name, temporary, _ in kept:
             yield Compute(name, COPY, (temporary,), self._text(), self.line)
-
-
-def _phase(word: int) -> int:
-    """The phase of a barrier object that is not complete."""
-    return (word & LOW) // max(word >> HALF, 1)
-
-
-def _is_over(word: int, state: int) -> int:
-    return int(_phase(word) > _phase(state))
-
-
-def _is_over_by_parity(word: int, parity: int) -> int:
-    return int(_phase(word) & 1 != parity & 1)
 
 
 def _picked(whole: Callable[..., tuple[Bits, ...]], k: int, i: int, kind: str, width: int) -> Callable[..., int]:

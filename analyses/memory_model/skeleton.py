@@ -66,6 +66,8 @@ class Event:
     value: Expression = 0
     cells: tuple[int, ...] = ()
     line: int = 0
+    is_async: bool = False
+    """Whether program order does not relate it: its thread goes on before it takes effect."""
 
     @property
     def is_memory(self) -> bool:
@@ -294,6 +296,7 @@ def _event(index: int, thread: int, number: int, step: Step, variables: dict[str
             step.size,
             step.value,
             line=operation.line,
+            is_async=step.is_async,
         )
     if isinstance(operation, Fence):
         return Event(index, thread, number, operation, is_fence=True, sem=operation.sem, scope=operation.scope, line=operation.line)
@@ -402,7 +405,7 @@ def _related(
             (i, j)
             for i, row in enumerate(asynchronous)
             for j in members(row)
-            if events[i].proxy == "async" and events[i].is_memory and isinstance(events[j].operation, AsyncWait)
+            if events[i].proxy == "async" and events[i].is_memory and _follows_completion(events[j])
         ),
         depends,
         strong,
@@ -414,6 +417,11 @@ def _related(
         stuck,
         is_ended,
     )
+
+
+def _follows_completion(event: Event) -> bool:
+    """Whether the event is after asynchronous operations that are complete: a wait, or an mbarrier's counting of their bytes."""
+    return isinstance(event.operation, AsyncWait) or (event.is_atomic and event.is_async)
 
 
 def _barrier_synchronization(

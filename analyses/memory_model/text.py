@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from ptxkit.analyses.memory_model.program import (
+    AsyncAccess,
+    AsyncArrive,
+    AsyncCommit,
     AsyncCopy,
     AsyncWait,
     Atomic,
@@ -45,9 +48,20 @@ def written(operation: Operation) -> str:
         return _barrier(operation)
     if isinstance(operation, AsyncCopy):
         bulk = ".bulk" if operation.proxy == "async" else ""
-        return f"cp.async{bulk} {operation.target}, {operation.source}, {operation.size}"
+        counted = f", {operation.mbarrier}" if operation.mbarrier is not None else ""
+        return f"cp.async{bulk} {operation.target}, {operation.source}, {operation.size}{counted}"
+    if isinstance(operation, AsyncAccess):
+        counted = f", {operation.mbarrier}" if operation.mbarrier is not None else ""
+        name, _, rest = written(operation.access).partition(".")
+        return f"{name}.async.{rest}{counted}"
+    if isinstance(operation, AsyncArrive):
+        return f"cp.async.mbarrier.arrive.noinc {operation.mbarrier}"
+    if isinstance(operation, AsyncCommit):
+        return f"cp.async{'.bulk' if operation.proxy == 'async' else ''}.commit_group"
     if isinstance(operation, AsyncWait):
-        return f"cp.async.wait_group {operation.pending}"
+        return (
+            f"cp.async{'.bulk' if operation.proxy == 'async' else ''}.wait_group{'.read' if operation.reading else ''} {operation.pending}"
+        )
     if isinstance(operation, Compute):
         name = getattr(operation.function, "name", "")
         return operation.text or f"{name} {', '.join(map(str, (operation.register, *operation.operands)))}"

@@ -31,6 +31,8 @@ class Job:
     """Whether comments in the file may accept findings."""
     run: bool = True
     """Whether kernels are executed."""
+    repairs: bool = False
+    """Whether repairs of what is found are looked for."""
 
 
 @frozen
@@ -67,7 +69,12 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.syntax import parse
 
-    found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run, store=store)
+    if job.repairs:
+        from ptxkit.rewriters.repairs import offers
+
+        found = offers(parse(text, name), rules_of(job), target=job.target, version=job.version, ignores=job.ignores)
+    else:
+        found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run, store=store)
     if job.severity:
         found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])

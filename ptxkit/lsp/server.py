@@ -7,6 +7,7 @@ meanwhile is answered from the tree.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Iterable
 from pathlib import Path
@@ -152,6 +153,7 @@ class Server(LanguageServer):
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
         """In the other thread: applies the rules that take no time, then all, and prepares what hover asks."""
+        gc.unfreeze()
         for quick in (True, False):
             if self.documents.get(uri) is not document:
                 # the text has changed since
@@ -164,8 +166,10 @@ class Server(LanguageServer):
                 return
             loop.call_soon_threadsafe(self.publish, uri, document, found)
         document.warm_up()
-        document.is_analysed = True
+        document.settle()
         self.costs[uri] = (document, lenses(document))
+        # the garbage collector need not look at the trees of large files while questions are answered
+        gc.freeze()
         loop.call_soon_threadsafe(self.refresh)
 
     def refresh(self) -> None:

@@ -123,6 +123,8 @@ class Launch:
         self.reads = 0
         self.accessing: tuple[Any, ...] = ()
         """The monitors that want to see accesses."""
+        self.of_shared: Callable[[Any], Any] | None = None
+        """What monitors see of an access of shared memory: all of it, a part, or nothing (None). A monitor may say so in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -188,7 +190,7 @@ class Launch:
 
     def span(self, site: Site) -> Any:
         """Where an instruction stands."""
-        return self.program.codes[id(site.body)].index.span(site.path)
+        return self.program.codes[id(site.body)].span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
         for monitor in self.monitors:
@@ -247,8 +249,17 @@ class Launch:
         self.scheduler = None
 
     def accessed(self, access: Any) -> None:
+        if self.of_shared is not None and access.space.startswith(".shared"):
+            access = self.of_shared(access)
+            if access is None:
+                return
         for monitor in self.accessing:
             monitor.access(access)
+
+    def found(self) -> None:
+        """A monitor has found something."""
+        for monitor in self.monitors:
+            monitor.found()
 
 
 def three(given: Size, what: str) -> Dimensions:
@@ -287,7 +298,8 @@ def launch(
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
+    stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)

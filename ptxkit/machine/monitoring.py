@@ -32,6 +32,8 @@ class Monitor:
 
     follows_undefined = False
     """Whether the code is compiled so that undefined values are followed (`following.Undefined`)."""
+    steps = False
+    """Whether it wants `statement`: the code is compiled instruction by instruction, and dead registers keep their values."""
 
     def begin(self, launch: Launch) -> None:
         """A launch begins; `launch.grid`, `launch.block`, `launch.cluster`, `launch.schedule`."""
@@ -42,6 +44,13 @@ class Monitor:
     def block(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
         """Lanes have executed a block of a function, up to the instruction at its end if that may wait. `taken` is who takes the branch at
         its end, an array or one value for all. Both sides of a branch are then executed by their own threads only."""
+
+    def statement(self, lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
+        """Lanes are about to execute an instruction of a function, `body.sites[i]`, with these registers, by number; of one with a guard
+        also those for which that is false. Only of a monitor that `steps`. Lanes that wait for others come again when these are there."""
+
+    def found(self) -> None:
+        """A monitor has found something: its `findings` have one more."""
 
     def access(self, access: Access) -> None:
         """Memory is about to be accessed: `kind` (read, write, update), `lanes`, `space`, `at` (where in the buffer of that space: an
@@ -139,6 +148,13 @@ def used(lanes: WatchedLanes, registers: tuple[int, int]) -> None:
     """Tells the monitors of registers that are read and written."""
     for monitor in lanes.launch.monitors:
         monitor.registers(lanes, *registers)
+
+
+def stepped(lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
+    """Tells the monitors that step of an instruction that is executed next."""
+    for monitor in lanes.launch.monitors:
+        if monitor.steps:
+            monitor.statement(lanes, body, i, registers)
 
 
 @lru_cache(maxsize=4096)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.running import Ran, run
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.isa.binding import Bound
 
 
 @fact
@@ -27,14 +29,28 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 
 def _ignored(routine: Routine) -> Iterator[Finding]:
-    """Waits that may give up, of which nothing depends on the answer."""
+    """Waits that may give up, of which nothing depends on the answer, and after which shared memory is accessed or threads are told.
+
+    One whose answer is only stored, or returned, asks for somebody else: nothing that the mbarrier guards follows.
+    """
     reachable = control_flow(routine).reachable
+    guarded = [i for i, bound in such(routine, _may_be_guarded)]
     for i, bound in such(routine, lambda bound: any(one.action == "wait" for one in bound.barrier) and bound.writes):
         operand = bound.operand(bound.barrier[0].operand)
         is_object = operand is not None and operand.role == "addr"
-        if is_object and control_flow(routine).block_of[i] in reachable and not _decides(routine, i):
+        if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):
+            continue
+        if any(comes_to(routine, i, other) for other in guarded):
             message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
+
+
+def _may_be_guarded(bound: Bound) -> bool:
+    """Whether an instruction may have to wait: it accesses memory, other than to store a result to global memory, or tells others."""
+    if bound.asynchronous or any(one.action == "arrive" for one in bound.barrier):
+        return True
+    is_result = bound.has(".global") and all(one.access == "write" and not one.is_async for one in bound.memory)
+    return bool(bound.memory) and not is_result and not bound.has(".param") and not bound.has(".local")
 
 
 def _decides(routine: Routine, i: int) -> bool:

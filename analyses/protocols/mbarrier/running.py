@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
+from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import fault_space, module_code
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -52,7 +53,9 @@ class Ran:
 
 @fact
 def run(routine: Routine) -> Ran | None:
-    """The launch of a kernel that is the first to work; None if none does, or the kernel has no mbarriers."""
+    """The launch of a kernel that is the first to work; None if none does, nothing can be executed, or the kernel has no mbarriers."""
+    if not is_available():
+        return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
     code = module_code(routine)

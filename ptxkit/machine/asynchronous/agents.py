@@ -25,6 +25,7 @@ class Footprint:
     """Bytes that an operation in flight accesses: of which lane (its position), where in the buffer of a space, and how many, a row each.
 
     `signal` is the mbarrier whose phase signals that they have been accessed, by its address in the buffer of shared memory (-1: none).
+    `by_all`: all warps of the warpgroup access them, not that of the lane alone.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Footprint:
     at: Array
     size: Array
     signal: Array | None = None
+    by_all: bool = False
 
 
 def footprint(

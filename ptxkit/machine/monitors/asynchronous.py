@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
 
 Array = np.ndarray[Any, Any]
-WARPGROUP = 128
+WARP, WARPGROUP = 32, 128
 WORD = 4
 SIGNALLED = "mbarrier"
 """The group of an operation that an mbarrier signals."""
@@ -380,6 +380,25 @@ class InFlight:
                     known[rows] = knowledge.known(np.full(len(rows), one), thread[rows], stamp[rows])
         return known
 
+    def _known_by_readers(self, one: Flying, place: Array, before: Entries) -> Array:
+        """Which accesses happen before an operation of a warpgroup for every warp that reads: each begins when its own threads have come to
+        it (9.7.16.5: `.sync` waits for the threads of the warp)."""
+        knowledge = self.races.knowledge
+        found = np.ones(len(place), bool)
+        first = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
+        for number in np.unique(first).tolist():
+            for warp in range(number, number + (WARPGROUP if one.footprint.by_all else WARP), WARP):
+                rows = np.flatnonzero((first == number) & found)
+                known = (before.thread[rows] - knowledge.first) // WARP == warp // WARP
+                members = np.arange(warp, min(warp + WARP, knowledge.count))
+                what = np.stack([knowledge.floor_cta[members], knowledge.floor_warp[members], knowledge.extra[members]])
+                for thread in members[np.unique(what, axis=1, return_index=True)[1]].tolist():
+                    left = np.flatnonzero(~known)
+                    if len(left):
+                        known[left] = knowledge.known(np.full(len(left), thread), before.thread[rows[left]], before.stamp[rows[left]])
+                found[rows[~known]] = False
+        return found
+
     def _against_threads(self, one: Flying) -> None:
         """An operation that begins against what has been accessed before."""
         races, footprint = self.races, one.footprint
@@ -389,7 +408,7 @@ class InFlight:
         for what, now, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
             known = self.happens_before(one.kind, place, before.thread, before.stamp)
-            rows = np.flatnonzero(~known)
+            rows = np.flatnonzero(~(known & self._known_by_readers(one, place, before)) if one.kind.is_collective else ~known)
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
@@ -435,7 +454,11 @@ class InFlight:
             yield what, now, found.at(which)
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
-        """Races of an operation that begins; of each instruction the first."""
+        """Races of an operation that begins; of each instruction the first of different warps, if there is one."""
+        warp = self.races.knowledge.warp_of
+        issuers = np.array([self.issuer(thread) for thread in before.thread[rows].tolist()], np.int64)
+        within = warp(issuers) == warp(one.place[row[rows]] + self.races.knowledge.first)
+        rows = rows[np.argsort(within, kind="stable")]
         _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
         for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
             start = int(before.piece[i]) * shadow.grain + shadow.origin

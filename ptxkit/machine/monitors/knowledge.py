@@ -15,6 +15,9 @@ from ptxkit.machine.monitors.clocks import NOTHING, Clock, Clocks, Releases
 Array = np.ndarray[Any, Any]
 WARP = 32
 
+MOST_ANSWERS = 1 << 18
+"""So many answers of clocks are remembered."""
+
 
 class Knowledge:
     """Of the resident threads, by `lanes.place`."""
@@ -25,6 +28,8 @@ class Knowledge:
         self.cluster = cluster
         self.warps_per_cta = -(-threads_per_cta // WARP)
         self.stamp = 1
+        self._answers: dict[tuple[int, int, int], bool] = {}
+        """What clocks know of accesses, by clock, thread and stamp: a clock never learns anything."""
         self.reset(0, 0)
 
     def reset(self, first_cta: int, count: int) -> None:
@@ -82,13 +87,15 @@ class Knowledge:
 
     def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
         """Whether clocks know of accesses of threads, each with its stamp."""
-        found_before: dict[tuple[int, int, int], bool] = {}
+        answers = self._answers
+        if len(answers) > MOST_ANSWERS:
+            answers.clear()
         found = []
         for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
-            answer = found_before.get(question)
+            answer = answers.get(question)
             if answer is None:
                 clock, other, when = question
-                answer = found_before[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
+                answer = answers[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
             found.append(answer)
         return np.array(found)
 

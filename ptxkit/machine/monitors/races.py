@@ -67,12 +67,14 @@ class Races(Monitor):
     """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
     `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
-    proxy fence between.
+    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
+    to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
     """
 
-    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False) -> None:
+    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False, by_collectives: bool = False) -> None:
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
+        self.by_collectives = by_collectives
         self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
@@ -441,15 +443,17 @@ class Races(Monitor):
         found[asked] = (before.stamp[asked] <= until[which]) & ~(together & (before.thread[asked] > thread[which]))
         return found
 
-    def _note(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array) -> None:
-        """Races, with those of equal values apart."""
+    def _note(
+        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array, collide: bool = False
+    ) -> None:
+        """Races, with those of equal values apart. They `collide` if lanes make both accesses at once."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
             # a pair of different warps is shown rather than one of the same
             chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
-                self._found(space, shadow, rows, before, i, how, what, count, equal)
+                self._found(space, shadow, rows, before, i, how, what, count, equal, collide)
 
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
         """The bytes that threads write now to pieces, a row for each; None if that is not known."""
@@ -512,7 +516,7 @@ class Races(Monitor):
         mine, winners = self._stored(here.thread, here.code, shadow.grain), self._stored(before.thread, before.code, shadow.grain)
         if mine is not None and winners is not None:
             same = (mine == winners).all(axis=1)
-        self._note(space, shadow, here, before, how, how, same)
+        self._note(space, shadow, here, before, how, how, same, collide=True)
 
     def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
         kind, keeps_all = rows.kind, self.fences.by_the_letter
@@ -614,7 +618,8 @@ class Races(Monitor):
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
         elif bound.form.mnemonic not in _BARRIERS:
-            return
+            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp":
+                self._warp(lanes, ())
         elif bound.has(".warp"):
             self._warp(lanes, arguments)
         elif any(barrier.action == "wait" for barrier in bound.barrier):
@@ -862,6 +867,7 @@ class Races(Monitor):
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
+        self.launch.found()
 
     def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
@@ -904,7 +910,7 @@ class Races(Monitor):
         return Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
-        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
+        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool, collide: bool
     ) -> None:
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
@@ -920,7 +926,6 @@ class Races(Monitor):
         start = max(piece - offset, piece - earlier_offset)
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
-        collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
         value: str | None = self.names.bytes_at(space, start, end) if space != TENSOR else None
         earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
@@ -935,15 +940,12 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+        self.launch.found()
 
     def _warp_of(self, thread: Any) -> Any:
         """The warps of threads by their numbers in the launch."""
         threads = self.launch.threads
         return thread // threads * -(-threads // 32) + thread % threads // 32
-
-    def _is_now(self, thread: int, stamp: int) -> bool:
-        """Whether an access is one of those that are made now."""
-        return stamp == self.knowledge.stamp and bool((self._now.lanes.place == thread - self.knowledge.first).any())
 
     def _written(self, thread: int, offset: int, size: int) -> str | None:
         """What a thread writes now, from an offset on; None if that is not known."""

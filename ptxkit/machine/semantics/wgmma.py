@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +27,8 @@ from ptxkit.machine.types import dtype_of
 Array = NDArray[Any]
 
 QUEUE = "wgmma"
+WARPS = 4
+"""Warps of a warpgroup."""
 
 
 def wgmma(op: Operation) -> Semantics:
@@ -102,11 +105,11 @@ def _multiply(op: Operation) -> Semantics:
             for register, value in zip(registers, scattered(lanes.from_warpgroup, matrices, d_layout, REGISTER[dtype]), strict=True):
                 register[mine] = value[mine]
 
-        operands = [given.b] if in_registers else [given.a, given.b]
-        shapes = [(n, k, not transposed_b)] if in_registers else [(m, kept, not transposed_a), (n, k, not transposed_b)]
+        heads = collect(np.arange(lanes.count)).reshape(-1, WARPS, 128 // WARPS)[:, :, 0]
 
         def footprints() -> list[Footprint]:
-            return [_chunks(lanes, first, one, *shape[:2], bits, shape[2]) for one, shape in zip(operands, shapes, strict=True)]
+            found = [] if in_registers else [_rows_of_a(lanes, first, heads, given.a, m, kept, bits, not transposed_a)]
+            return [*found, _chunks(lanes, first, given.b, n, k, bits, not transposed_b)]
 
         lanes.agents.start(Flight(lanes, again, footprints=footprints), QUEUE)
         return registers
@@ -132,10 +135,20 @@ def _where(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: i
     return descriptors.addresses(fields, lines, line * bits // 128, k_major)
 
 
-def _chunks(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Footprint:
-    """The bytes of A or B, on behalf of the first lane of each warpgroup."""
-    where = _where(lanes, first, descriptor, size, k, bits, k_major)
+def _chunks(lanes: Any, first: Array, descriptor: Any, n: int, k: int, bits: int, k_major: bool) -> Footprint:
+    """The bytes of B, which all warps read, on behalf of one lane of each warpgroup."""
+    where = _where(lanes, first, descriptor, n, k, bits, k_major)
     readers = np.repeat(first, where[0].size)
+    found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
+    return attrs.evolve(footprint(lanes, "read", found, at, 16, readers), by_all=True)
+
+
+def _rows_of_a(lanes: Any, first: Array, heads: Array, descriptor: Any, m: int, k: int, bits: int, k_major: bool) -> Footprint:
+    """The bytes of A, on behalf of the first lanes of warps (`heads`): each reads the rows of D that it holds (ISA 9.7.16.5.1)."""
+    where = _where(lanes, first, descriptor, m, k, bits, k_major)
+    line, chunk = np.indices(where.shape[1:])
+    row = line if k_major else chunk * (128 // bits)
+    readers = heads[:, (row * WARPS // m).reshape(-1)].reshape(-1)
     found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
     return footprint(lanes, "read", found, at, 16, readers)
 

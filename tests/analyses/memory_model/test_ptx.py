@@ -103,9 +103,134 @@ def test_a_phase_of_two_arrivals_needs_both() -> None:
     assert ask(text.replace("%rd2, [bar];", "%rd2, [bar], 2;"), "0:0,0:32", exists="%r4@0:32 == 42")
 
 
-def test_transactions_of_mbarriers_are_not_followed() -> None:
-    text = MBARRIER.read_text(encoding="utf-8").replace(
-        "arrive.shared::cta.b64	%rd2, [bar]", "arrive.expect_tx.shared::cta.b64	%rd2, [bar], 16"
+TRANSACTIONS = HANDOFF.with_name("transactions.ptx")
+PEER = HANDOFF.with_name("store-to-peer.ptx")
+
+
+def racy(text: str, threads: str) -> bool:
+    return any(one.racy for one in outcomes(litmus_of(text, "t.ptx", threads).program).outcomes)
+
+
+def test_who_sees_the_bytes_counted_sees_what_was_copied() -> None:
+    text = TRANSACTIONS.read_text(encoding="utf-8")
+
+    assert not ask(text, "0:0,0:32", exists="%r4@0:32 == 0")
+    assert ask(text, "0:0,0:32", exists="%r4@0:32 == 42")
+    assert not racy(text, "0:0,0:32")
+
+
+def test_a_phase_is_not_complete_before_all_bytes_came() -> None:
+    text = TRANSACTIONS.read_text(encoding="utf-8")
+
+    assert not ask(text.replace("%rd2, [bar], 16;", "%rd2, [bar], 32;"), "0:0,0:32", exists="%r4@0:32 == 42")
+    # nothing is expected: the phase may be over before the copy is
+    early = text.replace("mbarrier.arrive.expect_tx.shared::cta.b64	%rd2, [bar], 16;", "mbarrier.arrive.shared::cta.b64	%rd2, [bar];")
+    assert ask(early, "0:0,0:32", exists="%r4@0:32 == 0")
+
+
+def test_a_bulk_copy_does_not_see_what_no_proxy_fence_handed_over() -> None:
+    text = TRANSACTIONS.read_text(encoding="utf-8")
+
+    assert racy(text.replace("	fence.proxy.async;\n", ""), "0:0,0:32")
+
+
+def test_a_store_to_a_peer_is_seen_by_who_waits_in_the_cluster() -> None:
+    text = PEER.read_text(encoding="utf-8")
+
+    assert not ask(text, exists="%r4@0:0 == 0")
+    assert ask(text, exists="%r4@0:0 == 42")
+    assert ask(text.replace("acquire.cluster", "acquire.cta"), exists="%r4@0:0 == 0")
+    assert ask(text.replace("[word]", "[word]").replace("word, 0;", "word, 1;"), exists="%r4@0:0 == 0")  # to its own CTA
+
+
+def test_a_call_that_is_not_followed_says_why() -> None:
+    text = PEER.read_text(encoding="utf-8")
+    recursive = text.replace(
+        "	ld.param.b32	%r1, [phase];", "	call.uni wait_for, (phase, object);\n	ld.param.b32	%r1, [phase];"
     )
-    with pytest.raises(CannotFollow, match="without transactions"):
-        litmus_of(text, "t.ptx", "0:0")
+    with pytest.raises(CannotFollow, match="wait_for is recursive"):
+        litmus_of(recursive, "t.ptx", "0:0")
+    start, end = text.index(".func"), text.index(".visible")
+    with pytest.raises(CannotFollow, match="wait_for has no body"):
+        litmus_of(text[:start] + ".extern .func wait_for(.param .b32 phase, .param .b64 object);\n" + text[end:], "t.ptx", "0:0,1:0")
+
+
+REGISTERS = """.version 8.5
+.target sm_80
+.address_size 64
+.func (.reg .b32 %sum) add(.reg .b32 %a, .param .b32 b)
+{
+	.reg .b32 %r<3>;
+	ld.param.b32 %r1, [b];
+	add.u32 %sum, %a, %r1;
+	ret;
+}
+.visible .entry k(.param .u64 data)
+{
+	.reg .b32 %r<5>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [data];
+	ld.global.u32 %r1, [%rd1];
+	call (%r2), add, (%r1, 4);
+	call (%r2), add, (%r2, 30);
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
+"""
+
+
+def test_a_call_hands_over_registers_and_constants() -> None:
+    assert ask(REGISTERS, "0:0", exists="%r2@0:0 == 34 && data == 34")
+    assert not ask(REGISTERS, "0:0", exists="%r2@0:0 != 34")
+
+
+COPIES = """.version 8.5
+.target sm_80
+.address_size 64
+.visible .entry copies(.param .u64 data)
+{
+	.reg .b32 %r<5>;
+	.reg .b64 %rd<3>;
+	.reg .pred %p;
+	.shared .align 16 .b32 tile[4];
+	.shared .align 8 .b64 bar;
+	ld.param.u64 %rd1, [data];
+	mov.b32 %r1, 42;
+	st.global.u32 [%rd1], %r1;
+	st.global.u32 [%rd1+4], %r1;
+	mbarrier.init.shared.b64 [bar], 1;
+	cp.async.ca.shared.global [tile], [%rd1], 4;
+	cp.async.ca.shared.global [tile+4], [%rd1+4], 4;
+	cp.async.commit_group;
+	cp.async.ca.shared.global [tile+8], [%rd1], 4;
+	cp.async.commit_group;
+	WAIT
+	ld.shared.u32 %r2, [tile];
+	ld.shared.u32 %r3, [tile+8];
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "is_racy"),
+    [
+        ("cp.async.wait_group 1;", True),
+        ("cp.async.wait_group 0;", False),
+        ("cp.async.wait_all;", False),
+        (
+            "cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; AGAIN: mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; @!%p bra AGAIN;",
+            False,
+        ),
+        ("mbarrier.arrive.shared.b64 _, [bar]; AGAIN: mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; @!%p bra AGAIN;", True),
+    ],
+)
+def test_groups_of_copies(wait: str, is_racy: bool) -> None:
+    assert racy(COPIES.replace("WAIT", wait), "0:0") == is_racy
+
+
+def test_the_newest_group_stays_in_flight() -> None:
+    text = COPIES.replace("WAIT", "cp.async.wait_group 1;")
+
+    assert ask(text, "0:0", exists="%r3@0:0 == 0")
+    assert not ask(text, "0:0", exists="%r2@0:0 == 0")
