@@ -221,7 +221,7 @@ class Exercise:
     @property
     def _is_full(self) -> bool:
         """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
-        return self.code.machine.memory.size > MOST_MEMORY
+        return bool(self.code.machine.memory.size > MOST_MEMORY)
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
