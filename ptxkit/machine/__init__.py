@@ -47,6 +47,8 @@ class Machine:
         self._sizes: dict[int, int] = {}
         self._arena = Arena() if host_memory else None
         self._launches = 0
+        self.conditions: dict[int, int] = {}
+        """Values that kernels set with `cudaGraphSetConditional`, by the handle."""
 
     def load(self, source: str | Module) -> Code:
         """Loads a module, from its text or tree. `.extern` symbols are those of what was loaded before.

@@ -7,7 +7,7 @@ between proxies what `proxies` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -855,6 +855,11 @@ class Races(Monitor):
     def kind_at(self, number: int) -> Kind:
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
+
+    def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
+        """For instructions, by their numbers, whether something holds of their accesses: it is asked once for each."""
+        each, which = np.unique(numbers, return_inverse=True)
+        return np.array([holds(self.kind_at(number)) for number in each.tolist()], bool)[which]
 
     def conflict(
         self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,

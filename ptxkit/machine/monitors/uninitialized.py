@@ -26,6 +26,7 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import FIRST
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
@@ -270,6 +271,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else "shared memory"
         who = f"`{getattr(site.bound, 'opcode', '')}` of {spoken_thread(*self.collected.thread(lanes, lane))}"
         witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
+        assert isinstance(site.bound, Bound)
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
