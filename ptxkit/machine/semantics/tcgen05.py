@@ -77,7 +77,7 @@ def _alloc(op: Operation) -> Semantics:
             if columns not in _ALLOCATIONS:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
             if not memory.permit:
-                one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "tensor memory")
+                one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
