@@ -93,7 +93,7 @@ def _divergence(routine: Routine) -> Coloring:
     flow, known = control_flow(routine), uniformity(routine)
     blocks = [Level.GRID - known.block(block.index).level if block.index in flow.reachable else 0 for block in flow.blocks]
     words = ", ".join([f"{Level.GRID - level} {level}" for level in reversed(Level)])
-    return Coloring(f"by whom it is executed together: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
+    return Coloring(f"executed together by: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
 
 
 COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {

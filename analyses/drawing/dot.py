@@ -259,7 +259,7 @@ def _lines(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
     arrows = [arrow for one in scenes for arrow in one.arrows]
     vias = {arrow.via for arrow in arrows}
     if Via.FALL in vias:
-        yield "──▸", "fall", "goes on"
+        yield "──▸", "fall", "falls through"
     if Via.TAKEN in vias:
         yield "──▸ T", "taken", "guard holds"
     if Via.NOT_TAKEN in vias:

@@ -140,7 +140,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _legend(scenes: Sequence[Scene]) -> str:
     items = [
-        '<span class="line" style="--c:var(--fall)"></span>goes on',
+        '<span class="line" style="--c:var(--fall)"></span>falls through',
         '<span class="line" style="--c:var(--taken)"></span>T: guard holds',
         '<span class="line dashed" style="--c:var(--not-taken)"></span>F: guard does not hold',
         '<span class="line" style="--c:var(--indexed)"></span>by index',

@@ -17,6 +17,7 @@ from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring, heat
 from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.demangling import readable
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
@@ -124,7 +125,8 @@ class Scene:
 
     @property
     def name(self) -> str:
-        return self.routine.name
+        """The function as it was written."""
+        return readable(self.routine.name)
 
     @property
     def kind(self) -> str:

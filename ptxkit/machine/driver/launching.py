@@ -96,6 +96,8 @@ class Prepared:
     shared: int
     data: list[bytes]
     cluster: Dimensions | None
+    cooperative: bool = False
+    """Whether its CTAs may wait for each other."""
 
     def run(self) -> None:
         """Runs the kernel. A fault of its threads is what later calls report, as that of an asynchronous launch is."""
@@ -121,7 +123,7 @@ def _run(one: Prepared) -> None:
     try:
         run = machine.launch(
             one.function.code, one.function.name, *one.data,
-            grid=one.grid, block=one.block, cluster=one.cluster, shared=one.shared,
+            grid=one.grid, block=one.block, cluster=one.cluster, shared=one.shared, cooperative=one.cooperative,
             checks=settings.checks, schedule=settings.schedule, budget=settings.seconds,
         )  # fmt: skip
     except Fault as fault:
@@ -165,7 +167,7 @@ def cuLaunchKernel(
 def cuLaunchCooperativeKernel(
     function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, places: int
 ) -> None:
-    launch(stream, prepared(function, (gx, gy, gz), (bx, by, bz), shared, places, 0))
+    launch(stream, attrs.evolve(prepared(function, (gx, gy, gz), (bx, by, bz), shared, places, 0), cooperative=True))
 
 
 @call("q q q q", settles=True)
