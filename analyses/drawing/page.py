@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ptxkit.analyses.drawing.coloring import scale
 from ptxkit.analyses.drawing.dot import escape, source
 from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.render import render
@@ -157,5 +156,5 @@ def _legend(scenes: Sequence[Scene]) -> str:
     coloring = scenes[0].coloring
     if coloring is not None:
         items.append(f"{html.escape(coloring.title)}:")
-        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in scale(coloring.peak)]
+        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in coloring.scale]
     return "".join([f"<li>{item}</li>" for item in items])

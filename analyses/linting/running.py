@@ -13,9 +13,8 @@ from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.shapes import asks_who, reached, read
+from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
-from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -81,7 +80,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             found.append(_cut(kernel))
             continue
         if done.example is not None:
-            is_assumed = launch(kernel).threads is None
+            is_assumed = not is_said(kernel, done.example.block)
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             findings = [_diagnostic(one, rule, is_assumed, is_flat, asks_who(kernel)) for one, rule in spoken_for if rule is not None]
@@ -184,7 +183,7 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
         severity = Severity.INFO
         notes.append("not shown with all contents of memory: these were made up")
     elif one.depends:
-        is_race = one.finding.diagnostic.rule[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
+        is_race = rule.id[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
         notes.append("what it does depends on contents of memory that were made up")
     elif not one.one_thread and severity is not Severity.INFO:
