@@ -32,6 +32,7 @@ run()
     ],
 )
 def test_commands(command: str, code: int, says: str) -> None:
-    done = subprocess.run([sys.executable, "-c", HIDING, *command.split(), str(KERNEL)], capture_output=True, text=True, check=False, cwd=ROOT)
+    call = [sys.executable, "-c", HIDING, *command.split(), str(KERNEL)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
 
     assert (done.returncode, says in done.stdout + done.stderr) == (code, True), done.stderr
