@@ -121,7 +121,8 @@ class Exercise:
         self.why = ""
         self.growth = 1
         self.shared = 0
-        self.contents, self.schedule = COUNT, LOCKSTEP
+        self.contents = COUNT
+        self.schedule: str | int = LOCKSTEP
         """Of the runs that are believed or not."""
 
     def run(self) -> Exercised:
@@ -210,7 +211,8 @@ class Exercise:
     @property
     def _is_full(self) -> bool:
         """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
-        return self.code.machine.memory.size > MOST_MEMORY
+        size: int = self.code.machine.memory.size
+        return size > MOST_MEMORY
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
@@ -347,7 +349,8 @@ def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
 
     def holds(bound: Bound) -> bool:
-        return any(one.order and one.access != "write" and bound.form.mnemonic != "red" for one in bound.memory)
+        strong = any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
+        return strong and bound.form.mnemonic != "red"
 
     return any(has_such(one, holds) for one in reached(routine))
 
@@ -365,7 +368,7 @@ def has_rounds(routine: Routine) -> bool:
 def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
-    return any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong)
+    return any(one.diagnostic.rule[:1] == family and lines == _lines(one) for one in other.wrong)
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:
