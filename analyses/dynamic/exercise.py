@@ -165,7 +165,7 @@ class Exercise:
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
-        last = None
+        wrong: list[Launched] = []
         is_always_wrong = True
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
@@ -188,9 +188,12 @@ class Exercise:
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
             else:
-                last = (ran, shape)
+                wrong.append((ran, shape))
         # what goes wrong with every shape does so by itself
-        return last if is_always_wrong else None
+        if not wrong or not is_always_wrong:
+            return None
+        is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in wrong[-1][0].wrong)
+        return wrong[-1] if is_one_cause else None
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
