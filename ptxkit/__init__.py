@@ -1,7 +1,7 @@
 """ptxkit: read, check, run and rewrite NVIDIA PTX.
 
-`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify`, `gate` and `diff`
-take a module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
+`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify`, `gate`, `repair`
+and `diff` take a module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
 package does no work: names load when used.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         lint,
         liveness,
         pressure,
+        repair,
         requires,
         run,
         uniformity,
@@ -48,6 +49,7 @@ _HOME = {
     "liveness": "ptxkit.facade",
     "pressure": "ptxkit.facade",
     "requires": "ptxkit.facade",
+    "repair": "ptxkit.facade",
     "run": "ptxkit.facade",
     "uniformity": "ptxkit.facade",
     "verify": "ptxkit.facade",
@@ -102,6 +104,7 @@ __all__ = [
     "parse_operand",
     "parse_statement",
     "pressure",
+    "repair",
     "requires",
     "resolve",
     "revalidate",

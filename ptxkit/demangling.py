@@ -8,9 +8,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 LONGEST = 60
 """Characters of a name in a message; the template arguments of longer ones are left out."""
+
+LONGEST_TYPE = 32
+"""Characters of a parameter's type in a message; longer ones are left out."""
 
 _MANGLED = re.compile(r"(?:_Z|_R)[\w$.]*\w")
 _WORD = re.compile(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
@@ -26,17 +30,31 @@ def readable(name: str) -> str:
     """The qualified name that was written, with template arguments, without parameters and result; the name itself if it is not mangled."""
     if _MANGLED.fullmatch(name) is None:
         return name
-    import demangle
-
-    try:
-        tree = demangle.parse(name, language=("itanium", "rust"))
-    except demangle.DemanglingError:
+    tree = _tree(name)
+    if tree is None:
         return _identifiers(name)
     found = str(getattr(tree, "name", tree) if type(tree).__name__ == "Function" else tree)
     if type(tree).__name__ == "Qualified":
         # a static variable of a function: the function without its parameters
         found = "::".join([str(getattr(part, "name", part)) for part in getattr(tree, "parts", ())])
     return _INTERNAL.sub("", _TAG.sub("", found)) or name
+
+
+@functools.lru_cache(maxsize=4096)
+def signature(name: str) -> tuple[str, ...]:
+    """The types of the parameters of a function, as far as its mangled name has them: `float*`, `int`."""
+    tree = _tree(name) if _MANGLED.fullmatch(name) is not None else None
+    return tuple([_TAG.sub("", str(one)) for one in getattr(tree, "parameters", None) or ()])
+
+
+def _tree(name: str) -> Any:
+    """What a mangled name says; None if it cannot be read."""
+    import demangle
+
+    try:
+        return demangle.parse(name, language=("itanium", "rust"))
+    except demangle.DemanglingError:
+        return None
 
 
 def short(name: str) -> str:
@@ -61,8 +79,21 @@ def parameter(function: str, number: int, names: Mapping[str, Sequence[str]]) ->
     return known[number] if number < len(known) and known[number] else None
 
 
-def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The text with readable names for mangled ones. Parameters of `functions` get the names that debug information has, or a number."""
+def described(function: str, number: int, names: Mapping[str, Sequence[str]], within: str | None = None) -> str:
+    """A parameter by its name; by its number from 0 and its type where no name is known: `parameter 2 (int)`.
+
+    Of which function is not said of one of `within`.
+    """
+    known = parameter(function, number, names)
+    if known is not None:
+        return known
+    types = signature(function)
+    kind = f" ({types[number]})" if number < len(types) and len(types[number]) <= LONGEST_TYPE else ""
+    return f"parameter {number}{kind}" + ("" if function == within else f" of {short(function)}")
+
+
+def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None, within: str | None = None) -> str:
+    """The text with readable names for mangled ones. Parameters of `functions` are `described`; the text is about `within`."""
     if "_Z" not in text and "_param_" not in text and "_R" not in text:
         return text
     owners, known = frozenset(functions), names or {}
@@ -72,13 +103,16 @@ def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Seque
         if owner not in owners and not owner.startswith(("_Z", "_R")):
             return match[0]
         found = parameter(owner, number, known)
-        return f"{match[1] or ''}`{found}`" if found else f"parameter {number} of `{short(owner)}`"
+        return f"{match[1] or ''}`{found}`" if found else described(owner, number, known, within)
 
     def bare(match: re.Match[str]) -> str:
         owner, number = match[1], int(match[2])
         if owner not in owners and not owner.startswith(("_Z", "_R")):
             return match[0]
-        return parameter(owner, number, known) or f"parameter {number} of {short(owner)}"
+        if match.string[match.end() : match.end() + 1] == "[":
+            # an array that it points to: as options call it
+            return parameter(owner, number, known) or f"param_{number}"
+        return described(owner, number, known, within)
 
     text = _BARE_PARAMETER.sub(bare, _QUOTED_PARAMETER.sub(quoted, text))
     return _WORD.sub(lambda match: short(match[1]) if match[1] in owners else variable(match[1]), text)

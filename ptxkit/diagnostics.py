@@ -70,6 +70,15 @@ class Fix:
     edits: tuple[Edit, ...]
     is_safe: bool = True
     """Whether the program means the same afterwards but for what was wrong, no matter what its author intended."""
+    notes: tuple[str, ...] = ()
+    """Of a repair that was proved: what showed it, what it costs, and what it does not promise."""
+    diff: str = ""
+    """The same edits as hunks of a unified difference, each with the line of the source that it is for."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The fix as in the JSON output of `ptxkit lint`, version 1."""
+        found = attrs.asdict(self)
+        return {key: value for key, value in found.items() if key not in ("notes", "diff") or value}
 
 
 @frozen
@@ -131,7 +140,7 @@ class Diagnostic:
                 for related in self.related
             ],
             **_origin(self.origin),
-            **({"fix": attrs.asdict(self.fix)} if self.fix is not None else {}),
+            **({"fix": self.fix.as_json()} if self.fix is not None else {}),
             **({"witness": dict(self.witness)} if self.witness is not None else {}),
         }
 

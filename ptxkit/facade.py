@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.launching import Run
     from ptxkit.requirement import FunctionNeeds
     from ptxkit.rewriters.probing import Instrumented
+    from ptxkit.rewriters.repairs import Repaired
 
     Subject: TypeAlias = str | Module | Function | Routine
 
@@ -316,6 +317,26 @@ def gate(
     except CannotLaunch as error:
         raise ValueError(str(error)) from None
     return found(made, launches, budget=budget, target=target)
+
+
+def repair(module: str | Module, target: str | None = None) -> Repaired:
+    """The module with what `lint` finds cured by edits that are proved: `text`, the `repairs` that were made, and what is `left`.
+
+    A repair is proved on the machine under several schedules, and by everything that looks at a text; a compiler is asked if there is one.
+
+    Examples:
+
+        >>> import ptxkit
+        >>> ptx = '''.version 8.0 .target sm_80 .address_size 64 .visible .entry k(.param .u64 p) .reqntid 64 { .shared .b32 s[64];
+        ... .reg .b32 %r<6>; .reg .b64 %rd<3>; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;
+        ... st.shared.u32 [%r4], %r1; xor.b32 %r4, %r4, 128; ld.shared.u32 %r5, [%r4]; ld.param.u64 %rd1, [p];
+        ... mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r5; ret; }'''
+        >>> [one.fix.message for one in ptxkit.repair(ptx).repairs]
+        ['put in `bar.sync 0` before line 3']
+    """
+    from ptxkit.rewriters.repairs import repair as made
+
+    return made(_module(module), target=target)
 
 
 def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:

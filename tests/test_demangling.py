@@ -43,11 +43,12 @@ def test_messages_have_no_mangled_names() -> None:
     message = f"`{APPLY}_param_1` is read in {APPLY}: [{APPLY}_param_0+8], k_param_0, `_ZZ6kernelE4tile`"
 
     assert in_prose(message, [APPLY]) == (
-        "parameter 1 of `my::apply<float, 64>` is read in my::apply<float, 64>: [parameter 0 of my::apply<float, 64>+8], k_param_0, `tile`"
+        "parameter 1 (int) of my::apply<float, 64> is read in my::apply<float, 64>: "
+        "[parameter 0 (float*) of my::apply<float, 64>+8], k_param_0, `tile`"
     )
     assert in_prose(message, [APPLY], {APPLY: ["p", "n"]}) == "`n` is read in my::apply<float, 64>: [p+8], k_param_0, `tile`"
-    assert in_prose("`k_param_0`", ["k"]) == "parameter 0 of `k`"
-    assert in_prose("parameter `k_param_0`", ["k"]) == "parameter 0 of `k`"
+    assert in_prose("`k_param_0`", ["k"]) == "parameter 0 of k"
+    assert in_prose("parameter `k_param_0`", ["k"]) == "parameter 0 of k"
     assert in_prose("parameter `k_param_0`", ["k"], {"k": ["p"]}) == "parameter `p`"
 
 

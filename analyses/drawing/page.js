@@ -390,4 +390,6 @@
   });
   addEventListener("resize", () => { if (view) show(); });
   open(0);
+  // in a small window, or in a frame of another page, the picture needs the room
+  if (innerHeight < 700 || innerWidth < 700) toggleLegend();
 })();

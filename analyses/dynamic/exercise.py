@@ -20,7 +20,7 @@ from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
     Shape,
@@ -41,10 +41,13 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
-"""So much one run may cost: at least, and more for each instruction of the kernel."""
-SECONDS = 10.0
-"""So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
+SECONDS = 60.0
+"""So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
+is busy."""
+LEAST = 1
+"""Operations that a run may cost when all are used up: it ends at once."""
+RUNS = 4
+"""What all runs of a kernel together may cost, in longest runs; another is not begun then."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules that are tried where the order of threads may matter."""
 MOST_MEMORY = 1 << 28
@@ -106,6 +109,8 @@ class Exercised:
     """Whether all threads ran to completion."""
     lines: frozenset[int] = frozenset()
     """Those of instructions that were executed, of which an execution could have shown something."""
+    is_cut: bool = False
+    """Whether the clock ended it: on a computer that is less busy there might be more."""
     unjudged: frozenset[int] = frozenset()
     """Lines at which something was seen and left out, as it is not sure: nothing is refuted there."""
 
@@ -116,7 +121,8 @@ class Exercise:
     def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
         self.routine = routine
         self.code = code
-        self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
+        self.operations = most_operations(routine)
+        self.left = RUNS * self.operations
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
@@ -129,7 +135,7 @@ class Exercise:
         """Tries launches one after the other. The first that is one is believed."""
         launched = self._first(shapes(self.routine), Sizes())
         if launched is None:
-            return Exercised(None, (), self.why)
+            return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
         found = list(self._judged(launched, CONTRAST))
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
@@ -143,7 +149,11 @@ class Exercise:
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
         unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, unjudged)
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
+
+    @property
+    def _is_cut(self) -> bool:
+        return time.perf_counter() > self.end
 
     def _in_other_orders(self, shape: Shape) -> list[Found]:
         """What shows under other schedules, of a kernel that looks at what other threads have written, such as flags; these are zero at
@@ -214,8 +224,7 @@ class Exercise:
     @property
     def _is_full(self) -> bool:
         """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
-        size: int = self.code.machine.memory.size
-        return size > MOST_MEMORY
+        return bool(self.code.machine.memory.size > MOST_MEMORY)
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
@@ -245,7 +254,10 @@ class Exercise:
 
     def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
         seconds = max(0.1, self.end - time.perf_counter())
-        return once(self.code, one, contents, self.operations, seconds, schedule=self.schedule, by_collectives=by_collectives)
+        most = max(LEAST, min(self.operations, self.left))
+        ran = once(self.code, one, contents, most, seconds, schedule=self.schedule, by_collectives=by_collectives)
+        self.left -= ran.observer.operations
+        return ran
 
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,6 +15,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.machine.monitors.races import Races
@@ -38,6 +40,9 @@ class Ran:
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
+    memory: tuple[bytes, ...] = ()
+    """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
+    _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
@@ -66,6 +71,12 @@ class Ran:
 
     def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
         """The lines of the instructions of some chapters."""
+        found = self._known.get(chapters)
+        if found is None:
+            found = self._known[chapters] = self._find_lines(chapters)
+        return found
+
+    def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
         bodies = self.observer.program.entered if self.observer.program is not None else ()
         sites = [site for body in bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
@@ -95,13 +106,16 @@ def once(
     contents: Contents,
     operations: int,
     seconds: float,
-    *,
     schedule: str | int = LOCKSTEP,
+    *,
     by_collectives: bool = False,
+    keep: bool = False,
+    also: Sequence[Monitor] = (),
 ) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most.
+    """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
-    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`).
+    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
+    afterwards.
     """
     machine = code.machine
     code.reset()
@@ -109,12 +123,14 @@ def once(
     observer = Observer(())
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
+    memory: tuple[bytes, ...] = ()
     budget = Budget(seconds=seconds, operations=operations)
     monitors = monitors_of("all")
     for monitor in monitors:
         if isinstance(monitor, Races):
             monitor.by_collectives = by_collectives
     try:
+        machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
         run = machine.launch(
@@ -127,12 +143,14 @@ def once(
             shared=one.shared,
             schedule=schedule,
             budget=budget,
-            monitors=(observer, *monitors),
+            monitors=(observer, *monitors, *also),
         )
         findings = run.findings
+        memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
         for start, _ in made:
             machine.free_global(start)
-    return Ran(one, findings, fault, observer, code)
+        machine.memory.trim()
+    return Ran(one, findings, fault, observer, code, memory)

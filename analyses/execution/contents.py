@@ -17,17 +17,41 @@ SIDE = 64
 """The texels of a made-up texture along each dimension."""
 
 
+Part = tuple[int, int, int]
+"""A part of an argument: the parameter's place, the offset in it, the bytes."""
+
+
+@attrs.frozen
+class Numbers:
+    """What numbers are that were not given: `other`, but for those of which the kernel says what they are."""
+
+    other: int = 1
+    iterations: int = 0
+    """How often loops run that count to a number; 0: it is as all others."""
+    stride: int = 1
+    """What an index is multiplied by is so many times as large."""
+    chosen: tuple[tuple[Part, int], ...] = ()
+    """Some by themselves."""
+
+    def __str__(self) -> str:
+        loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
+        rows = [f"{self.other * self.stride} for a stride"] if self.stride > 1 else []
+        own = [str(value) for _, value in self.chosen]
+        more = ", ".join([*loops, *rows, *own])
+        return f"{self.other} ({more})" if more else str(self.other)
+
+
 @attrs.frozen
 class Contents:
-    """One choice of all that is made up. `number` is what numbers are that were not given."""
+    """One choice of all that is made up: what memory holds, and `numbers`."""
 
     name: str
     seed: int = 0
-    number: int = 1
+    numbers: Numbers = Numbers()
 
-    def with_number(self, number: int) -> Contents:
-        """The same, with another number."""
-        return attrs.evolve(self, number=number)
+    def with_numbers(self, numbers: Numbers) -> Contents:
+        """The same, with other numbers."""
+        return attrs.evolve(self, numbers=numbers)
 
     def data(self, size: int, number: int) -> Any:
         """What buffer `number`, of `size` bytes, holds at the start: an array of bytes."""

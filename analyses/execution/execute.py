@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
+from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
-from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -33,6 +36,10 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
+RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
+"""The rules that kinds of faults are violations of."""
+IN_STEP = ("lockstep", "early", "late")
+"""The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
 """Kinds of faults that say that this is no launch of the kernel, with these arguments."""
 
@@ -70,7 +77,8 @@ class Executed:
     """What monitors found and what ended a run, one for each cause, errors first."""
     covered: Mapping[str, int]
     """`shared` and `global` accesses, `barriers` (threads that waited at one), `phases` of mbarriers, `copies` and other operations in
-    flight, all of the first run; how many `schedules` and `contents` were tried."""
+    flight, all of the first run; `stood_for`: CTAs that do in shared memory what one that was watched does; how many `schedules` and
+    `contents` were tried."""
     not_covered: tuple[str, ...]
     """What was not looked at, or not executed, in words."""
     depends: tuple[Any, ...]
@@ -128,6 +136,19 @@ def loaded(module: Module, target: str = "") -> Code:
     return Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")).load(module)
 
 
+def module_code(routine: Routine) -> Code | None:
+    """The module of a function, loaded once for all its functions, on a machine for its target; None if it has errors."""
+    return _module_code(routine.siblings[0] if routine.siblings else routine)
+
+
+@fact
+def _module_code(first: Routine) -> Code | None:
+    try:
+        return loaded(first.module)
+    except ValueError:
+        return None
+
+
 class _Executing:
     """The runs of a launch, one after the other."""
 
@@ -153,6 +174,10 @@ class _Executing:
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
         self.observer = Observer()
+        self.made: tuple[tuple[int, int], ...] = ()
+        """The addresses (first, end) of memory that the last run was given and nobody else gave."""
+        self.stands = True
+        """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
 
@@ -160,10 +185,10 @@ class _Executing:
         attempts: list[_Attempt] = []
         unseen: set[int] | None = None
         contrasts = 0
-        for number in self.launch.numbers if self.launch.has_numbers else (1,):
+        for numbers in self.launch.numbers if self.launch.has_numbers else (Numbers(),):
             if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
                 break
-            one = self._attempt(number)
+            one = self._attempt(numbers)
             attempts.append(one)
             fault = one.runs[0].fault
             if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
@@ -172,7 +197,7 @@ class _Executing:
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
             contrasts += 1
-            if not unseen and number >= LEAST_NUMBER and contrasts > 1:
+            if not unseen and numbers.other >= LEAST_NUMBER and contrasts > 1:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         completed = [one for one in completed if not self._is_doubtful(one)] or completed
@@ -185,24 +210,25 @@ class _Executing:
 
     def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
-        wrong = [
-            finding
-            for finding, _, _ in one.first.values()
-            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
-        ]
+        # also of equal values: with other numbers they may not come to one address
+        wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
         if not wrong or program is None or not self.launch.has_numbers:
             return False
         sites = dependent(program, readers(program, self._numbers(program)))
         return any(is_about(self.code, finding, sites) for finding in wrong)
 
-    def _attempt(self, number: int) -> _Attempt:
+    def _attempt(self, numbers: Numbers) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
-        self.contents = tuple([one.with_number(number) for one in self.contents])
-        self._all(number)
+        self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+        launch = self.launch
+        self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             self.launch = self.launch.larger()
-            self._all(number)
+            self._all(numbers)
+        if any(self._leaves_memory(run) for run in self.runs):
+            # with these numbers it is never enough: others start with little again
+            self.launch = launch
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
@@ -220,6 +246,7 @@ class _Executing:
             "barriers": observer.barriers,
             "phases": observer.phases,
             "copies": observer.copies,
+            "stood_for": observer.standing.count if observer.standing is not None and observer.shared else 0,
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
@@ -252,7 +279,7 @@ class _Executing:
             if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
         }
 
-    def _all(self, number: int) -> None:
+    def _all(self, numbers: Numbers) -> None:
         """The first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
@@ -267,7 +294,7 @@ class _Executing:
             self._again(self.schedules[0], choice, is_needed=n == 0)
         if self._are_equal and self.launch.made_up:
             # with bytes that differ, values that are equal by chance are not
-            self._again(self.schedules[0], NOISE.with_number(number), is_needed=False)
+            self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
 
     @property
     def _is_known(self) -> bool:
@@ -277,8 +304,18 @@ class _Executing:
 
     def _is_too_small(self, run: Ran) -> bool:
         """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        return self._leaves_memory(run) and self.launch.can_grow
+
+    def _leaves_memory(self, run: Ran) -> bool:
         fault = run.fault
-        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
+        if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
+            return False
+        access = fault.stop.access if fault.stop is not None else None
+        if access is None or not self.made:
+            return True
+        # of memory that begins before the address, and could be so large
+        at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
+        return any(start <= at < start + MOST_ROOM for start, _ in self.made)
 
     @property
     def _are_equal(self) -> bool:
@@ -294,6 +331,18 @@ class _Executing:
         self._once(schedule, contents)
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
+        """A run. CTAs that do the same in shared memory have one that stands for them, where all go on in step."""
+        own: frozenset[int] | None = frozenset() if schedule in IN_STEP and self.stands else None
+        while True:
+            observer, fault = self._run(schedule, contents, own)
+            if fault is None or fault.kind != APART:
+                return
+            apart = observer.standing.apart if observer.standing is not None else frozenset()
+            own = own | apart if own is not None and apart - own else None
+            if own is None or len(own) > MOST or 0 in own:
+                self.stands, own = False, None
+
+    def _run(self, schedule: str | int, contents: Contents, watched: frozenset[int] | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Fault
         from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -303,16 +352,17 @@ class _Executing:
         arguments: list[Any] = []
         made: list[tuple[int, int]] = []
         for number, argument in enumerate(self.launch.arguments):
-            given, own = argument.argument(machine, contents, number)
+            given, mine = argument.argument(machine, contents, number)
             arguments.append(given)
-            made += own
+            made += mine
         freed = list(made)
         for number, variable in enumerate(self.launch.variables, len(arguments)):
-            written, own = variable.placed(self.code, contents, number)
+            written, mine = variable.placed(self.code, contents, number)
             made += written
-            made += own
-            freed += own
-        observer = Observer(tuple(made))
+            made += mine
+            freed += mine
+        self.made = tuple(made)
+        observer = Observer(self.made, watched)
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
         one = self.launch
@@ -328,6 +378,7 @@ class _Executing:
                 block=one.block,
                 cluster=one.cluster,
                 shared=one.shared,
+                cooperative=one.cooperative,
                 schedule=schedule,
                 budget=max(LEAST_SECONDS, self._share * self._left),
                 monitors=monitors,
@@ -340,6 +391,9 @@ class _Executing:
             for start, _ in freed:
                 machine.free_global(start)
         seconds = time.perf_counter() - begun
+        if fault is not None and fault.kind == APART:
+            self.code.reset()
+            return observer, fault
         for what in not_covered(monitors):
             self._leave_out(what)
         causes = set()
@@ -355,6 +409,7 @@ class _Executing:
         if not self.runs[1:]:
             self.observer, self.instructions = observer, instructions
             self.depends = dependent(observer.program, observer.sources)
+        return observer, fault
 
     def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
         """Keeps the first finding of a cause, or the first that is an error."""
@@ -426,11 +481,17 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     """What ended a run as a finding: its witness are the threads that could not go on."""
     from ptxkit.machine.findings import Finding
 
+    diagnostic = fault.diagnostic
+    if fault.kind in RULES:
+        rule, name = RULES[fault.kind]
+        diagnostic = attrs.evolve(diagnostic, rule=rule, name=name)
     accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]
     shape: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     if launch.cluster is not None:
         shape["cluster"] = list(launch.cluster)
     if launch.shared:
         shape["shared"] = launch.shared
+    if launch.cooperative:
+        shape["cooperative"] = True
     shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
-    return Finding(fault.diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))
+    return Finding(diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

@@ -8,13 +8,19 @@ from typing import Any, Protocol
 
 import attrs
 
-from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.contents import Contents, Numbers, Part
 
 Shape = tuple[int, int, int]
 WORD = 8
 """The bytes of a pointer."""
+MOST_SIDE = 512
+"""A grid with a longer side has strides as large as its other numbers."""
 LEAST_TILE = 64
 """No tile is smaller."""
+FEW, MANY = 4, 12
+"""Iterations of a loop that counts to a number: few first, so that it ends soon; then more than any ring has stages."""
+STRIDE = 16
+"""What an index is multiplied by is so many times as large as other numbers, so that what lies in a row has room in it."""
 TABLE = 1 << 10
 """So many pointers are put into a buffer of pointers."""
 MOST_ROOM = 1 << 27
@@ -75,6 +81,12 @@ class MadeUp:
     is_float: bool = False
     given: tuple[tuple[int, bytes], ...] = ()
     """Parts that somebody gave, by their offsets."""
+    counts: tuple[tuple[int, int, int], ...] = ()
+    """Numbers that loops count to: offset, bytes, and how much makes an iteration."""
+    strides: tuple[tuple[int, int], ...] = ()
+    """Numbers that an index is multiplied by: offset and bytes."""
+    fixed: tuple[tuple[int, int, int], ...] = ()
+    """Numbers that are to be one: offset, bytes and the number."""
 
     @property
     def made_up(self) -> str:
@@ -83,7 +95,7 @@ class MadeUp:
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on a machine."""
-        data = bytearray(self._numbers(contents))
+        data = bytearray(self._numbers(contents, number))
         made = []
         for n, at in enumerate(self.pointers):
             buffer = machine.alloc(self.room)
@@ -115,16 +127,34 @@ class MadeUp:
             held[at : at + 8] = np.frombuffer((buffer.address + n * part).to_bytes(8, "little"), np.uint8)
         return buffer.address, buffer.address + self.room
 
-    def _numbers(self, contents: Contents) -> bytes:
+    def _numbers(self, contents: Contents, place: int) -> bytes:
         import numpy as np
 
-        number = contents.number
+        numbers = contents.numbers
         if self.is_float:
             return np.dtype(f"f{self.size}").type(1.0).tobytes() if self.size in (2, 4, 8) else bytes(self.size)
         if self.size in (1, 2, 4, 8):
-            return min(number, (1 << self.size * 8 - 1) - 1).to_bytes(self.size, "little")
-        words, rest = divmod(self.size, 4)
-        return number.to_bytes(4, "little") * words + bytes(rest)
+            data = bytearray(_as_bytes(numbers.other, self.size))
+        else:
+            words, rest = divmod(self.size, 4)
+            data = bytearray(_as_bytes(numbers.other, 4) * words + bytes(rest))
+        if numbers.iterations:
+            for at, size, each in self.counts:
+                data[at : at + size] = _as_bytes(numbers.iterations * each, size)
+        if numbers.stride > 1:
+            for at, size in self.strides:
+                data[at : at + size] = _as_bytes(numbers.other * numbers.stride, size)
+        for (who, at, size), value in numbers.chosen:
+            if who == place:
+                data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
+        for at, size, value in self.fixed:
+            data[at : at + size] = _as_bytes(value, size)
+        return bytes(data)
+
+
+def _as_bytes(number: int, size: int) -> bytes:
+    """A number, or the largest signed one of that size."""
+    return min(number, (1 << size * 8 - 1) - 1).to_bytes(size, "little")
 
 
 @attrs.frozen
@@ -173,6 +203,10 @@ class Launch:
     cluster: Shape | None = None
     shared: int = 0
     variables: tuple[Variable, ...] = ()
+    decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
+    """Choices of numbers that were not given with which the kernel decides otherwise."""
+    cooperative: bool = False
+    """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
 
     @property
     def made_up(self) -> bool:
@@ -193,16 +227,26 @@ class Launch:
         return attrs.evolve(self, arguments=tuple(grown))
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def numbers(self) -> tuple[Numbers, ...]:
         """What numbers that were not given may be, one after the other, until all that matters was executed.
 
         First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
-        have the same to do; then as a tile, aligned; then few, and odd, so that loops
-        end and have a rest; then one and none, as flags are; then more than there are threads.
+        have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
+        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
+        so that loops end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
-        return tuple(dict.fromkeys([longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]))
+        sizes = [longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]
+        own = [one for one in self.arguments if isinstance(one, MadeUp)]
+        counts = any(one.counts for one in own)
+        # rows and columns of a large grid would take more memory than there is
+        stride = STRIDE if longest <= MOST_SIDE and any(one.strides for one in own) else 1
+        known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
+        known = known if counts or stride > 1 else []
+        decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
+        others = [Numbers(size) for size in sizes]
+        return tuple(dict.fromkeys([*known, *others[:2], *decisions, *others[2:]]))
 
     @property
     def threads(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.analyses.execution.standing import StandIns
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.memory import CONST
@@ -17,9 +18,14 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up."""
+    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up.
 
-    def __init__(self, made: tuple[tuple[int, int], ...] = ()) -> None:
+    With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there.
+    """
+
+    def __init__(self, made: tuple[tuple[int, int], ...] = (), own: frozenset[int] | None = None) -> None:
+        self.own = own
+        self.standing: StandIns | None = None
         self.made = sorted(made)
         self.program: Any = None
         self.shared = 0
@@ -27,6 +33,8 @@ class Observer(Monitor):
         self.barriers = 0
         self.phases = 0
         self.copies = 0
+        self.operations = 0
+        """What the launch cost, as a budget counts it."""
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
@@ -44,9 +52,24 @@ class Observer(Monitor):
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
+        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
+            self.standing = StandIns(launch, self.own)
+            launch.of_shared = self._of_shared
+
+    def _of_shared(self, access: Any) -> Any:
+        count = access.lanes.count
+        assert self.standing is not None
+        seen = self.standing.seen(access)
+        self.shared += count - (seen.lanes.count if seen is not None else 0)
+        return seen
 
     def resident(self, residents: Any) -> None:
         self._parities.clear()
+        if self.standing is not None:
+            self.standing.resident(residents)
+
+    def end(self, launch: Any) -> None:
+        self.operations = launch.operations
 
     def access(self, access: Any) -> None:
         lanes = access.lanes
@@ -82,6 +105,8 @@ class Observer(Monitor):
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self.seen.add(id(lanes.site))
+        if self.standing is not None and not lanes.site.bound.flow:
+            self.standing.synchronized(lanes, arguments)
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True
@@ -119,6 +144,11 @@ class Observer(Monitor):
         if found is None:
             found = self._known[id(site)] = _traits(site.bound)
         return found
+
+
+def _has_flights(body: Any) -> bool:
+    """Whether a function starts what is in flight for a while, in no step with the threads."""
+    return any(_traits(site.bound)[0] for site in body.sites)
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:

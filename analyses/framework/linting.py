@@ -35,20 +35,18 @@ def lint(
     *,
     ignores: bool = True,
     facts: Facts | None = None,
-    revise: Callable[[Facts, tuple[Rule, ...], list[Diagnostic]], list[Diagnostic]] | None = None,
+    find: Callable[[Facts, tuple[Rule, ...]], list[Diagnostic]] | None = None,
 ) -> tuple[Diagnostic, ...]:
     """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
 
     `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
-    are those of the module, for this target and version, if something has asked for some before. `revise` makes other findings of those of
-    the rules, before comments accept any. A rule that fails on a module is a bug of ptxkit and raises.
+    are those of the module, for this target and version, if something has asked for some before. `find` finds what comments may accept, if
+    that is not just what all rules say. A rule that fails on a module is a bug of ptxkit and raises.
     """
     facts = facts if facts is not None else Facts(module, target, version)
     rules = select() if rules is None else tuple(rules)
     with collector_paused():
-        found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
-        if revise is not None:
-            found = revise(facts, rules, found)
+        found = find(facts, rules) if find is not None else [diagnostic for rule in rules for diagnostic in rule.check(facts)]
         facts.forget()
     marks = facts.marks if ignores else ()
     if marks:
@@ -75,18 +73,20 @@ def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
     """The findings with the names of the program in their messages: no mangled ones, and parameters by name or number."""
     functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
 
-    def prose(text: str) -> str:
-        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None)
+    def prose(text: str, within: str | None) -> str:
+        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None, within)
 
     readable = []
     for one in found:
         texts = [one.message, *one.notes, *[related.message for related in one.related]]
-        said = list(map(prose, texts))
+        said = [prose(text, one.function) for text in texts]
         said[0] = _brief(said[0])
         if said != texts:
             notes, steps = said[1 : 1 + len(one.notes)], said[1 + len(one.notes) :]
             related = [attrs.evolve(old, message=new) for old, new in zip(one.related, steps, strict=True)]
             one = attrs.evolve(one, message=said[0], notes=tuple(notes), related=tuple(related))
+        if one.witness is not None and "inputs" in one.witness:
+            one = attrs.evolve(one, witness={**one.witness, "inputs": prose(one.witness["inputs"], one.function)})
         readable.append(one)
     return readable
 

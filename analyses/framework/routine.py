@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, TypeVar
 
 import attrs
@@ -93,12 +93,17 @@ def _alone(function: Function) -> Routine:
     return routines(Module((function,)))[0]
 
 
-def routines(module: Module) -> tuple[Routine, ...]:
-    """The functions of a module that have a body. What is found out about them is remembered by these very objects: ask once, keep them."""
+def routines(module: Module, which: Container[int] | None = None) -> tuple[Routine, ...]:
+    """The functions of a module that have a body. What is found out about them is remembered by these very objects: ask once, keep them.
+
+    `which` are their numbers among the children of the module, if not all are wanted: they know nothing of the others, so these must
+    neither call them nor be called by them.
+    """
     names = resolve(module)
     binder = Binder(module, names, None, None)
     found: list[Routine] = []
-    found += [_routine(module, names, binder, i, child, found) for i, child in enumerate(module.children) if _has_body(child)]
+    wanted = [(i, child) for i, child in enumerate(module.children) if _has_body(child) and (which is None or i in which)]
+    found += [_routine(module, names, binder, i, child, found) for i, child in wanted]
     return tuple(found)
 
 

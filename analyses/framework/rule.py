@@ -23,7 +23,7 @@ from ptxkit.frozen import frozen
 from ptxkit.names import Names, resolve
 from ptxkit.problem import Problem
 from ptxkit.suppressions import Mark
-from ptxkit.syntax import Function, Index, Module, Path, syntax_errors
+from ptxkit.syntax import Function, Index, Module, Path, index_of, syntax_errors
 
 PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
 """What looks for problems: functions of a module, its names, the version and the target."""
@@ -40,7 +40,7 @@ class Facts:
     @functools.cached_property
     def index(self) -> Index:
         """Locations of nodes."""
-        return Index(self.module)
+        return index_of(self.module)
 
     @functools.cached_property
     def names(self) -> Names:

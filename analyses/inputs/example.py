@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -88,8 +89,6 @@ class Map:
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """The bytes of the map, of a tensor in new memory."""
-        import math
-
         from ptxkit.machine import TensorMap
 
         count = math.prod(self.shape)
@@ -152,6 +151,8 @@ HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
 
 
+APART = 1 << 13
+"""Allocations are less than this apart."""
 MOST_BYTES = 1 << 28
 """No array that is made up is larger."""
 
@@ -207,6 +208,11 @@ class Example:
         return self.changed(lambda one: attrs.evolve(one, count=one.count * factor) if isinstance(one, Array) else one)
 
     @property
+    def memory(self) -> int:
+        """Bytes of global memory that its arguments take, about."""
+        return sum([memory_of(argument) for _, argument in self.arguments])
+
+    @property
     def launch(self) -> Launch:
         """As it is executed."""
         made = tuple([_Passed(argument) for _, argument in self.arguments])
@@ -226,6 +232,15 @@ class _Passed:
     def argument(self, machine: Any, contents: Contents, number: int) -> tuple[Any, tuple[Range, ...]]:
         made: list[Range] = []
         return self.argument_.make(machine, contents, number + 1, made), tuple(made)
+
+
+def memory_of(argument: Argument) -> int:
+    """Bytes of global memory that making an argument allocates, about."""
+    if isinstance(argument, Array):
+        return argument.length + (memory_of(argument.leads_to) if argument.leads_to is not None else 0) + APART
+    if isinstance(argument, Map):
+        return math.prod(argument.shape) * types()[argument.type].bytes + APART
+    return sum([memory_of(part) for _, part in argument.parts]) if isinstance(argument, Structure) else 0
 
 
 def _changed(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:

@@ -6,7 +6,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import box_of
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
 from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
-from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, reached
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
@@ -19,6 +19,15 @@ ARRAY = 1 << 16
 """Bytes of an array at first."""
 DYNAMIC_SHARED = 48 << 10
 """Bytes of dynamic shared memory at first: so many a kernel may have without asking for more."""
+
+
+OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
+"""So much one run may cost: at least, and more for each instruction of the kernel."""
+
+
+def most_operations(routine: Routine) -> int:
+    """What one run of a kernel may cost, by its length: as much on every computer."""
+    return OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
 
 
 @frozen
@@ -80,6 +89,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
         return Number(slot.type, 1.0)
+    if slot.value is not None:
+        return _number(slot.type, slot.value)
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if slot.role is Role.COUNT:

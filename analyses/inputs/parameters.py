@@ -64,6 +64,8 @@ class Slot:
     """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
+    value: int | None = None
+    """Of a number, what it is to be: a part of a descriptor of an MMA."""
     is_divisor: bool = False
     """Of a number, whether something is divided by it."""
 
@@ -115,6 +117,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     counts, compared = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
+    descriptors = _descriptors(routine)
     divisors = _divisors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
@@ -139,6 +142,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
             leaf = (name, at, element)
             if leaf in images:
                 own[at] = images[leaf]
+            elif leaf in descriptors:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=descriptors[leaf])
             elif element == 8 and leaf in pointers:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
@@ -160,7 +165,8 @@ Leaf = tuple[str, int, int]
 """A part of a parameter: its name, the offset, the bytes."""
 
 
-def _leaf(term: Term) -> Leaf | None:
+def leaf_of(term: Term) -> Leaf | None:
+    """The part of a parameter that a term is; None if it is none."""
     if term.operator != "parameter":
         return None
     *_, offset, size = term.data
@@ -226,7 +232,7 @@ def bases(routine: Routine, known: Values, address: Term, through: dict[int, Acc
         if term in seen:
             continue
         seen.add(term)
-        leaf = _leaf(term)
+        leaf = leaf_of(term)
         if leaf is not None:
             if leaf[2] == 8:
                 found.append((leaf, depth))
@@ -261,23 +267,24 @@ def conditions(routine: Routine) -> Iterator[Term]:
 
 
 def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
-    """The parts of parameters that a loop counts to, the same for all threads: compared with a value of a loop, and with nothing that
-    differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
+    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
-    for condition in conditions(routine):
-        leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
-        if not leaves:
-            continue
+    for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        terms = [condition, *[loop.start for loop in loops if loop.step and loop.step < 0]]
+        leaves = [leaf for term in terms for one in term.leaves() if (leaf := leaf_of(one)) is not None]
+        if not leaves:
+            continue
         if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
             own: dict[Leaf, int] = {}
-            for leaf, scale in _scales(condition, 1):
+            for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
                 # a sign that is shifted out besides does not count
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
@@ -285,9 +292,21 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
 
 
+def _parts(condition: Term) -> Iterator[Term]:
+    """The conditions that one is put together of."""
+    operands = [one for one in condition.args if one.width == 1]
+    if condition.operator in ("and", "or", "xor") and len(operands) == len(condition.args):
+        for one in operands:
+            yield from _parts(one)
+    elif condition.operator == "sum" and condition.width == 1 and len(condition.parts) == 1:
+        yield from _parts(condition.parts[0][0])
+    else:
+        yield condition
+
+
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
     """The parts of parameters in a term, and how much larger they are than the term."""
-    leaf = _leaf(term)
+    leaf = leaf_of(term)
     if leaf is not None:
         yield leaf, scale
     if term.operator == "sum":
@@ -329,11 +348,11 @@ def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     terms = addresses(routine)
     for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
-            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])
+            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := leaf_of(atom)) is not None])
         elif one.operator not in ("select", "join", "parameter", "phi"):
-            found.update([leaf for arg in one.args if (leaf := _leaf(arg)) is not None])
+            found.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
         if one.operator in ("mul", "mulhi.u", "mulhi.s"):
-            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := _leaf(term)) is not None])
+            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None])
     return found, factors
 
 
@@ -346,12 +365,46 @@ def _factors(term: Term) -> Iterator[Term]:
     yield term
 
 
+_ROWS, _COLUMNS = 128, 16
+"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, which fit what is allocated."""
+_RESULT = {".kind::i8": 2}
+"""The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
+_MULTIPLICAND = {".kind::tf32": 2}
+
+
+def _descriptors(routine: Routine) -> dict[Leaf, int]:
+    """The parts of parameters that descriptors of an MMA are made of, and numbers that make sense there.
+
+    An instruction descriptor (9.7.16.4.2) is one of dense matrices. What is combined with the address of a matrix has its strides, which
+    are none: then the matrix is small.
+    """
+    found: dict[Leaf, int] = {}
+    known = values(routine)
+    for i, bound in such(routine, lambda bound: bound.form.file in ("tcgen05.isa", "wgmma.isa") and bool(bound.slots)):
+        for operand in bound.operands:
+            if operand.name not in ("a", "b", "idesc") or not operand.reads or operand.role == "addr":
+                continue
+            children = routine.instructions[i].children
+            term = known.operand(i, children[(2 if type(children[0]) is Guard else 1) + operand.path[0]])
+            for leaf in [leaf for one in (term.leaves() if term is not None else ()) if (leaf := leaf_of(one)) is not None]:
+                found[leaf] = _instruction_descriptor(bound) if operand.name == "idesc" else 0
+    return found
+
+
+def _instruction_descriptor(bound: Bound) -> int:
+    kind = bound.slot(".kind")
+    kinds = _MULTIPLICAND.get(kind, 0) << 7 | _MULTIPLICAND.get(kind, 0) << 10
+    if "mx" in kind:
+        return _COLUMNS >> 3 << 17 | _ROWS >> 7 << 27 | kinds
+    return _COLUMNS >> 3 << 17 | _ROWS >> 4 << 24 | _RESULT.get(kind, 1) << 4 | kinds
+
+
 def _divisors(routine: Routine) -> set[Leaf]:
     """The parts of parameters that integers are divided by."""
     found: set[Leaf] = set()
     for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
-        found.update([leaf for factor in _factors(term) if (leaf := _leaf(factor)) is not None] if term is not None else ())
+        found.update([leaf for factor in _factors(term) if (leaf := leaf_of(factor)) is not None] if term is not None else ())
     return found
 
 
@@ -374,7 +427,7 @@ def _images(routine: Routine) -> dict[Leaf, Slot]:
         for step in operand.path[1:]:
             node = node.children[step]
         term = values(routine).operand(i, node)
-        leaf = _leaf(term) if term is not None else None
+        leaf = leaf_of(term) if term is not None else None
         if leaf is not None:
             dimensions = next((_DIMENSIONS[one] for one in bound.modifiers if one in _DIMENSIONS), 2)
             found[leaf] = Slot(leaf[1], leaf[2], _IMAGES[bound.form.file], rank=dimensions)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
+from ptxkit.demangling import in_prose, readable
 from ptxkit.isa.types import types
 
 _FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
 
 
-def text(examples: Iterable[Example], names: str = "") -> str:
-    """The launches as TOML. `names` is said of the module at the top."""
+def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The launches as TOML. `names` is said of the module at the top; `parameters` are the names of those of each kernel, where known."""
     head = f"# made up by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
-    return head + "".join([f"\n{_table(one)}" for one in examples])
+    return head + "".join([f"\n{_table(one, parameters or {})}" for one in examples])
 
 
-def _table(one: Example) -> str:
-    lines = ["[[kernel]]", f'entry = "{one.kernel}"', f"grid = {list(one.grid)}", f"block = {list(one.block)}"]
+def _table(one: Example, parameters: Mapping[str, Sequence[str]]) -> str:
+    said = readable(one.kernel)
+    entry = f'entry = "{one.kernel}"' + (f"  # {said}" if said != one.kernel else "")
+    lines = ["[[kernel]]", entry, f"grid = {list(one.grid)}", f"block = {list(one.block)}"]
     if one.cluster is not None:
         lines.append(f"cluster = {list(one.cluster)}")
     if one.shared:
         lines.append(f"shared = {one.shared}")
     lines.append("args = [")
-    lines += [f"    {_argument(argument)},  # {name}" for name, argument in one.arguments]
+    lines += [f"    {_argument(argument)},  # {in_prose(name, [one.kernel], parameters, one.kernel)}" for name, argument in one.arguments]
     return "\n".join([*lines, "]\n"])
 
 

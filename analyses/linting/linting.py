@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.linting.kept import Kept, NotKept, Store, found_again, kept
 from ptxkit.analyses.linting.merging import merged
+from ptxkit.analyses.linting.parts import Part, PartFacts, keys_of, part_at, parts_of
 from ptxkit.analyses.linting.running import Shown, shown
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.syntax import Module
@@ -23,14 +25,70 @@ def lint(
     run: bool = True,
     also: Sequence[Shown] = (),
     budget: float | None = None,
+    store: Store | None = None,
 ) -> tuple[Diagnostic, ...]:
     """As `framework.linting.lint`, with the kernels executed. An error of a kind that an execution can show is one that was shown.
 
     Without `run` nothing is executed: what might have been shown is a warning. `also` is what executions of some kernels have shown
-    already; the others are executed, for `budget` seconds altogether, if that is given.
+    already; the others are executed, for `budget` seconds altogether, if that is given. Functions of which the `store` knows what was found
+    in them are not looked at again, and it is told of others.
     """
 
-    def revise(facts: Facts, rules: tuple[Rule, ...], found: list[Diagnostic]) -> list[Diagnostic]:
-        return merged(rules, found, (*also, *(shown(facts, rules, frozenset([one.kernel for one in also]), budget) if run else ())))
+    def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:
+        return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None)
 
-    return linting.lint(module, rules, target, version, ignores=ignores, facts=facts, revise=revise)
+    return linting.lint(module, rules, target, version, ignores=ignores, facts=facts, find=find)
+
+
+def _found(
+    facts: Facts, rules: tuple[Rule, ...], run: bool, also: tuple[Shown, ...], budget: float | None, store: Store | None
+) -> list[Diagnostic]:
+    """The findings of all parts of a module, and of the module itself."""
+    parts = parts_of(facts)
+    if all(rule.family in OF_TEXT for rule in rules):
+        store = None
+    keys = keys_of(facts, parts, rules, run) if store is not None else ()
+    again = _again(facts, parts, keys, store)
+    fresh = [part for part in parts if part not in again]
+    judged = PartFacts(facts, fresh)
+    argued: dict[Part | None, list[Diagnostic]] = {}
+    found: list[Diagnostic] = []
+    for rule in rules:
+        judged.is_asked = False
+        for one in rule.check(judged):
+            part = part_at(parts, facts.index, one.span.start) if judged.is_asked else None
+            argued.setdefault(part, []).append(one)
+            if judged.is_asked and part is None:
+                # of which functions that is a matter is not known
+                store = None
+    seen = (*also, *(shown(judged, rules, frozenset([one.kernel for one in also]), budget) if run else ()))
+    judged.forget()
+    names = {part: frozenset([facts.module.children[i].name for i in part.children]) for part in fresh}  # type: ignore[attr-defined]
+    new: dict[str, Kept] = {}
+    for part in fresh:
+        own = [one for one in seen if one.kernel in names[part]]
+        result = merged(rules, argued.pop(part, ()), own)
+        found += result
+        if store is not None and not any(one.is_cut for one in own):
+            try:
+                new[keys[parts.index(part)]] = kept(part, result, facts.index)
+            except NotKept:
+                continue
+    if store is not None and new:
+        store.save(new)
+    of_module = [one for own in argued.values() for one in own]
+    return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+OF_TEXT = "EV"
+"""Families of rules about the text of a module as a whole, which takes less time than to look up what is known of it."""
+
+
+def _again(facts: Facts, parts: Sequence[Part], keys: Sequence[str], store: Store | None) -> dict[Part, tuple[Diagnostic, ...]]:
+    """The parts of which it is known what was found in them, with that."""
+    if store is None:
+        return {}
+    known = store.load(keys)
+    wanted = [(part, known[key]) for part, key in zip(parts, keys, strict=True) if key in known]
+    found = {part: found_again(part, one, facts.index, facts.module.path) for part, one in wanted}
+    return {part: own for part, own in found.items() if own is not None}

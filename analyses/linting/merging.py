@@ -38,9 +38,9 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
             is_executed = one.function in complete or one.span.line in executed
-            is_refuted = is_executed and one.rule[0] in ACCESSES and one.span.line not in unjudged
+            is_refuted = is_executed and _is_of_an_access(one) and one.span.line not in unjudged
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
-        elif one.rule[0] in ACCESSES and one.severity is Severity.WARNING and one.span.line in executed:
+        elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
             found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
@@ -52,6 +52,15 @@ ACCESSES = "S"
 """Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
 """Rules about where an mbarrier lies."""
+WRONG_SPACE = "wrong-state-space"
+"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
+generic address that is taken for one of shared memory happens to be right."""
+
+
+def _is_of_an_access(one: Diagnostic) -> bool:
+    return one.rule[0] in ACCESSES and one.name != WRONG_SPACE
+
+
 RACES = ("smem-race", "implicit-warp-synchrony")
 """Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise, Exercised, Found
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.dynamic.exercise import Found
+    from ptxkit.machine.loading import Code
 
 
 @frozen(eq=False)
@@ -32,19 +37,27 @@ class Shown:
     """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
     """Those of the instructions that were executed."""
+    is_cut: bool = False
+    """Whether the clock ended it, and not what it may cost."""
+    examples: tuple[Example, ...] = ()
+    """The launches that were made up: the one that ran to its end, or as far as it could, and those that show findings, each once."""
 
 
 def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
     """What the kernels show, `but` for some, as findings of these rules.
 
-    Nothing runs if none of them speaks of executions, or if the module has errors. None is begun when `budget` seconds are over; without a
-    budget, those that all kernels of a module have together.
+    Nothing runs if none of them speaks of executions, if the module has errors, or where nothing can be executed. None is begun when
+    `budget` seconds are over.
     """
     end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
-    if not by_id or not kernels:
+    if not by_id or not kernels or not is_available():
         return ()
+    # the machine, and NumPy with it, is imported where something is executed
+    from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
+    from ptxkit.analyses.execution.execute import loaded
+
     found = []
     code = None
     for kernel in kernels:
@@ -52,10 +65,11 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             continue
         left = end - time.perf_counter()
         if left <= 0:
-            break
+            found.append(_cut(kernel))
+            continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = loaded(facts.module, facts.target or "")
+                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -63,6 +77,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
         except MemoryError:
             # whatever a launch that was made up would have taken: nothing is shown
             code = None
+            found.append(_cut(kernel))
             continue
         if done.example is not None:
             is_assumed = not is_said(kernel, done.example.block)
@@ -77,13 +92,32 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
                     done.is_complete,
                     done.unjudged,
                     done.lines,
+                    done.is_cut,
+                    tuple(dict.fromkeys([*[one.example for one in done.found], done.example])),
                 )
             )
+        elif done.is_cut:
+            found.append(_cut(kernel))
     return tuple(found)
 
 
-MODULE_SECONDS = 5.0
-"""So long the kernels of a module may take altogether: lint is to be about as fast as an assembler."""
+def _cut(kernel: Routine) -> Shown:
+    """Nothing of a kernel for which there is no time, or memory."""
+    return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
+
+
+def _first_code(facts: Facts, kernel: Routine) -> Code:
+    """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
+    from ptxkit.analyses.execution.execute import loaded, module_code
+
+    code = module_code(kernel)
+    if code is None:
+        raise ValueError("the module has errors")
+    return code if facts.target in (None, code.machine.target) else loaded(facts.module, facts.target or "")
+
+
+MODULE_SECONDS = 120.0
+"""So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
 RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -122,16 +156,16 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
 def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
-    notes = [f"so it goes with {spoken(one.example)}"]
+    notes = [f"shown with {spoken(one.example)}"]
     if not one.other_sizes:
         severity = Severity.INFO
-        notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+        notes.append("not shown with other sizes" if one.other_sizes is False else "other sizes were not tried")
     elif not one.other_shapes:
         severity = Severity.INFO
         notes.append(
             "there was no time to try CTAs of other shapes"
             if one.other_shapes is None
-            else "it does not with a CTA of another shape, and the kernel does not say which it has"
+            else "not shown with a CTA of another shape, and the kernel does not say which it has"
         )
     elif not one.in_order:
         severity = Severity.INFO
@@ -148,10 +182,10 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
     elif not one.one_thread and severity is not Severity.INFO:
         # one that stores who a thread is may well have several
         severity = Severity.WARNING if asks else Severity.INFO
-        notes.append("it does not with one thread, and nothing that the kernel does needs several")
+        notes.append("not shown with one thread, and nothing in the kernel needs several")
     elif not one.other_contents:
         severity = Severity.INFO
-        notes.append("it does not with all contents of memory: these were made up")
+        notes.append("not shown with all contents of memory: these were made up")
     elif one.depends:
         is_race = rule.id[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
@@ -163,4 +197,4 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
     return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
 
 
-__all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]
+__all__ = ["Shown", "has_something_to_see", "is_executable", "shown"]

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
-from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.launch import Launch, MadeUp
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings of accesses outside of what was allocated."""
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""The chapters whose instructions read matrices by descriptors."""
 UNWRITTEN = "uninitialised-memory"
 """Findings of bytes that nobody has written."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
@@ -50,6 +57,8 @@ class Verdict:
     assumptions: tuple[str, ...]
     """What was made up, in words."""
     executed: Executed
+    example: str = ""
+    """How to give the first thing that was made up."""
 
 
 def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0, checks: str | Sequence[str] = "all") -> Verdict:
@@ -63,23 +72,33 @@ def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0
 def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     """The verdict on what was executed."""
     judge = _Judge(executed, names)
-    wrong = [one for one in executed.shown if is_wrong(one.finding)]
+    wrong = [one for one in executed.shown if is_wrong(one.finding) or judge.may_differ(one.finding)]
+    unsure = [one for one in wrong if judge.is_of_inputs(one.finding)]
+    wrong = [one for one in wrong if one not in unsure]
     proven = [one for one in wrong if judge.is_proven(one)]
-    reasons = () if proven else tuple(judge.reasons([one for one in wrong if one not in proven]))
+    reasons = () if proven else tuple(judge.reasons([*unsure, *[one for one in wrong if one not in proven]]))
     outcome = REFUTED if proven else UNDECIDED if reasons else VERIFIED
     shown = proven or wrong
-    notes = [one for one in executed.shown if one not in wrong]
-    return Verdict(outcome, (*shown, *notes), reasons, executed.covered, executed.not_covered, tuple(judge.assumptions()), executed)
+    notes = [one for one in executed.shown if one not in wrong and one not in unsure]
+    return Verdict(
+        outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example()
+    )
 
 
 def is_wrong(finding: Finding) -> bool:
     """Whether a finding is more than a note.
 
-    That several threads store the same value with one instruction is how flags are set, and a note. With two instructions it is a race
-    whose outcome is the same in this launch (8.7.1).
+    That several threads store the same value with one instruction is how flags are set, and a note, if the value cannot be another
+    (`flags`). With two instructions it is a race whose outcome is the same in this launch (8.7.1).
     """
     diagnostic = finding.diagnostic
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
+
+
+def _is_of_data(finding: Finding) -> bool:
+    """Whether what nobody has written is data, not an address or what decides where to go."""
+    diagnostic = finding.diagnostic
+    return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
 
 
 class _Judge:
@@ -93,23 +112,52 @@ class _Judge:
     def _made_up(self, what: str) -> list[str]:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
 
+    def may_differ(self, finding: Finding) -> bool:
+        """Whether a note is of threads that store equal values with one instruction which may store others for another input."""
+        accesses = finding.witness.get("accesses", ())
+        if is_wrong(finding) or len(accesses) != 2 or any(one["kind"] != "write" for one in accesses):
+            return False
+        level = Level.CTA if accesses[0]["cta"] == accesses[1]["cta"] else Level.GRID
+        return not all(sets_a_flag(routine, i, level) for routine, i in self._instructions(finding))
+
+    def is_of_a_layout(self, finding: Finding) -> bool:
+        """Whether a matrix that a descriptor describes leaves shared memory: less of the layout may be used than the descriptor names."""
+        if finding.diagnostic.name not in OUTSIDE or finding.witness.get("space", "shared") != "shared":
+            return False
+        bounds = [bindings(routine)[i] for routine, i in self._instructions(finding)]
+        return any(isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR for bound in bounds)
+
+    def is_of_inputs(self, finding: Finding) -> bool:
+        """Whether what was made up may be to blame alone: operations that make no sense with it, and bounds that nobody knows."""
+        kind = finding.diagnostic.name
+        if kind.startswith("fault-") and kind not in STANDSTILLS:
+            return bool(self.numbers or self.contents) or self.is_of_a_layout(finding)
+        return self.is_of_a_layout(finding)
+
+    def _instructions(self, finding: Finding) -> list[tuple[Routine, int]]:
+        """The instruction that a finding is about."""
+        code, span = self.executed.code, finding.diagnostic.span
+        return [
+            (routine, i)
+            for routine in routines(code.module)
+            for i in range(len(routine.instructions))
+            if code.index.span(routine.where(i)) == span
+        ]
+
     def is_proven(self, shown: Shown) -> bool:
         """Whether a finding holds with all that was made up."""
-        if not shown.is_always:
+        if not shown.is_always or not is_wrong(shown.finding):
             return False
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
-        if kind == UNWRITTEN and "stores to global memory" in shown.finding.diagnostic.message:
+        if kind == UNWRITTEN and _is_of_data(shown.finding):
             # results that nobody may look at: whether they are right is not for a verdict to say
             return False
         if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
-        if kind.startswith("fault-") and kind not in STANDSTILLS:
-            # a trap, or an operation that made-up values make no sense for
-            return not self.numbers and not self.contents
         return True
 
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:
@@ -126,15 +174,19 @@ class _Judge:
     def _of_finding(self, shown: Shown) -> Reason:
         diagnostic = shown.finding.diagnostic
         line = diagnostic.span.line
+        if self.is_of_a_layout(shown.finding):
+            return Reason(f"{diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says", line)
         if diagnostic.name in OUTSIDE:
             text = f"{diagnostic.message}: how large what was not given is, nobody says"
-            return Reason(text, line, self._example())
+            return Reason(text, line, self.example())
         if diagnostic.name.removeprefix("fault-") in TRAPS:
-            return Reason("the kernel ends itself here, with what was made up", line, self._example())
+            return Reason("the kernel ends itself here, with what was made up", line, self.example())
+        if not is_wrong(shown.finding):
+            return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
         if diagnostic.name == UNWRITTEN:
             return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
-        return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self._example())
+        return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self.example())
 
     def _of_fault(self, fault: Any) -> Reason:
         line = fault.line or 0
@@ -144,16 +196,26 @@ class _Judge:
             return Reason(f"{fault.reason}: what it does is not known", line, "--library FILE.ptx")
         if fault.kind in UNKNOWN:
             return Reason(fault.reason, line)
-        return Reason(fault.reason, line, self._example())
+        return Reason(fault.reason, line, self.example())
 
     def _of_unexecuted(self) -> Reason:
         """That something was not come to which other numbers, or other contents of variables, may come to."""
         lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
         if self.numbers:
-            return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self._example())
+            return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self.example())
         return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
 
-    def _example(self) -> str:
+    def not_covered(self) -> tuple[str, ...]:
+        """What was not looked at: of arrays that were made up nobody knows how large they are."""
+        sized = [
+            name
+            for name, one in zip(self.names, self.launch.arguments, strict=True)
+            if isinstance(one, MadeUp) and one.pointers and one.made_up
+        ]
+        bounds = [f"the bounds of {_listed(sized)}, as their sizes were not given"] if sized else []
+        return (*self.executed.not_covered, *bounds)
+
+    def example(self) -> str:
         """How to give the first thing that was made up."""
         if self.numbers:
             return f"--param {self.numbers[0]}=64"
@@ -165,7 +227,7 @@ class _Judge:
         """What was made up."""
         found = []
         if self.numbers:
-            numbers = dict.fromkeys([str(run.contents.number) for run in self.executed.runs])
+            numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
             found.append(f"{_listed(self.numbers)} not given: {', then '.join(numbers)} taken")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))

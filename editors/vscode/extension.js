@@ -1,5 +1,5 @@
-// Starts `ptxkit lsp` for PTX files and ends it with the editor.
-const { languages, window, workspace } = require("vscode");
+// Starts `ptxkit lsp` for PTX files and ends it with the editor, and `ptxkit debug --dap` for each debugged launch.
+const { debug, languages, window, workspace, DebugAdapterExecutable } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 // Programs that PTX is compiled from. The server is told only that they are open, so it is no formatter and no completer of theirs.
@@ -27,8 +27,15 @@ async function madeBy(document, position) {
   return client.protocol2CodeConverter.asDefinitionResult(found);
 }
 
+// The debugger is the same program as the server, with other arguments.
+function adapter() {
+  const [command, ...args] = workspace.getConfiguration("ptxkit").get("command");
+  return new DebugAdapterExecutable(command, [...args.filter((one) => one !== "lsp"), "debug", "--dap"]);
+}
+
 async function activate(context) {
   const [command, ...args] = workspace.getConfiguration("ptxkit").get("command");
+  context.subscriptions.push(debug.registerDebugAdapterDescriptorFactory("ptxkit", { createDebugAdapterDescriptor: adapter }));
   client = new LanguageClient("ptxkit", "ptxkit", { command, args }, { documentSelector: [{ language: "ptx" }] });
   try {
     await client.start();

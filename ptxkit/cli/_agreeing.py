@@ -1,4 +1,4 @@
-"""A verdict beside what `lint` says of the same kernel without running it: the two do not contradict each other."""
+"""A verdict beside what `lint` says of the same kernel: the two do not contradict each other."""
 
 from __future__ import annotations
 
@@ -10,22 +10,45 @@ from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
     from ptxkit.analyses.verify.verdict import Verdict
+    from ptxkit.diagnostics import Diagnostic
     from ptxkit.syntax import Module
+
+SECONDS = 4.0
+"""So long `lint` may execute the kernels of the module with launches that it makes up."""
+VERSIONS = "V"
+"""The family of rules about what a module asks for: no execution is wrong for it."""
+OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
+"""Rules about what the hardware is free to choose and the machine has chosen."""
 
 
 def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
-    """The verdict, undecided instead of verified where `lint` has an error in the kernel; its warnings are said with what is not covered.
+    """The verdict, undecided instead of verified where `lint` has something against the kernel that the executions have not settled.
 
-    What no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees.
+    An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
+    warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
+    `lint` shows with numbers of its own. Else warnings are said with what is not covered.
     """
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
 
     if verdict.outcome != VERIFIED:
         return verdict
-    found = [one for one in lint(module, run=False) if one.function == kernel]
-    errors = [one for one in found if one.severity is Severity.ERROR]
-    reasons = tuple([Reason(f"lint has an error here: {one.message} ({one.rule})", one.span.line) for one in errors])
-    warned = [f"lint warns of {one.rule} in line {one.span.line}" for one in found if one.severity is Severity.WARNING]
+    is_given = not verdict.assumptions
+    found = [one for one in lint(module, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
+    doubts = [one for one in found if _is_doubt(one, is_given)]
+    reasons = tuple([Reason(_spoken(one), one.span.line, "" if is_given else verdict.example) for one in doubts])
+    others = [f"{_spoken(one)} in line {one.span.line}" for one in found if one.severity is Severity.WARNING and one not in doubts]
     outcome = UNDECIDED if reasons else VERIFIED
-    return attrs.evolve(verdict, outcome=outcome, reasons=reasons, not_covered=(*verdict.not_covered, *warned))
+    return attrs.evolve(verdict, outcome=outcome, reasons=reasons, not_covered=(*verdict.not_covered, *others))
+
+
+def _is_doubt(one: Diagnostic, is_given: bool) -> bool:
+    """Whether a finding of `lint` leaves open what a kernel does."""
+    if one.severity is Severity.ERROR or is_given:
+        return one.severity is Severity.ERROR
+    return one.name in OF_THE_HARDWARE or (one.severity is Severity.WARNING and one.rule[0] != VERSIONS)
+
+
+def _spoken(one: Diagnostic) -> str:
+    kind = {Severity.ERROR: "an error", Severity.WARNING: "a warning"}.get(one.severity, "a note")
+    return f"lint has {kind}: {one.message} ({one.rule})"

@@ -43,7 +43,7 @@ def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
     """The findings that are kept under a key, as of the file at `path`; None if there are none that can be read."""
     try:
         kept = json.loads(_path(where).read_bytes())
-        return tuple([_diagnostic(one, path) for one in kept]) if isinstance(kept, list) else None
+        return tuple([diagnostic(one, path) for one in kept]) if isinstance(kept, list) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -87,7 +87,8 @@ def _forget(own: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _diagnostic(kept: dict[str, Any], path: str) -> Diagnostic:
+def diagnostic(kept: dict[str, Any], path: str | None) -> Diagnostic:
+    """The finding that `attrs.asdict` made `kept` of, in the file at a path."""
     related = tuple([Related(Span(**one["span"]), one["message"], _origin(one["origin"])) for one in kept["related"]])
     fixed = {"severity": Severity(kept["severity"]), "span": Span(**kept["span"]), "notes": tuple(kept["notes"]), "related": related}
     return Diagnostic(**{**kept, **fixed, "path": path, "origin": _origin(kept["origin"]), "fix": _fix(kept["fix"])})

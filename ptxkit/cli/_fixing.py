@@ -23,7 +23,7 @@ def run(names: list[str], job_of: Callable[[str], Job], output: _checking.Output
     if "-" in names and len(names) > 1:
         raise click.UsageError("fix standard input by itself")
     if names == ["-"] and not only_show:
-        _filter(_look(job_of("-")), unsafe)
+        _filter(job_of("-"), unsafe)
     changed = fixed = refused = 0
     failed = False
     for name, before, done in _fixed(names, job_of, output, unsafe):
@@ -66,16 +66,29 @@ def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
 def _fixed(names: list[str], job_of: Callable[[str], Job], output: _checking.Output, unsafe: bool) -> Iterator[tuple[str, str, Fixed]]:
     """The files in which something can be fixed, with their texts before and what came of it."""
     for examined in _many.examined(names, job_of, output.jobs, output.cached, output.executor) if names != ["-"] else [_job.Examined("-")]:
-        if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe):
+        if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe) or (unsafe and examined.diagnostics):
             try:
                 before = files.read(examined.name)
             except files.CannotRead:
                 continue
-            yield examined.name, before, fixing.fix(before, _look(job_of(examined.name)), unsafe)
+            yield examined.name, before, _cured(before, examined.name, job_of(examined.name), unsafe)
 
 
-def _filter(look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool) -> None:
-    done = fixing.fix(_input.text("-"), look, unsafe)
+def _cured(text: str, name: str, job: Job, unsafe: bool) -> Fixed:
+    """A text with the fixes that findings have, then, with `unsafe`, with repairs that are proved."""
+    done = fixing.fix(text, _look(job), unsafe)
+    if not unsafe or not job.run:
+        return done
+    from ptxkit.rewriters.repairs import repair
+    from ptxkit.syntax import parse
+
+    made = repair(parse(done.text, name), _job.rules_of(job), target=job.target, version=job.version, ignores=job.ignores)
+    applied = (*done.applied, *[one.finding for one in made.repairs])
+    return Fixed(made.text, applied, done.refused, made.found)
+
+
+def _filter(job: Job, unsafe: bool) -> None:
+    done = _cured(_input.text("-"), "-", job, unsafe)
     click.echo(files.encode(done.text), nl=False)
     click.echo(f"ptxkit: {_summary(len(done.applied), int(bool(done.applied)), len(done.refused), False)}", err=True)
     raise SystemExit(1 if any(one.severity != "info" for one in done.left) else 0)

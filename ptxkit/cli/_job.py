@@ -13,6 +13,7 @@ from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.rule import Rule
+    from ptxkit.analyses.linting.kept import Store
 
 
 @frozen
@@ -30,6 +31,8 @@ class Job:
     """Whether comments in the file may accept findings."""
     run: bool = True
     """Whether kernels are executed."""
+    repairs: bool = False
+    """Whether repairs of what is found are looked for."""
 
 
 @frozen
@@ -61,12 +64,17 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
     return tuple([rule for rule in chosen if rule.severity is Severity.ERROR]) if job.only_errors else chosen
 
 
-def examine_text(name: str, text: str, job: Job) -> Examined:
-    """Applies the rules to a text. For any text, an exception is a bug of ptxkit."""
+def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> Examined:
+    """Applies the rules to a text, but not to functions that are in the store. An exception is a bug of ptxkit."""
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.syntax import parse
 
-    found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run)
+    if job.repairs:
+        from ptxkit.rewriters.repairs import offers
+
+        found = offers(parse(text, name), rules_of(job), target=job.target, version=job.version, ignores=job.ignores)
+    else:
+        found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run, store=store)
     if job.severity:
         found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])

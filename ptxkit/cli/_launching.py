@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
+    from ptxkit.analyses.execution.contents import Part
     from ptxkit.analyses.execution.launch import Argument, Launch, Shape
     from ptxkit.analyses.execution.parameters import Parameter
     from ptxkit.analyses.framework.routine import Routine
@@ -61,6 +62,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, variables
+    from ptxkit.analyses.inputs.decisions import decisions
     from ptxkit.analyses.inputs.shapes import Shape
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
@@ -69,23 +71,49 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     names = names_of(module, kernel)
     threads = math.prod(grid) * math.prod(block)
     given = _Given(known, names)
-    arguments = tuple(_with_maps(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
+    arguments = tuple(_with_roles(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
     rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
     shared = options.shared
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest))
+    chosen = decisions(kernel, Shape(block, grid, cluster), _free(arguments))
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), chosen, asks_for_the_grid(kernel))
 
 
-def _with_maps(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
-    """The arguments, with a map that suits the kernel for each tensor map that was not given."""
+def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
+    """The arguments: a map that suits the kernel for each tensor map that was not given, and of numbers what the kernel uses them for."""
+    from ptxkit.analyses.execution.launch import MadeUp
     from ptxkit.analyses.inputs.launches import example
     from ptxkit.analyses.inputs.parameters import Role, parameters
 
     likely = example(kernel, shape).launch.arguments
     for one, argument, made in zip(parameters(kernel), arguments, likely, strict=True):
         is_map = any(slot.role is Role.TENSOR_MAP for slot in one.slots)
-        yield made if is_map and argument.made_up else argument
+        if is_map and argument.made_up:
+            yield made
+        elif isinstance(argument, MadeUp):
+            counts = tuple([(slot.offset, slot.size, slot.width) for slot in one.slots if slot.role is Role.COUNT])
+            strides = tuple([(slot.offset, slot.size) for slot in one.slots if slot.role is Role.STRIDE])
+            fixed = tuple([(slot.offset, slot.size, slot.value) for slot in one.slots if slot.value is not None])
+            yield attrs.evolve(argument, counts=counts, strides=strides, fixed=fixed)
+        else:
+            yield argument
+
+
+def _free(arguments: Sequence[Argument]) -> frozenset[Part]:
+    """The parts of arguments that are numbers nobody gave, of the bytes of a word."""
+    from ptxkit.analyses.execution.launch import MadeUp
+
+    return frozenset(
+        [
+            (place, at, size)
+            for place, one in enumerate(arguments)
+            if isinstance(one, MadeUp) and not one.is_float
+            for size in (1, 2, 4, 8)
+            for at in range(0, one.size, size)
+            if at not in {*one.pointers, *dict(one.functions), *dict(one.given), *[image.at for image in one.images]}
+        ]
+    )
 
 
 def of_description(kernel: Routine, described: Described) -> Launch:
@@ -99,7 +127,15 @@ def of_description(kernel: Routine, described: Described) -> Launch:
         raise CannotLaunch(mismatch)
     arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
     rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
-    return Launch(kernel.name, described.grid, described.block, arguments, described.cluster, described.shared, rest)
+    cluster, shared, together = described.cluster, described.shared, asks_for_the_grid(kernel)
+    return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, cooperative=together)
+
+
+def asks_for_the_grid(kernel: Routine) -> bool:
+    """Whether a kernel asks for the memory at which a cooperative grid synchronizes: then it is launched so."""
+    from ptxkit.analyses.framework.bindings import specials
+
+    return not specials(kernel).isdisjoint(("%envreg1", "%envreg2"))
 
 
 def _described(described: Described, number: int) -> Argument:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import multiprocessing
+import sys
+import types
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
@@ -19,7 +23,8 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     with ProcessPoolExecutor(count, context, gc.disable) as pool:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end
-        futures = {name: pool.submit(_one.fresh, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
+        with _without_main():
+            futures = {name: pool.submit(_one.fresh, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
         try:
             for name in names:
                 if name in known:
@@ -38,9 +43,34 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
         return future.result()
     except BrokenExecutor:
         pass
+    if not _can_start(context):
+        return _one.fresh(name, job, cached)
     # a process died, perhaps because of another file: this one gets a process of its own
     with ProcessPoolExecutor(1, context) as own:
         try:
-            return own.submit(_one.fresh, name, job, cached).result()
+            with _without_main():
+                again = own.submit(_one.fresh, name, job, cached)
+            return again.result()
         except BrokenExecutor:
             return Examined(name, unreadable=f"{name}: the process that looked at it died")
+
+
+@functools.cache
+def _can_start(context: multiprocessing.context.BaseContext) -> bool:
+    """Whether a process that does nothing comes back."""
+    with _without_main(), ProcessPoolExecutor(1, context) as one:
+        try:
+            return one.submit(bool, True).result()
+        except BrokenExecutor:
+            return False
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that are started here do not run the script that runs this one: it may be one that does not expect that."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

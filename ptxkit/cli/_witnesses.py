@@ -29,9 +29,11 @@ def located(module: Module, findings: Sequence[Finding]) -> list[Finding]:
     kernels, names = [function.name for function in module.kernels], parameter_names(module)
 
     def readable(one: Diagnostic) -> Diagnostic:
-        related = tuple([attrs.evolve(other, message=in_prose(other.message, kernels, names)) for other in one.related])
-        notes = tuple([in_prose(note, kernels, names) for note in one.notes])
-        return attrs.evolve(one, message=in_prose(one.message, kernels, names), notes=notes, related=related)
+        def prose(text: str) -> str:
+            return in_prose(text, kernels, names, one.function)
+
+        related = tuple([attrs.evolve(other, message=prose(other.message)) for other in one.related])
+        return attrs.evolve(one, message=prose(one.message), notes=tuple(map(prose, one.notes)), related=related)
 
     diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings])
     return [attrs.evolve(finding, diagnostic=readable(one)) for finding, one in zip(findings, diagnostics, strict=True)]
@@ -53,7 +55,9 @@ def spoken(witness: Mapping[str, Any]) -> Iterator[str]:
         yield f"witness: and {len(accesses) - SHOWN} more"
     for group in witness.get("waiting", ())[:SHOWN]:
         who = f"thread {_index(group['threads'][0])}" + (f" and {group['count'] - 1} more" if group["count"] > 1 else "")
-        yield f"witness: line {group['line']}: {who} of CTA {_index(group['cta'])} wait for {in_prose(group['for'])}"
+        at = f"line {group['line']}: " if group["line"] else ""
+        does = f"wait for {in_prose(group['for'])}" if group["line"] else "have exited"
+        yield f"witness: {at}{who} of CTA {_index(group['cta'])} {does}"
     if "replay" in witness:
         yield f"replay: {witness['replay']}"
 

@@ -61,7 +61,11 @@ def dot(graph: CallGraph) -> str:
 
 
 def _attributes(graph: CallGraph, name: str, recursive: bool) -> str:
+    from ptxkit.demangling import readable
+
+    said = readable(name)
     words = [
+        *([f"label={_quoted(said)}"] if said != name else []),
         *(["shape=box"] if name in graph.kernels else []),
         *(["style=dashed"] if name not in graph.defined else []),
         *(["color=red"] if recursive else []),

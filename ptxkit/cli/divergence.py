@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
     known. Below stands why: from where threads begin to differ to the branch.
     """
+    from ptxkit.debug_info import parameter_names
     from ptxkit.syntax import Index
 
     module = _input.module(path, warns=True)
@@ -34,8 +36,9 @@ def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     if format_ == "json":
         click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))
         return
+    names = parameter_names(module)
     for listing in listings:
-        _print(listing)
+        _print(listing, names)
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any]:
@@ -89,8 +92,15 @@ def _word(known: Any, block: int) -> str:
     return "uniform" if verdict.level > Level.THREAD else "unknown"
 
 
-def _print(listing: dict[str, Any]) -> None:
-    click.echo(f"{listing['function']}: {len(listing['branches'])} branches")
+def _print(listing: dict[str, Any], names: Mapping[str, Sequence[str]]) -> None:
+    from ptxkit.demangling import in_prose, readable
+
+    function, count = listing["function"], len(listing["branches"])
+
+    def prose(text: str) -> str:
+        return in_prose(text, [function], names, function)
+
+    click.echo(f"{readable(function)}: {count} branch{'es' if count != 1 else ''}")
     if listing["assumption"]:
         click.echo(f"  taken for granted: {listing['assumption']}")
     for branch in listing["branches"]:
@@ -103,8 +113,8 @@ def _print(listing: dict[str, Any]) -> None:
         if witness:
             given = f", if {witness['given']}" if witness["given"] else ""
             assumed = f" (provided that {witness['assumption']})" if witness["assumption"] else ""
-            click.echo(f"        {witness['why']}{given}{assumed}")
+            click.echo(f"        {prose(witness['why'] + given)}{assumed}")
         for step in branch["blame"][:-1]:
             at = f"{step['line']:6}" if step["line"] else "      "
-            click.echo(f"        {at}  {step['text']}  {step['why']}")
+            click.echo(f"        {at}  {step['text']}  {prose(step['why'])}")
     click.echo()

@@ -26,8 +26,9 @@ CODES = {"accept": 0, "reject": 1, "undecided": 3}
 )
 @click.option("--budget", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for everything.")
 @click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option("--repairs", is_flag=True, help="Look for a proved repair of each finding of lint, beyond the budget of the verdict.")
 @click.option("--using", metavar="NAMES", help="Which compilers are asked if they are there: driver, nvjitlink, ptxas (all), or none.")
-def command(path: str, description: str | None, budget: float, target: str | None, using: str | None) -> None:
+def command(path: str, description: str | None, budget: float, target: str | None, using: str | None, repairs: bool) -> None:
     """One verdict on a PTX file (- for standard input), as JSON: accept, reject or undecided.
 
     The file is checked, compiled if a compiler is there, its kernels are executed in the launches that are given, and linted.
@@ -51,8 +52,21 @@ def command(path: str, description: str | None, budget: float, target: str | Non
         if one["by"] == "verify":
             run = ["ptxkit", "run", path, "--launch", str(description), "--kernel", one["function"] or "", "--check", "all"]
             one["witness"]["replay"] = shlex.join([*run, "--schedule", str(one["witness"]["schedule"])])
+    if repairs:
+        _repair(module, document["findings"], target, chosen)
     click.echo(json.dumps(document, indent=1))
     sys.exit(CODES[found.verdict])
+
+
+def _repair(module: Module, found: list[dict[str, Any]], target: str | None, using: tuple[str, ...]) -> None:
+    """Gives findings their repairs: what lint finds at the same line, by the same rule."""
+    from ptxkit.rewriters.repairs import offers
+
+    known = {(one.rule, one.span.line): one.fix for one in offers(module, target=target, compilers=using) if one.fix is not None}
+    for one in found:
+        fix = known.get((one["rule"], one["line"]))
+        if fix is not None and fix.diff:
+            one["repair"] = fix.as_json()
 
 
 def _described(module: Module, path: str, description: str) -> list[tuple[Any, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.cli.profile import _fail, _show
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only these kernels.")
+@_input.kernel_option
 @click.option("-o", "--output", metavar="TOML", help="Where to write; standard output if it is left out.")
 @click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, where the kernel does not say.")
 @click.option("--loops", default=None, type=click.IntRange(1), help="How often loops run whose bound is a parameter.")
@@ -58,20 +59,19 @@ def command(
     from ptxkit.analyses.inputs import toml
     from ptxkit.analyses.inputs.launches import FEW, Sizes, example
     from ptxkit.analyses.inputs.shapes import shapes
+    from ptxkit.debug_info import parameter_names
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
-    missing = [name for name in kernels if name not in found]
-    if missing:
-        _fail(f"{path} has no kernel `{missing[0]}`; there are {', '.join(sorted(found)) or 'none'}")
     if not found:
         _fail(f"{path} has no kernel")
+    names = _input.chosen(found, kernels)
     sizes = Sizes(loops or FEW, scale, uneven=less)
     made = []
     for name, routine in found.items():
-        if not kernels or name in kernels:
+        if name in names:
             one = example(routine, _shape(shapes(routine)[0], block), sizes).with_larger_arrays(enlarge)
             made.append(one if shared is None else attrs.evolve(one, shared=shared))
-    text = toml.text(made, path if path != "-" else "")
+    text = toml.text(made, path if path != "-" else "", parameter_names(module))
     if output is None:
         click.echo(text, nl=False)
         sys.exit(0)

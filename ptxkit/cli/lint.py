@@ -34,7 +34,8 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option("--records", metavar="FILE", help="Also write the findings into FILE, .jsonl or .parquet, one record each.")
 @click.option("--executor", metavar="dask:ADDRESS", help="Let the workers of a Dask cluster look at the files.")
 @click.option("--fix", is_flag=True, help="Cure what can be cured without changing what the program means, in place.")
-@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Cure also where the meaning may change.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Cure also where the meaning may change, by repairs that are proved.")
+@click.option("--repairs", is_flag=True, help="Look for a proved repair of each error and warning, and show it (docs/repair.md).")
 @click.option("--diff", "only_show", is_flag=True, help="Print what --fix would change, and change nothing.")
 @click.option("--config", "config", metavar="FILE", help="Take the settings from this TOML file, not from those above the files.")
 @click.option("--isolated", is_flag=True, help="Take no settings from files.")
@@ -64,6 +65,7 @@ def command(
     executor: str | None,
     fix: bool,
     unsafe: bool,
+    repairs: bool,
     only_show: bool,
     config: str | None,
     isolated: bool,
@@ -97,6 +99,7 @@ def command(
             _checking.parse_version(version or settled.ptx),
             ignores=not no_ignores,
             run=not no_run,
+            repairs=repairs,
         )
 
     names = settings.included(paths)
@@ -104,6 +107,8 @@ def command(
         click.echo(settings.show(names))
         return
     _check_words({repr(job): job for job in map(job_of, names)}.values())
+    if repairs and no_run:
+        raise click.UsageError("a repair is proved by executions: --repairs cannot go with --no-run")
     if no_run:
         click.echo("ptxkit: no kernel is executed: what an execution would show as an error is a warning at most, or not found", err=True)
     accepted = baseline or next((found for name in names if (found := settings.of(name).baseline)), None)

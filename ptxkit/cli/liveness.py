@@ -71,9 +71,11 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any]:
 
 
 def _print(listing: dict[str, Any]) -> None:
+    from ptxkit.demangling import readable
+
     peak = listing["peak"]
     at = f" at line {peak['line']}" if "line" in peak else ""
-    click.echo(f"{listing['function']}: at most {peak['units']} registers of 32 bits{at}, {peak['predicates']} predicates")
+    click.echo(f"{readable(listing['function'])}: at most {peak['units']} registers of 32 bits{at}, {peak['predicates']} predicates")
     for block in listing["blocks"]:
         to = ", ".join(map(str, block["successors"])) or "out"
         depth = f", loop depth {block['loop_depth']}" if block["loop_depth"] else ""

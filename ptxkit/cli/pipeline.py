@@ -110,20 +110,25 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
 
 
 def _print(listing: dict[str, Any]) -> None:
-    click.echo(f"{listing['function']}{'' if listing['complete'] else ' (not all paths were followed)'}")
+    from ptxkit.demangling import readable, variable
+
+    click.echo(f"{readable(listing['function'])}{'' if listing['complete'] else ' (not all paths were followed)'}")
     for copy in listing["copies"]:
         stages = f"{copy['stages']} stages at {', '.join(map(str, copy['offsets']))}" if copy["stages"] > 1 else "1 stage"
         stages = stages if copy["stages"] else "stages not known"
-        click.echo(f"  line {copy['line']}: {copy['queue']} copy, {copy['variable'] or 'unknown variable'}, {stages}")
+        of = variable(copy["variable"]) if copy["variable"] else "unknown variable"
+        click.echo(f"  line {copy['line']}: {copy['queue']} copy, {of}, {stages}")
     for wait in listing["waits"]:
         reading = ", sources only" if wait["for_reading"] else ""
         counts = f"{_span(wait['groups_before'])} -> {_span(wait['groups_after'])} groups"
         click.echo(f"  line {wait['line']}: wait for {wait['queue']}{reading}: {counts}")
     for barrier in listing["barriers"]:
         parts = [f"{word} {_lines(barrier[key])}" for key, word in _WORDS if barrier[key]]
-        click.echo(f"  {barrier['reach']} barrier {barrier['name']}: {'; '.join(parts)}")
+        kind = "mbarrier" if barrier["reach"] == "object" else f"{barrier['reach']} barrier"
+        click.echo(f"  {kind} {variable(barrier['name'])}: {'; '.join(parts)}")
     for one in listing["objects"]:
-        click.echo(f"  line {one['line']}: mbarrier {one['name']}, for {one['count']} arrivals; {one['completed']} phases were seen")
+        seen = f"for {one['count']} arrivals; {one['completed']} phases were seen"
+        click.echo(f"  line {one['line']}: mbarrier {variable(one['name'])}, {seen}")
         for key, word in (("arrives", "arrive"), ("waits", "wait")):
             for each in one[key]:
                 click.echo(f"    {_threads(each['threads'], word)} at line {each['line']}")
@@ -155,12 +160,15 @@ def _lines(sites: list[dict[str, Any]]) -> str:
 
 def _svg(listings: list[dict[str, Any]]) -> str:
     """A timeline for each loop: one row for what is started, waited for, met at and read."""
+    from ptxkit.demangling import readable
+
     rows: list[str] = []
     y = 20
     widest = 400
     for listing in listings:
         for iteration in listing["iterations"]:
-            rows.append(f'<text x="10" y="{y}" class="title">{html.escape(listing["function"])}, loop at line {iteration["line"]}</text>')
+            title = html.escape(f"{readable(listing['function'])}, loop at line {iteration['line']}")
+            rows.append(f'<text x="10" y="{y}" class="title">{title}</text>')
             steps = iteration["steps"]
             used = [lane for lane in LANES if any(_lane(step) == lane for step in steps)]
             for each, lane in enumerate(used):

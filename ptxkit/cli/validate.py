@@ -108,12 +108,14 @@ def _print_resources(console: Console, kernels: tuple[Resources, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ptxkit.demangling import readable
+
     table = Table("kernel", "registers", "stack", "spilled", "shared", "constant", box=None, pad_edge=False)
     for kernel in kernels:
         spills = _spoken(kernel.spill_stores) if kernel.spill_stores == kernel.spill_loads else None
         spills = spills or f"{_spoken(kernel.spill_stores)} out, {_spoken(kernel.spill_loads)} in"
         numbers = (_spoken(kernel.registers), _spoken(kernel.stack), spills, _spoken(kernel.shared), _spoken(kernel.constant))
-        table.add_row(Text(kernel.kernel), *numbers)
+        table.add_row(Text(readable(kernel.kernel)), *numbers)
     console.print(table)
 
 

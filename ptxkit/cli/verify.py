@@ -30,6 +30,7 @@ COVERED = {
     "barriers": ("wait at a barrier", "waits at barriers"),
     "phases": ("mbarrier phase", "mbarrier phases"),
     "copies": ("operation in flight", "operations in flight"),
+    "stood_for": ("CTA that does in shared memory what a watched one does", "CTAs that do in shared memory what a watched one does"),
     "schedules": ("schedule", "schedules"),
     "contents": ("contents of memory", "contents of memory"),
 }
@@ -239,7 +240,7 @@ def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[s
             click.echo(f"  {line}")
     for reason in verdict.reasons:
         where = f"{module.path}:{reason.line}: " if reason.line else ""
-        click.echo(f"  {where}{in_prose(reason.text, [routine.name])}")
+        click.echo(f"  {where}{in_prose(reason.text, [routine.name], within=routine.name)}")
     for example in dict.fromkeys([reason.example for reason in verdict.reasons if reason.example]):
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:

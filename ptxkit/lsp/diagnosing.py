@@ -9,14 +9,19 @@ from urllib.request import url2pathname
 import attrs
 
 from ptxkit.analyses.framework.rule import Rule
+from ptxkit.analyses.linting.kept import Memory
 from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.lsp.document import Document
 
 QUICK = ("E", "V")
 """The families that need no analysis of the program: what an assembler would refuse."""
+
+
+_known = Memory()
+"""What was found in the functions of documents."""
 
 
 def path_of(uri: str) -> str | None:
@@ -38,8 +43,23 @@ def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
     rules = _rules(document.settings)
     if quick:
         rules = tuple([rule for rule in rules if rule.family in QUICK])
-    found = lint(document.module, rules, facts=document.facts, run=False)
+    found = lint(document.module, rules, facts=document.facts, run=False, store=_known if not quick else None)
     return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
+
+
+def is_repairable(found: Diagnostic) -> bool:
+    """Whether a repair of a finding is looked for."""
+    from ptxkit.rewriters.repairs import is_repairable as holds
+
+    return holds(found)
+
+
+def repaired(document: Document, found: Diagnostic) -> Fix | str:
+    """A proved repair of a finding of a document, or why there is none."""
+    from ptxkit.rewriters.repairs import offer
+    from ptxkit.syntax import parse
+
+    return offer(parse(document.text, document.path), found, _rules(document.settings))
 
 
 def _rules(settings: Configuration) -> tuple[Rule, ...]:

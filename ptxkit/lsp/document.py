@@ -10,6 +10,10 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.configuration import Configuration
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import Names, Scope, Symbol
@@ -69,8 +73,8 @@ class Document:
 
     @property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions with what is known of them: what the rules found out once they are through, until then found out anew."""
-        return self.facts.routines if self.is_analysed else self._own_routines
+        """The functions with what is known of them: rules, which find out more, have some of their own."""
+        return self._own_routines
 
     @functools.cached_property
     def _own_routines(self) -> tuple[Routine, ...]:
@@ -82,6 +86,13 @@ class Document:
             control_flow(routine)
             liveness(routine)
         self.is_warm = True
+
+    def settle(self) -> None:
+        """Finds out what hover and hints ask and no rule did, and lets `is_analysed` be true."""
+        for routine in self._own_routines:
+            for fact in (control_flow, liveness, pressure, ssa, values, uniformity):
+                fact(routine)
+        self.is_analysed = True
 
     # --- positions, for which no tree is needed
 

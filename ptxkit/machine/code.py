@@ -6,7 +6,8 @@ for what is in flight. Blocks are numbered in reverse post-order, so that of two
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -85,6 +86,8 @@ class BasicBlock:
     live: int = 0
     """The registers that are live at the start, as bits."""
     live_out: int = 0
+    all_registers: Any = None
+    """The numbers of all registers, where dead ones keep their values."""
     _registers: Any = None
     run: Any = None
     """The compiled code, made when the block is first executed."""
@@ -102,6 +105,11 @@ class BasicBlock:
         return self._registers  # type: ignore[no-any-return]
 
     @property
+    def kept(self) -> Any:
+        """The registers that a group keeps which is taken apart or joined at the start."""
+        return self.all_registers or self.registers
+
+    @property
     def successors(self) -> tuple[int, ...]:
         if self.kind in ("fall", "call", "sync"):
             return (self.fall,)
@@ -115,7 +123,8 @@ class BasicBlock:
 class Body:
     """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions."""
 
-    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int) -> None:
+    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int, keeps_dead: bool = False) -> None:
+        """With `keeps_dead` registers keep their values after their last use."""
         self.module = module
         self.names = names
         self.function = function
@@ -133,21 +142,25 @@ class Body:
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
-        self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
+        """By `id` of the scope and of the node: the registers that it names, in order."""
         self._plans: dict[int, _Plan] = {}
         self._held = -1
-        self._families: dict[int, tuple[str, np.dtype[Any], int]] = {}
-        """By `id` of a symbol: type, dtype and length of the registers that it declares."""
-        self._bits: dict[int, dict[int, tuple[int, tuple[int, ...]]]] = {}
-        """By `id` of the scope and of the node: the registers that it names, as bits and in order."""
-        self._votes: dict[np.dtype[Any], dict[int, int]] = {}
-        """By dtype: how many operands use a register as that."""
+        self.known: dict[Any, Any] = {}
+        """What monitors have found out about its text, for further launches."""
+        self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
+        """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
+        self._votes: dict[np.dtype[Any], list[int]] = {}
+        """By dtype: the registers that operands use as that, each as often as one does."""
         self._flatten(bounds, index)
         self.formals = self._formals()
         self.blocks: list[BasicBlock] = []
         self._build()
         self._liveness()
         self._choose_dtypes()
+        if keeps_dead:
+            for block in self.blocks:
+                block.all_registers = range(len(self.types))
 
     # --- instructions, in document order
 
@@ -238,7 +251,7 @@ class Body:
             kind = self._families.get(key[0])
             if kind is None:
                 type_ = symbol.type or ".b32"
-                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector
+                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector, symbol
             first = len(self.types)
             if kind[2] == 1:
                 self.types.append(kind[0])
@@ -248,12 +261,19 @@ class Body:
                 found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
         return found
 
+    def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
+        """The registers that instructions name, by the number of the first, with their symbols."""
+        found = [(name, self._families[key][3], numbers) for (key, name), numbers in self._numbers.items() if name]
+        return sorted(found, key=lambda one: one[2])
+
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         """The registers that an operand names, in order."""
-        key = (id(node), id(scope))
-        found = self._of_node.get(key)
+        known = self._of_node.get(id(scope))
+        if known is None:
+            known = self._of_node[id(scope)] = {}
+        found = known.get(id(node))
         if found is None:
-            found = self._of_node[key] = self._registers_of(scope, node)
+            found = known[id(node)] = self._registers_of(scope, node)
         return found
 
     def _registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
@@ -278,46 +298,44 @@ class Body:
 
     def reads_writes(self, i: int) -> tuple[int, int]:
         """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
-        site = self.sites[i]
+        reads, writes = self._accesses(self.sites[i], False)
+        return _mask(reads), _mask(writes)
+
+    def _accesses(self, site: Site, votes: bool) -> tuple[list[int], list[int]]:
+        """The registers that an instruction reads and surely writes, the guard's aside; with `votes` it is noted as which dtype."""
         bound = site.bound
-        if not isinstance(bound, Bound):
-            return 0, 0
         plan = self._plans.get(id(bound))
         if plan is None:
             plan = self._plans[id(bound)] = _plan(bound, self._votes)
-        if plan.flow == "call":
-            return self._call_reads_writes(site)
+        if plan.flow:
+            if plan.flow == "call":
+                return self._call_accesses(site)
+            return [*self._read_of(site, plan), *[number for symbol, number in self.formals if symbol.kind is Kind.REGISTER]], []
         children = site.instruction.children
         first = 2 if type(children[0]) is Guard else 1
-        scope = site.scope
-        known = self._bits.get(id(scope))
+        known = self._of_node.get(id(site.scope))
         if known is None:
-            known = self._bits[id(scope)] = {}
-        reads, writes = plan.reads, plan.writes
-        for at, rest, does_read, does_write, votes in plan.operands:
+            known = self._of_node[id(site.scope)] = {}
+        reads, writes = plan.reads[:], plan.writes[:]
+        for at, rest, does_read, does_write, noted in plan.operands:
             node = children[first + at]
             for step in rest:
                 node = node.children[step]
-            found = known.get(id(node))
-            if found is None:
-                numbers = self.named(scope, node.text) if type(node) is Name else ()
-                if not numbers:
-                    numbers = self.registers_of(scope, node)
-                found = known[id(node)] = _mask(numbers), numbers
-            if not found[0]:
-                continue
+            numbers = known.get(id(node))
+            if numbers is None:
+                numbers = known[id(node)] = self._registers_of(site.scope, node)
             if does_read:
-                reads |= found[0]
+                reads += numbers
             if does_write:
-                writes |= found[0]
-            if votes is not None:
-                for number in found[1]:
-                    votes[number] = votes.get(number, 0) + 1
-        if plan.flow == "return":
-            for symbol, number in self.formals:
-                if symbol.kind is Kind.REGISTER:
-                    reads |= 1 << number
+                writes += numbers
+            if votes and noted is not None:
+                noted += numbers
         return reads, writes
+
+    def _read_of(self, site: Site, plan: _Plan) -> Iterator[int]:
+        """The registers that the operands of an instruction name."""
+        for at, _, _, _, _ in plan.operands:
+            yield from self.registers_of(site.scope, site.instruction.operands[at])
 
     @property
     def held(self) -> int:
@@ -353,23 +371,16 @@ class Body:
                 sources += self.registers_of(site.scope, node)
         return results, sources
 
-    def _call_reads_writes(self, site: Site) -> tuple[int, int]:
+    def _call_accesses(self, site: Site) -> tuple[list[int], list[int]]:
         called = call_parts(site.instruction)
-        reads = writes = 0
+        reads = [TOP, *self.registers_of(site.scope, called.target)]
+        writes: list[int] = []
         for node in called.arguments:
-            for number in self.registers_of(site.scope, node):
-                reads |= 1 << number
-        for number in self.registers_of(site.scope, called.target):
-            reads |= 1 << number
+            reads += self.registers_of(site.scope, node)
         for node in called.results:
-            numbers = self.registers_of(site.scope, node)
             is_register = type(node) is Name and self.named(site.scope, node.text)
-            for number in numbers:
-                if is_register:
-                    writes |= 1 << number
-                else:
-                    reads |= 1 << number
-        return reads | 1 << TOP, writes
+            (writes if is_register else reads).extend(self.registers_of(site.scope, node))
+        return reads, writes
 
     # --- blocks
 
@@ -501,49 +512,56 @@ class Body:
     # --- liveness
 
     def _liveness(self) -> None:
-        blocks = self.blocks
-        use: list[int] = []
-        define: list[int] = []
-        for block in blocks:
-            used = defined = 0
-            last = block.last
-            for i in range(block.start, block.end):
-                reads, writes = self.reads_writes(i)
-                guard = self.sites[i].instruction.guard
-                if guard is not None:
-                    for number in self.registers_of(self.sites[i].scope, guard):
-                        reads |= 1 << number
-                    reads |= writes
-                used |= reads & ~defined
-                if guard is None:
-                    defined |= writes
-            if last >= 0 and block.kind != "branch":
-                reads, writes = self.reads_writes(last)
-                used |= reads & ~defined
-                defined |= writes
-                block.live_out = reads
-            if block.guard >= 0:
-                used |= (1 << block.guard) & ~defined
-            use.append(used | 1 << STACK | 1 << TOP)
-            define.append(defined & ~(1 << STACK))
+        blocks, sites, accesses = self.blocks, self.sites, self._accesses
+        use: list[set[int]] = []
+        define: list[set[int]] = []
+        read_at_end: dict[int, int] = {}
+        for number, block in enumerate(blocks):
+            used = {STACK, TOP}
+            defined: set[int] = set()
+            for site in sites[block.start : block.end]:
+                reads, writes = accesses(site, True)
+                guard = site.instruction.children[0]
+                if type(guard) is Guard:
+                    # the registers of those that do not execute it stay as they are
+                    used.update([n for n in (*reads, *writes, *self.registers_of(site.scope, guard)) if n not in defined])
+                    continue
+                for n in reads:
+                    if n not in defined:
+                        used.add(n)
+                defined.update(writes)
+            if block.last >= 0 and block.kind != "branch":
+                reads, writes = accesses(sites[block.last], True)
+                used.update([n for n in reads if n not in defined])
+                defined.update(writes)
+                read_at_end[number] = _mask(reads)
+            if block.guard >= 0 and block.guard not in defined:
+                used.add(block.guard)
+            defined.discard(STACK)
+            use.append(used)
+            define.append(defined)
+        # most registers live and die within one block
+        crossing = set().union(*use)
+        gen = [_mask(used) for used in use]
+        kept = [~_mask(defined & crossing) for defined in define]
         live = [0] * len(blocks)
+        successors = [[n for n in block.successors if n >= 0] for block in blocks]
         changed = True
         while changed:
             changed = False
             for number in range(len(blocks) - 1, -1, -1):
                 out = 0
-                for successor in blocks[number].successors:
-                    if successor >= 0:
-                        out |= live[successor]
-                new = use[number] | (out & ~define[number])
+                for n in successors[number]:
+                    out |= live[n]
+                new = gen[number] | (out & kept[number])
                 if new != live[number]:
                     live[number] = new
                     changed = True
         for number, block in enumerate(blocks):
             block.live = live[number]
-            for successor in block.successors:
-                if successor >= 0:
-                    block.live_out |= live[successor]
+            block.live_out = read_at_end.get(number, 0)
+            for n in successors[number]:
+                block.live_out |= live[n]
 
     def _choose_dtypes(self) -> None:
         """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
@@ -553,13 +571,14 @@ class Body:
             size = dtype.itemsize
             if dtype.kind not in "uif":
                 continue
-            for number, count in votes.items():
+            for number, count in Counter(votes).items():
                 own = self.dtypes[number]
                 if own.kind in "ui" and size == own.itemsize and count > most.get(number, 0):
                     most[number] = count
                     chosen[number] = dtype
         for number, dtype in chosen.items():
             self.dtypes[number] = dtype
+        self._votes = {}
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:
@@ -577,15 +596,18 @@ def is_copy(bound: Bound | Mismatch) -> bool:
 class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 
-    operands: tuple[tuple[int, Path, bool, bool, dict[int, int] | None], ...]
-    """Which child, the path to it from there, whether it is read, written, and where its dtype has its votes."""
-    reads: int
-    writes: int
+    operands: tuple[tuple[int, Path, bool, bool, list[int] | None], ...]
+    """Which operand, the path to it from there, whether it is read, written, and where its dtype has its votes."""
+    reads: list[int]
+    writes: list[int]
     flow: str
+    """`call` or `return`, the instructions that access what they do not name; else nothing."""
 
 
-def _plan(bound: Bound, votes: dict[np.dtype[Any], dict[int, int]]) -> _Plan:
-    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, dict[int, int] | None]] = {}
+def _plan(bound: Bound | Mismatch, votes: dict[np.dtype[Any], list[int]]) -> _Plan:
+    if not isinstance(bound, Bound):
+        return _Plan((), [], [], "")
+    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, list[int] | None]] = {}
     for operand in bound.operands:
         if operand.role == "addr":
             # all that stands in an address is read
@@ -594,16 +616,16 @@ def _plan(bound: Bound, votes: dict[np.dtype[Any], dict[int, int]]) -> _Plan:
         reads = not operand.writes or operand.role == "rw"
         mine = None
         if operand.types and operand.how != "wide":
-            mine = votes.setdefault(dtype_of(fitting(operand)), {})
+            mine = votes.setdefault(dtype_of(fitting(operand)), [])
         operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, mine)
     effects = bound.effects
-    read_too = (1 << CARRY) if "r" in bound.carry else 0
-    written_too = (1 << CARRY) if "w" in bound.carry else 0
+    read_too = [CARRY] if "r" in bound.carry else []
+    written_too = [CARRY] if "w" in bound.carry else []
     if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
-        read_too |= 1 << TOP
+        read_too.append(TOP)
     if "alloca" in effects or "stackrestore" in effects:
-        written_too |= 1 << TOP
-    return _Plan(tuple(operands.values()), read_too, written_too, bound.flow)
+        written_too.append(TOP)
+    return _Plan(tuple(operands.values()), read_too, written_too, bound.flow if bound.flow in ("call", "return") else "")
 
 
 @attrs.frozen
@@ -653,10 +675,8 @@ WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
 """Instructions without a barrier or convergence in the table at which lanes may wait all the same."""
 
 
-def _mask(numbers: tuple[int, ...]) -> int:
+def _mask(numbers: Iterable[int]) -> int:
     """Numbers as bits."""
-    if len(numbers) == 1:
-        return 1 << numbers[0]
     mask = 0
     for number in numbers:
         mask |= 1 << number

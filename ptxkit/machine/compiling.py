@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,9 @@ from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import is_observed, observed, used
+from ptxkit.machine.monitoring import is_observed, observed, stepped, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
+from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128, element_bytes
@@ -61,6 +63,100 @@ _INLINE: dict[Any, str] = {
 _COMPARING = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 
 
+@attrs.frozen(eq=False)
+class Known:
+    """What is the same of all instructions of one form and shape that have the same constants."""
+
+    operation: Operation
+    semantics: Semantics
+    reads: tuple[tuple[str, BoundOperand | None, np.dtype[Any]], ...]
+    """The arguments, in order: the form's name of it, the operand (None where it is left out), its dtype. Flags and the stack aside."""
+    writes: tuple[tuple[BoundOperand, np.dtype[Any]], ...]
+    """The results, in order."""
+    names: list[str]
+    """The names of all arguments, in order."""
+
+
+def known(operation: Operation) -> Known:
+    """What is to be known of an operation. Raises `Stop` if it is not executed."""
+    bound = operation.bound
+    if not bound.form.modelled:
+        raise Stop("unsupported", f"`{bound.opcode}` is known by name only: what it does is not")
+    try:
+        semantics = semantics_of(operation)
+    except Unsupported as why:
+        raise Stop("unsupported", str(why)) from None
+    reads: list[tuple[str, BoundOperand | None, np.dtype[Any]]] = []
+    for name in operand_order(bound.form):
+        operand = bound.operand(name)
+        if operand is None:
+            if is_read(bound.form, name):
+                reads.append((name, None, U64))
+        elif operand.reads or operand.role in ("imm", "sym"):
+            reads.append((name, operand, _asked(semantics.reads, operation, name)))
+    count = len(reads) + ("r" in bound.carry) + reads_stack(bound)
+    if any(operand is None for _, operand, _ in reads) and not takes(semantics, count):
+        reads = [one for one in reads if one[1] is not None]
+    writes = [(operand, _asked(semantics.writes, operation, operand.name)) for operand in operation.writes]
+    names = [name for name, _, _ in reads]
+    if "r" in bound.carry:
+        names.append("CC")
+    if reads_stack(bound):
+        names.append("TOP")
+    return Known(operation, semantics, tuple(reads), tuple(writes), names)
+
+
+def _asked(dtypes: Mapping[str, Any], operation: Operation, name: str) -> np.dtype[Any]:
+    """The dtype of an operand: what the semantics ask for, or what its type is."""
+    asked = dtypes.get(name)
+    return np.dtype(asked) if asked is not None else operation.dtype(name)
+
+
+def reads_stack(bound: Bound) -> bool:
+    return any(effect in ("alloca", "stacksave", "stackrestore") for effect in bound.effects)
+
+
+def changes_stack(bound: Bound) -> bool:
+    return any(effect in ("alloca", "stackrestore") for effect in bound.effects)
+
+
+def is_plain(site: Site) -> bool:
+    """Whether the operands of an instruction are names, and addresses by one, so that nothing of it is a constant."""
+    for node in site.instruction.operands:
+        if type(node) is not Name and (type(node) is not Address or type(node.parts[0]) is not Name or len(node.parts) != 1):
+            return False
+    return True
+
+
+def described(site: Site, bound: Bound, target: str) -> Operation:
+    """The operation of an instruction, with its constants."""
+    constants: dict[str, Any] = {}
+    parts: dict[str, str] = {}
+    negated: set[str] = set()
+    operands = site.instruction.operands
+    for operand in bound.operands:
+        node = part(operands[operand.path[0]], operand.path[1:])
+        kind = type(node)
+        if kind is Name:
+            continue
+        if isinstance(node, Vector):
+            values = tuple([constant_value(element) for element in node.children])
+            if any(value is not None for value in values):
+                constants[operand.name] = values
+            continue
+        if isinstance(node, Unary) and constant_value(node) is None and node.operator == "-":
+            negated.add(operand.name)
+            node = node.operand
+        if isinstance(node, Component):
+            if node.selector[1:] not in COMPONENTS:
+                parts[operand.name] = node.selector
+            continue
+        value = constant_value(node)
+        if value is not None:
+            constants[operand.name] = value
+    return Operation(bound, target, constants, parts, frozenset(negated))
+
+
 @attrs.define(eq=False)
 class Waiting:
     """An instruction that is a block of its own because lanes may wait at it."""
@@ -88,28 +184,61 @@ class Compiler:
     def block(self, block: BasicBlock) -> Any:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
         writer = _Writer(self.program, self.body)
-        followed = self.program.undefined is not None
-        for i in range(block.start, block.end):
-            if followed:
-                writer.followed(i)
-            else:
-                writer.instruction(i)
+        if not self.program.is_stepped:
+            for i in range(block.start, block.end):
+                writer.one(i)
+        run = writer.finish(block.live_out, self._decision(writer, block))
+        if block.kind == "sync":
+            block.wait = self.waiting(block.last)
+        if self.program.is_stepped:
+            run = self._stepped(block, run)
+        block.run = run
+        return run
+
+    def _decision(self, writer: _Writer, block: BasicBlock) -> str:
+        """Writes what decides where control goes at the end of a block; gives the expression, empty if there is nothing to decide."""
         result = ""
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
             if self.program.is_watched:
                 writer.claimed_uniform(block.last, result)
-            if followed:
+            if self.program.undefined is not None:
                 writer.decided(block)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
             result = writer.value(site, site.instruction.operands[0], np.dtype(np.uint32))
-        run = writer.finish(block.live_out, result)
-        if block.kind == "sync":
-            block.wait = self.waiting(block.last)
-        block.run = run
+        return result
+
+    def _stepped(self, block: BasicBlock, end: Any) -> Any:
+        """A block one instruction after another, each with its event; `end` is what decides at the end. `run.at` is the instruction at
+        hand."""
+        body = self.body
+        pieces = []
+        for i in range(block.start, block.end):
+            writer = _Writer(self.program, body)
+            writer.one(i)
+            pieces.append((i, writer.finish(-1, "")))
+        last = block.last
+        if last < 0 and block.kind == "branch":
+            # around an instruction with a guard that is a block of its own: its event is here, for those too that go around it
+            last = body.blocks[block.taken].last
+        elif last >= 0 and block.kind != "branch" and body.sites[last].instruction.guard is not None:
+            last = -1
+
+        def run(registers: list[Any], lanes: Any) -> Any:
+            for i, piece in pieces:
+                run.at = i  # type: ignore[attr-defined]
+                stepped(lanes, body, i, registers)
+                piece(registers, lanes)
+            if last >= 0:
+                run.at = last  # type: ignore[attr-defined]
+                stepped(lanes, body, last, registers)
+            return end(registers, lanes)
+
+        run.at = -1  # type: ignore[attr-defined]
+        run.places = {}  # type: ignore[attr-defined]
         return run
 
     def first_failing(self, block: BasicBlock, otherwise: int) -> int:
@@ -127,13 +256,15 @@ class Compiler:
         bound = site.bound
         assert isinstance(bound, Bound)
         writer = _Writer(self.program, self.body)
-        semantics, arguments, names = writer.operation(i)
+        known, arguments = writer.operation(i)
+        names = known.names
+        semantics = known.semantics
         values = [f"({', '.join(arguments)}{',' if arguments else ''})"]
         fetch = writer.finish(0, values[0])
         if self.program.undefined is not None:
             self.program.undefined.plan(site, names)
         writer = _Writer(self.program, self.body)
-        writer.landing(i, semantics, "X")
+        writer.landing(i, known, "X")
         put = writer.finish(-1, "", "R, L, X")
         converges = bound.converges
         level = converges.level if converges is not None and converges.level in ("warp", "warpgroup") and not bound.barrier else ""
@@ -258,85 +389,40 @@ class _Writer:
 
     # --- instructions
 
-    def operation(self, i: int) -> tuple[Semantics, list[str], list[str]]:
-        """The semantics of an instruction, the expressions of its arguments, and what the form calls them."""
+    def operation(self, i: int) -> tuple[Known, list[str]]:
+        """What is known of an instruction, and the expressions of its arguments."""
         site = self.body.sites[i]
         bound = site.bound
         if not isinstance(bound, Bound):
             raise Stop("unsupported", bound.message)
-        if not bound.form.modelled:
-            raise Stop("unsupported", f"`{bound.opcode}` is known by name only: what it does is not")
-        op = self.described(site, bound)
-        try:
-            semantics = self.program.semantics(op)
-        except Unsupported as why:
-            raise Stop("unsupported", str(why)) from None
-        expressions: list[str] = []
-        names: list[str] = []
-        for name in operand_order(bound.form):
-            operand = bound.operand(name)
-            if operand is None:
-                if is_read(bound.form, name):
-                    expressions.append("None")
-                    names.append(name)
-                continue
-            if not (operand.reads or operand.role in ("imm", "sym")):
-                continue
-            names.append(name)
-            expressions.append(self.operand(site, operand, op, semantics))
+        known = self.program.known(site)
+        expressions = [self.operand(site, one, dtype, known) if one is not None else "None" for _, one, dtype in known.reads]
         if "r" in bound.carry:
             expressions.append(self.read(CARRY, BOOL))
-            names.append("CC")
-        if self.program.reads_stack(bound):
+        if len(known.names) > len(expressions):
             expressions.append(self.read(TOP, U64))
-            names.append("TOP")
-        if "None" in expressions and not takes(semantics, len(expressions)):
-            names = [name for name, expression in zip(names, expressions, strict=True) if expression != "None"]
-            expressions = [expression for expression in expressions if expression != "None"]
-        return semantics, expressions, names
+        return known, expressions
 
-    def described(self, site: Site, bound: Bound) -> Operation:
-        """The operation with its constants."""
-        constants: dict[str, Any] = {}
-        parts: dict[str, str] = {}
-        negated: set[str] = set()
-        operands = site.instruction.operands
-        for operand in bound.operands:
-            node = part(operands[operand.path[0]], operand.path[1:])
-            kind = type(node)
-            if kind is Name:
-                continue
-            if isinstance(node, Vector):
-                values = tuple([constant_value(element) for element in node.children])
-                if any(value is not None for value in values):
-                    constants[operand.name] = values
-                continue
-            if isinstance(node, Unary) and constant_value(node) is None and node.operator == "-":
-                negated.add(operand.name)
-                node = node.operand
-            if isinstance(node, Component):
-                if node.selector[1:] not in COMPONENTS:
-                    parts[operand.name] = node.selector
-                continue
-            value = constant_value(node)
-            if value is not None:
-                constants[operand.name] = value
-        return Operation(bound, self.program.target, constants, parts, frozenset(negated))
-
-    def operand(self, site: Site, operand: BoundOperand, op: Operation, semantics: Semantics) -> str:
+    def operand(self, site: Site, operand: BoundOperand, dtype: np.dtype[Any], known: Known) -> str:
         """The expression of an operand that is read."""
-        operands = site.instruction.operands
-        node = part(operands[operand.path[0]], operand.path[1:])
-        dtype = semantics.reads.get(operand.name)
-        dtype = np.dtype(dtype) if dtype is not None else op.dtype(operand.name)
+        whole = site.instruction.operands[operand.path[0]]
+        if type(whole) is Name and len(operand.path) == 1 and len(numbers := self.body.registers_of(site.scope, whole)) == 1:
+            return self.read(numbers[0], dtype)
+        node = part(whole, operand.path[1:])
         if operand.role == "addr":
-            whole = operands[operand.path[0]]
             first = isinstance(whole, Address) and (len(operand.path) < 2 or operand.path[1] == 0)
-            if semantics.parts_address and not self.program.is_watched:
+            if known.semantics.parts_address and not self.program.is_watched:
                 place = self.place(site, whole)
                 if place:
                     return place
-            return self.address(site, whole if first else node, op.space(operand.name))
+            return self.address(site, whole if first else node, known.operation.space(operand.name))
+        if isinstance(whole, Address) and len(whole.parts) == 1 and whole.offset is not None:
+            # an address that is no byte's: of tensor memory, say
+            value = self.value(site, node, dtype)
+            offset = constant_value(whole.offset)
+            if offset is None:
+                return f"({value} + {self.value(site, whole.offset, dtype)})"
+            return f"({value} + {self.constant(np.array(int(offset) * whole.offset_sign, object).astype(np.int64).astype(dtype)[()])})"
         if operand.role == "sreg":
             return self.special(site, node, dtype)
         if isinstance(node, Vector):
@@ -477,17 +563,14 @@ class _Writer:
     def _plus(self, value: str, offset: int) -> str:
         return f"({value} + {self.constant(np.uint64(offset & (1 << 64) - 1))})" if offset else value
 
-    def results(self, i: int, semantics: Semantics, op: Operation | None = None) -> list[Any]:
+    def results(self, i: int, known: Known) -> list[Any]:
         """Where the results of an instruction land: for each that is written a register (or None) and its dtype; a list for a vector."""
         site = self.body.sites[i]
-        bound = site.bound
-        assert isinstance(bound, Bound)
-        op = op or self.described(site, bound)
+        bound = known.operation.bound
+        operands = site.instruction.operands
         found: list[Any] = []
-        for operand in op.writes:
-            node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
-            dtype = semantics.writes.get(operand.name)
-            dtype = np.dtype(dtype) if dtype is not None else op.dtype(operand.name)
+        for operand, dtype in known.writes:
+            node = part(operands[operand.path[0]], operand.path[1:])
             if isinstance(node, Vector):
                 found.append([self._destination(site, element, dtype) for element in node.children])
                 continue
@@ -495,10 +578,10 @@ class _Writer:
             if len(numbers) > 1:
                 found.append([(number, dtype) for number in numbers])
             else:
-                found.append(self._destination(site, node, dtype))
+                found.append((numbers[0], dtype) if numbers else None)
         if "w" in bound.carry:
             found.append((CARRY, BOOL))
-        if self.program.changes_stack(bound):
+        if changes_stack(bound):
             found.append((TOP, U64))
         return found
 
@@ -506,9 +589,9 @@ class _Writer:
         numbers = self.body.registers_of(site.scope, node)
         return (numbers[0], dtype) if numbers else None
 
-    def landing(self, i: int, semantics: Semantics, value: str) -> None:
+    def landing(self, i: int, known: Known, value: str) -> None:
         """Stores what an instruction gave."""
-        results = self.results(i, semantics)
+        results = self.results(i, known)
         statements = self._store(results, value, None)
         self.lines.append("; ".join(statements) or "pass")
         self.places.append(i)
@@ -554,33 +637,41 @@ class _Writer:
         variable = self.write(number, lands)
         return [*statements, f"{variable} = {self.converted(value, dtype, lands)}"]
 
-    def instruction(self, i: int) -> None:
-        """An instruction within a block."""
+    def one(self, i: int) -> None:
+        """An instruction within a block, and what happens to undefined values at it if they are followed."""
+        if self.program.undefined is not None:
+            self.followed(i)
+        else:
+            self.instruction(i)
+
+    def instruction(self, i: int, given: tuple[Known, list[str]] | None = None) -> None:
+        """An instruction within a block; `given` is what is known of it, and its arguments, where somebody has asked for them."""
         site = self.body.sites[i]
         guard = site.instruction.guard
-        semantics, arguments, _ = self.operation(i)
+        known, arguments = given or self.operation(i)
+        semantics = known.semantics
         self.is_pure &= not semantics.lanes
         if self.program.is_watched:
-            self._watched(i, site, guard, arguments)
+            self._watched(i, site, guard, known, arguments)
         if guard is not None:
-            self._guarded(i, site, guard, semantics, arguments)
+            self._guarded(i, site, guard, known, arguments)
             return
-        results = self.results(i, semantics)
+        results = self.results(i, known)
         if semantics.run is same and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
             self.lines.append("; ".join(self._store(results, arguments[0], results[0][1])))
             self.places.append(i)
             return
         inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
-        known: np.dtype[Any] | None = None
+        gives: np.dtype[Any] | None = None
         if inline is not None and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
             call = inline.format(*arguments)
-            known = BOOL if semantics.run in _COMPARING else results[0][1]
-            if known == BOOL and results[0][1] != BOOL:
-                known = None
+            gives = BOOL if semantics.run in _COMPARING else results[0][1]
+            if gives == BOOL and results[0][1] != BOOL:
+                gives = None
         else:
             first = ["L"] if semantics.lanes else []
             call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
-        self.lines.append("; ".join(self._store(results, call, known)))
+        self.lines.append("; ".join(self._store(results, call, gives)))
         self.places.append(i)
 
     def followed(self, i: int) -> None:
@@ -588,23 +679,23 @@ class _Writer:
         undefined = self.program.undefined
         assert undefined is not None
         site = self.body.sites[i]
-        _, arguments, names = self.operation(i)
-        plan = undefined.plan(site, names)
-        if plan is None:
-            self.instruction(i)
-            return
-        values = f"({', '.join(arguments)}{',' if arguments else ''})"
-        predicate = "None"
+        known, arguments = self.operation(i)
+        plan = None
+        if site.bound.memory:  # type: ignore[union-attr]
+            plan = undefined.plan(site, known.names)
+        predicate = ""
         guard = site.instruction.guard
         if guard is not None:
             value = self.value(site, guard.predicate, BOOL)
-            predicate = f"(~{value})" if guard.negated else value
-        here, how = self.object(undefined), self.object(plan)
-        self.lines.append(f"if {here} and not {self.object(plan.keys)}.isdisjoint({here}): {here}.step({how}, L, {values}, {predicate})")
+            predicate = f", (~{value})" if guard.negated else f", {value}"
+        here = self.object(undefined)
+        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        what = f"{self.object(site)}, {self.object(known.names)}"
+        self.lines.append(f"if {here}: {here}.visit({what}, L, {values}{predicate})")
         self.places.append(i)
-        self.instruction(i)
-        if plan.loads or plan.stores:
-            self.lines.append(f"if {self.object(undefined.loaded)}: {here}.land({how})")
+        self.instruction(i, (known, arguments))
+        if plan is not None and (plan.loads or plan.stores):
+            self.lines.append(f"if {self.object(undefined.loaded)}: {here}.land({self.object(plan)})")
             self.places.append(i)
 
     def decided(self, block: BasicBlock) -> None:
@@ -628,12 +719,14 @@ class _Writer:
         self.lines.append(f"{self.object(observed)}(L.on({self.object(site)}), ({taken},))")
         self.places.append(i)
 
-    def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
+    def _watched(self, i: int, site: Site, guard: Guard | None, known: Known, arguments: list[str]) -> None:
         """Lines for the events of an instruction."""
         assert isinstance(site.bound, Bound)
-        self.lines.append(f"L = L.on({self.object(site)})")
-        self.places.append(i)
         held = self.body.held
+        if held or known.semantics.lanes or is_observed(site.bound):
+            # else nobody asks where these lanes are
+            self.lines.append(f"L = L.on({self.object(site)})")
+            self.places.append(i)
         if held:
             reads, writes = self.body.reads_writes(i)
             if (reads | writes) & held:
@@ -653,9 +746,10 @@ class _Writer:
         self.lines.append(call)
         self.places.append(i)
 
-    def _guarded(self, i: int, site: Site, guard: Guard, semantics: Semantics, arguments: list[str]) -> None:
+    def _guarded(self, i: int, site: Site, guard: Guard, known: Known, arguments: list[str]) -> None:
         """An instruction that only the lanes execute for which a predicate holds; the registers of the others stay as they are."""
-        results = self.results(i, semantics)
+        semantics = known.semantics
+        results = self.results(i, known)
         predicate = self.value(site, guard.predicate, BOOL)
         if guard.negated:
             predicate = f"(~{predicate})"

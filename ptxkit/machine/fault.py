@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -40,22 +41,41 @@ class Fault(Exception):
         *,
         threads: Sequence[Thread] = (),
         count: int | None = None,
-        span: Span | None = None,
+        span: Span | Callable[[], Span] | None = None,
         path: str | None = None,
         function: str | None = None,
         notes: Sequence[str] = (),
     ) -> None:
+        """`span` may be a function that gives it: most launches that end early are never spoken of, and lines take long to count."""
         self.kind = kind
         self.reason = reason
         self.threads = tuple(threads)
         self.count = len(self.threads) if count is None else count
-        self.line = span.line if span is not None else None
+        self.is_placed = span is not None
+        """Whether an instruction is to blame."""
+        self._span = span
+        self._about = path, function, tuple(notes)
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        message = self.diagnostic.message
+        return f"line {self.line}: {message}" if self.is_placed else message
+
+    @property
+    def line(self) -> int | None:
+        """The line of the instruction; None where none is to blame."""
+        return self.diagnostic.span.line if self.is_placed else None
+
+    @cached_property
+    def diagnostic(self) -> Diagnostic:
+        """The fault as every finding is given."""
+        span = self._span() if callable(self._span) else self._span
         who = spoken(self.threads, self.count)
-        message = f"{reason} ({who})" if who else reason
-        self.diagnostic = Diagnostic(
-            "fault", f"fault-{kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=tuple(notes)
+        message = f"{self.reason} ({who})" if who else self.reason
+        path, function, notes = self._about
+        return Diagnostic(
+            "fault", f"fault-{self.kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=notes
         )
-        super().__init__(f"line {self.line}: {message}" if self.line is not None else message)
 
     def detached(self) -> Fault:
         """This fault without the stack frames that it left: who keeps it would keep all that the launch held."""

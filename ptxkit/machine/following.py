@@ -140,6 +140,12 @@ class Undefined(dict[int, Array]):
         if value is None and not column.any():
             del self[key]
 
+    def visit(self, site: Site, names: list[str], lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
+        """An instruction is about to be executed, while something is undefined."""
+        plan = self.plan(site, names)
+        if plan is not None and not plan.keys.isdisjoint(self):
+            self.step(plan, lanes, arguments, predicate)
+
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
         """An instruction is about to be executed; `predicate` says by which lanes (None: all)."""
         if predicate is not None:

@@ -31,6 +31,9 @@ CHUNK = 1 << 16
 LOCAL_BYTES = 1 << 28
 """So much local memory all resident threads have together, at most."""
 
+WORKSPACE = 256
+"""Bytes of the memory at which the CTAs of a cooperative launch synchronize, zeros at first."""
+
 MOST_THREADS = 1024
 """Threads of a CTA."""
 
@@ -114,13 +117,19 @@ class Launch:
         self.output: list[str] = []
         self.turns = 0
         self.executed = 0
+        self.operations = 0
+        """As a budget counts them."""
         self.started = time.perf_counter()
         self.parameters = b""
+        self.workspace = 0
+        """The address of the memory at which the CTAs of a cooperative launch synchronize; 0: it is none."""
         self.next_cta = 0
         self.scheduler: Scheduler | None = None
         self.reads = 0
         self.accessing: tuple[Any, ...] = ()
         """The monitors that want to see accesses."""
+        self.of_shared: Callable[[Any], Any] | None = None
+        """What monitors see of an access of shared memory: all of it, a part, or nothing (None). A monitor may say so in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -186,7 +195,7 @@ class Launch:
 
     def span(self, site: Site) -> Any:
         """Where an instruction stands."""
-        return self.program.codes[id(site.body)].index.span(site.path)
+        return self.program.codes[id(site.body)].span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
         for monitor in self.monitors:
@@ -233,6 +242,7 @@ class Launch:
         finally:
             self.executed += scheduler.executed
             scheduler.executed = 0
+            self.operations += scheduler.operations
         for monitor in self.monitors:
             monitor.vacant(residents)
 
@@ -244,8 +254,17 @@ class Launch:
         self.scheduler = None
 
     def accessed(self, access: Any) -> None:
+        if self.of_shared is not None and access.space.startswith(".shared"):
+            access = self.of_shared(access)
+            if access is None:
+                return
         for monitor in self.accessing:
             monitor.access(access)
+
+    def found(self) -> None:
+        """A monitor has found something."""
+        for monitor in self.monitors:
+            monitor.found()
 
 
 def three(given: Size, what: str) -> Dimensions:
@@ -270,6 +289,7 @@ def launch(
     budget: Budget | float | None,
     monitors: Sequence[Any],
     progress: Callable[[Any], None] | None,
+    cooperative: bool = False,
 ) -> Run:
     """Runs a kernel to its end. See `Machine.launch`."""
     watched = bool(monitors)
@@ -284,7 +304,8 @@ def launch(
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
+    stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
@@ -296,6 +317,8 @@ def launch(
     passed = Passed(machine, copies=watched or not machine.memory.host)
     try:
         one.parameters = passed.parameters(program, arguments)
+        if cooperative:
+            one.workspace = passed.array(memoryview(bytearray(WORKSPACE)), "the workspace of the grid")
         started = time.perf_counter()
         one.run()
         seconds = time.perf_counter() - started

@@ -7,19 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxkit.checking import Bounds
+from ptxkit.checking import Bounds, bounds
+from ptxkit.diagnostics import Span
+from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
-from ptxkit.machine.code import Body, call_parts
-from ptxkit.machine.compiling import Compiler, constant
+from ptxkit.machine.code import Body, Site, call_parts
+from ptxkit.machine.compiling import Compiler, Known, constant, described, is_plain, known
 from ptxkit.machine.fault import Fault, Stop
 from ptxkit.machine.following import Undefined
 from ptxkit.machine.memory import PARAM_FRAME, windows
-from ptxkit.machine.operation import Operation, Semantics
-from ptxkit.machine.semantics import semantics_of
+from ptxkit.machine.operation import Operation
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
+from ptxkit.syntax import (
+    Alias,
+    Apply,
+    Braces,
+    Declarator,
+    Function,
+    Group,
+    Index,
+    Module,
+    Name,
+    Node,
+    Numbers,
+    Path,
+    constant_value,
+    index_of,
+)
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Machine
@@ -42,13 +58,13 @@ class Code:
         self.module = module
         with collector_paused():
             self.names: Names = resolve(module)
-        self.bounds = Bounds(self.names)
+        self.bounds: Bounds = bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
-        self._programs: dict[tuple[str, bool, bool, bool], Program] = {}
+        self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
         self._defined: dict[str, tuple[int, Function]] | None = None
         self._aliases: dict[str, str] = {}
@@ -62,8 +78,12 @@ class Code:
         """Lines and columns."""
         if self._index is None:
             with collector_paused():
-                self._index = Index(self.module)
+                self._index = index_of(self.module)
         return self._index
+
+    def span(self, path: Path) -> Span:
+        """Where the node at a path stands."""
+        return self.index.span(path)
 
     @property
     def defined(self) -> dict[str, tuple[int, Function]]:
@@ -89,15 +109,15 @@ class Code:
             if name not in defined:
                 return None
             index, function = defined[name]
-            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index)
+            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1])
         return found
 
-    def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> Program:
+    def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False, stepped: bool = False) -> Program:
         """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel.
 
-        `watched`: compiled with events; `followed`: undefined values are followed, too.
+        `watched`: compiled with events; `followed`: undefined values are followed, too; `stepped`: instruction by instruction.
         """
-        key = (kernel, clustered, watched, followed)
+        key = (kernel, (clustered, watched, followed, stepped))
         found = self._programs.get(key)
         if found is None:
             if kernel not in self.kernels:
@@ -108,7 +128,7 @@ class Code:
                 raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
             try:
                 with collector_paused():
-                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed)
+                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed, stepped)
             except Stop as error:
                 raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
         return found
@@ -241,13 +261,14 @@ class Code:
 class Program:
     """A kernel and the functions that it may call: where its shared and local variables lie, and its compiled code."""
 
-    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> None:
+    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool, stepped: bool) -> None:
         self.code = code
         self.kernel = kernel
         self.clustered = clustered
         self.is_watched = watched
+        self.is_stepped = stepped
         self.undefined = Undefined() if followed else None
-        self.variant = (clustered, watched, followed)
+        self.variant = (clustered, watched, followed, stepped)
         self.target = code.machine.target
         body = code.body(kernel, self.variant)
         assert body is not None
@@ -258,9 +279,10 @@ class Program:
         """Of each body a number: the order in which they were met."""
         self.frames: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
+        self._layout: list[tuple[str, int, int, Any]] | None = None
         self._shared: dict[int, int] = {}
         self._shared_names: list[tuple[str, int, int]] = []
-        self._semantics: dict[Any, Semantics] = {}
+        self._known: dict[Any, Known] = {}
         self.open_ended = False
         self._reach(code, body)
         self.shared_static, self.shared_dynamic = self._lay_out_shared()
@@ -396,17 +418,21 @@ class Program:
 
     # --- what the compiler asks
 
-    def semantics(self, op: Operation) -> Semantics:
-        key = None
-        try:
-            key = (id(op.bound), tuple(sorted(op.constants.items())), tuple(sorted(op.parts.items())), op.negated)
-            found = self._semantics.get(key)
-        except TypeError:
-            key = found = None
+    def known(self, site: Site) -> Known:
+        """What is to be known of an instruction to compile it. Raises `Stop` if it is not executed."""
+        bound = site.bound
+        assert isinstance(bound, Bound)
+        plain = is_plain(site)
+        key: Any = id(bound)
+        found = self._known.get(key) if plain else None
         if found is None:
-            found = semantics_of(op)
-            if key is not None:
-                self._semantics[key] = found
+            made = None
+            if not plain:
+                made = described(site, bound, self.target)
+                key = (key, repr(made.constants), repr(made.parts), made.negated)
+                found = self._known.get(key)
+            if found is None:
+                found = self._known[key] = known(made or Operation(bound, self.target))
         return found
 
     def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
@@ -431,6 +457,11 @@ class Program:
 
     def layout(self) -> list[tuple[str, int, int, Any]]:
         """The kernel's parameters: name, offset, size, declaration."""
+        if self._layout is None:
+            self._layout = self._lay_out_parameters()
+        return self._layout
+
+    def _lay_out_parameters(self) -> list[tuple[str, int, int, Any]]:
         at = 0
         found = []
         names = self.code.names
@@ -451,9 +482,6 @@ class Program:
 
     def changes_stack(self, bound: Any) -> bool:
         return "alloca" in bound.effects or "stackrestore" in bound.effects
-
-    def reads_stack(self, bound: Any) -> bool:
-        return "alloca" in bound.effects or "stacksave" in bound.effects or "stackrestore" in bound.effects
 
     def compiler(self, body: Body) -> Compiler:
         return Compiler(self, body)

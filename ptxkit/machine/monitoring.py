@@ -13,6 +13,7 @@ together have one event, and are to be taken as running at the same time.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ptxkit.isa.binding import Bound
@@ -31,6 +32,8 @@ class Monitor:
 
     follows_undefined = False
     """Whether the code is compiled so that undefined values are followed (`following.Undefined`)."""
+    steps = False
+    """Whether it wants `statement`: the code is compiled instruction by instruction, and dead registers keep their values."""
 
     def begin(self, launch: Launch) -> None:
         """A launch begins; `launch.grid`, `launch.block`, `launch.cluster`, `launch.schedule`."""
@@ -41,6 +44,13 @@ class Monitor:
     def block(self, lanes: Lanes, body: Body, block: BasicBlock, taken: Any) -> None:
         """Lanes have executed a block of a function, up to the instruction at its end if that may wait. `taken` is who takes the branch at
         its end, an array or one value for all. Both sides of a branch are then executed by their own threads only."""
+
+    def statement(self, lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
+        """Lanes are about to execute an instruction of a function, `body.sites[i]`, with these registers, by number; of one with a guard
+        also those for which that is false. Only of a monitor that `steps`. Lanes that wait for others come again when these are there."""
+
+    def found(self) -> None:
+        """A monitor has found something: its `findings` have one more."""
 
     def access(self, access: Access) -> None:
         """Memory is about to be accessed: `kind` (read, write, update), `lanes`, `space`, `at` (where in the buffer of that space: an
@@ -116,7 +126,13 @@ class WatchedLanes(Lanes):
         return self.sites[lane] if self.sites else self.site
 
     def at(self, positions: Array) -> WatchedLanes:
-        found = super().at(positions)
+        return self._told(super().at(positions), positions)
+
+    def repeated(self, positions: Array) -> WatchedLanes:
+        return self._told(super().repeated(positions), positions)
+
+    def _told(self, found: Lanes, positions: Array) -> WatchedLanes:
+        """Lanes at positions of these, which know their instructions too."""
         assert isinstance(found, WatchedLanes)
         found.site = self.site
         found.sites = tuple([self.sites[position] for position in positions.tolist()]) if self.sites else ()
@@ -140,6 +156,14 @@ def used(lanes: WatchedLanes, registers: tuple[int, int]) -> None:
         monitor.registers(lanes, *registers)
 
 
+def stepped(lanes: Lanes, body: Body, i: int, registers: list[Any]) -> None:
+    """Tells the monitors that step of an instruction that is executed next."""
+    for monitor in lanes.launch.monitors:
+        if monitor.steps:
+            monitor.statement(lanes, body, i, registers)
+
+
+@lru_cache(maxsize=4096)
 def is_observed(bound: Bound) -> bool:
     """Whether monitors are notified of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
     if bound.barrier or bound.converges is not None or bound.asynchronous or bound.completes:

@@ -16,6 +16,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -24,7 +25,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import calling
 from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
-from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
+from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body, Site
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
@@ -218,6 +219,8 @@ class Scheduler:
         self.executed = 0
         self.counting = tuple([monitor for monitor in launch.monitors if overrides(monitor, "block")])
         """The monitors that are notified of each block."""
+        self.current: Group | None = None
+        """The group that runs, or ran last."""
         self.steps = 0
         self.operations = 0
         self.next_look = 0
@@ -278,7 +281,7 @@ class Scheduler:
         if len(groups) == 1:
             return groups[0]
         first = groups[0]
-        return joined(groups, first.body.blocks[first.block].registers, self.blank(first.body))
+        return joined(groups, first.body.blocks[first.block].kept, self.blank(first.body))
 
     def choose(self) -> tuple[Group | None, int]:
         """The next group, and the block at which it comes to another one."""
@@ -329,6 +332,7 @@ class Scheduler:
 
     def advance(self, group: Group, limit: int) -> None:
         """Runs a group until it diverges, waits, ends, or comes to block `limit` or beyond."""
+        self.current = group
         body, lanes, registers, b = group.body, group.lanes, group.registers, group.block
         blocks = body.blocks
         count = lanes.count
@@ -414,8 +418,8 @@ class Scheduler:
         return self.quantum <= 0
 
     def parts_not(self, block: BasicBlock) -> bool:
-        """Whether a group may execute both sides of a branch as a whole, which nobody may count."""
-        return block.both is not False and not self.counting
+        """Whether a group may execute both sides of a branch as a whole, which nobody may count or step through."""
+        return block.both is not False and not self.counting and not self.program.is_stepped
 
     def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
         """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
@@ -488,7 +492,7 @@ class Scheduler:
                 part.block = target
                 self.finish(part)
                 continue
-            part = group.part(positions, None, blocks[target].registers, blank)
+            part = group.part(positions, None, blocks[target].kept, blank)
             part.block = target
             self.put(part)
 
@@ -619,9 +623,9 @@ class Scheduler:
         there = self.present(group.lanes, wait, arguments)
         block = group.body.blocks[group.block]
         if there.any():
-            part = group.part(np.flatnonzero(there), None, block.registers, self.blank(group.body))
+            part = group.part(np.flatnonzero(there), None, block.kept, self.blank(group.body))
             part.block = group.block
-            group = group.part(np.flatnonzero(~there), None, block.registers, self.blank(group.body))
+            group = group.part(np.flatnonzero(~there), None, block.kept, self.blank(group.body))
             n = self.arrive(part, block, forced=True)
             if n != -2:
                 self.go(part, n)
@@ -724,7 +728,7 @@ class Scheduler:
             str(error),
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
             count=len(places),
-            span=self.launch.span(site) if site is not None else None,
+            span=self.placed(site) if site is not None else None,
             path=self.program.code.path,
             function=self.program.kernel,
         )
@@ -907,7 +911,7 @@ class Scheduler:
             waits += [(group, group.body.blocks[group.block].start) for group in groups]
         for number, (group, at) in enumerate(waits):
             site = group.body.sites[at]
-            line, _ = self.program.codes[id(group.body)].index.line_column(self.span(group.body, at).start)
+            line = self.launch.span(site).line
             count = group.lanes.count
             total += count
             few = [self.residents.thread_of(place) for place in group.lanes.place[:SHOWN]]
@@ -926,7 +930,7 @@ class Scheduler:
             reason,
             threads=threads,
             count=total,
-            span=self.span(group.body, at),
+            span=self.placed(group.body.sites[at]),
             path=self.program.codes[id(group.body)].path,
             function=group.body.name,
             notes=notes,
@@ -947,16 +951,17 @@ class Scheduler:
                 found.append(Wait(group.lanes, sites[min(block.start, len(sites) - 1)], (), iterates=True))
         return tuple(found)
 
-    def span(self, body: Body, i: int) -> Any:
-        site = body.sites[i]
-        return self.program.codes[id(body)].index.span(site.path)
+    def placed(self, site: Site) -> Callable[[], Any]:
+        """Gives where an instruction stands when asked, and holds nothing of the launch."""
+        return partial(self.program.codes[id(site.body)].span, site.path)
 
     def fault(self, error: Exception, group: Group, run: Any, at: int = -1) -> Fault:
         """What an error in compiled code or semantics means: which instruction, which threads."""
-        if isinstance(error, Fault) and error.line is not None:
+        if isinstance(error, Fault) and error.is_placed:
             return error
         body = group.body
         if at < 0 and run is not None:
+            at = getattr(run, "at", at)
             trace = error.__traceback__
             while trace is not None:
                 if trace.tb_frame.f_code.co_filename == FILE:
@@ -985,7 +990,7 @@ class Scheduler:
             reason,
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
             count=len(places),
-            span=self.span(body, at) if body.sites else None,
+            span=self.placed(body.sites[at]) if body.sites else None,
             path=self.program.codes[id(body)].path,
             function=body.name,
             notes=getattr(error, "notes", ()),

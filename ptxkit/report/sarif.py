@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import ptxkit
 from ptxkit.demangling import readable
-from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Fix, Origin, Severity, Span
 from ptxkit.origins import excerpt
 from ptxkit.report.source import ReportAt, headline, shown_at
 
@@ -84,6 +84,8 @@ def _result(
     }
     if diagnostic.witness is not None:
         result["properties"] = {"witness": dict(diagnostic.witness)}
+    if diagnostic.fix is not None and path:
+        result["fixes"] = [_fix(diagnostic.fix, path)]
     if diagnostic.rule in numbers:
         result["ruleIndex"] = numbers[diagnostic.rule]
     others = [_placed(path, related.span, related.origin, lines, at, related.message) for related in diagnostic.related]
@@ -96,6 +98,19 @@ def _result(
         steps = [*others, _placed(path, diagnostic.span, diagnostic.origin, lines, at, diagnostic.message)]
         result["codeFlows"] = [{"threadFlows": [{"locations": [{"location": step} for step in steps]}]}]
     return result
+
+
+def _fix(fix: Fix, path: str) -> dict[str, Any]:
+    """What would cure a finding, as replacements of characters of its file."""
+    replacements = [
+        {
+            "deletedRegion": {"charOffset": edit.start, "charLength": edit.end - edit.start},
+            **({"insertedContent": {"text": _clean(edit.text)}} if edit.text else {}),
+        }
+        for edit in fix.edits
+    ]
+    text = "\n".join([_sentence(fix.message), *fix.notes])
+    return {"description": {"text": text}, "artifactChanges": [{"artifactLocation": {"uri": _uri(path)}, "replacements": replacements}]}
 
 
 def _kernel(function: str) -> dict[str, Any]:

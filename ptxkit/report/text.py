@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Fix, Origin, Severity, Span
 from ptxkit.origins import excerpt, frames, is_library, own_frame, source_lines
 from ptxkit.report.source import ReportAt, folded, headline, shown_at
 
@@ -50,7 +50,20 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
     for note in diagnostic.notes:
         text.append("  note: ", "cyan")
         text.append(f"{_printable(note)}\n")
+    if diagnostic.fix is not None and diagnostic.fix.diff:
+        _repair(text, diagnostic.fix)
     return text
+
+
+def _repair(text: Text, fix: Fix) -> None:
+    """A repair that was proved: the difference, and what is said of it."""
+    text.append("  repair: ", "green")
+    text.append(f"{_printable(fix.message)}\n")
+    for line in fix.diff.split("\n"):
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        text.append(f"    {_printable(line)[: 2 * MAX_WIDTH]}\n", style)
+    for note in fix.notes:
+        text.append(f"    {_printable(note)}\n", "dim")
 
 
 def _position(frame: Origin) -> str:

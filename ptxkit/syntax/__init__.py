@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from ptxkit.syntax.parsing import parse_operand as parse_operand
     from ptxkit.syntax.parsing import parse_statement as parse_statement
     from ptxkit.syntax.positions import Index as Index
+    from ptxkit.syntax.positions import index_of as index_of
 
 _HOME = {
     "Index": "positions",
     "constant_value": "constants",
+    "index_of": "positions",
     "number_value": "literals",
     "parse": "parsing",
     "parse_operand": "parsing",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ptxkit.diagnostics import Span
+from ptxkit.memo import per_object
 from ptxkit.syntax.statements import Block, Error, Headed, Statement
 from ptxkit.syntax.tree import Container, Node, Path
 
@@ -39,6 +40,11 @@ class Index:
             else:
                 stack.pop()
         self.text = "".join(texts)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """Where the children of the module start, with what leads them."""
+        return self._children[()]
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
@@ -130,3 +136,9 @@ class Index:
 
 def _leading(node: Node) -> int:
     return len(node.leading) if isinstance(node, Statement | Block | Error | Headed) else 0
+
+
+@per_object
+def index_of(module: Container) -> Index:
+    """The positions in a module, remembered for the last few modules."""
+    return Index(module)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
 
@@ -39,6 +41,46 @@ def test_two_processes_find_what_one_finds(folder: Path) -> None:
     assert two.exit_code == one.exit_code == 1
 
 
+def test_a_script_that_is_not_guarded(folder: Path) -> None:
+    """Processes do not run the script that calls the command, so it needs no `if __name__ == "__main__"`."""
+    script = folder / "call.py"
+    script.write_text("from ptxkit.cli import main\nprint('once')\nmain()\n")
+    command = [sys.executable, str(script), "lint", "--no-cache", "--jobs", "2", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout.count("once"), done.stderr) == (1, 1, "6 errors in 6 files\n")
+    assert done.stdout.count("nowhere") >= 6
+
+
+def test_processes_that_cannot_be_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_processes, "ProcessPoolExecutor", Dying)
+    _processes._can_start.cache_clear()
+    try:
+        result = run("lint", "--no-cache", "--jobs", "2", "--format", "json", str(folder))
+    finally:
+        _processes._can_start.cache_clear()
+
+    assert len(json.loads(result.stdout)["diagnostics"]) == 6
+
+
+class Dying:
+    """Processes that die at once."""
+
+    def __init__(self, *arguments: object) -> None:
+        pass
+
+    def __enter__(self) -> Dying:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        pass
+
+    def submit(self, *arguments: object) -> Future[object]:
+        future: Future[object] = Future()
+        future.set_exception(BrokenExecutor())
+        return future
+
+
 def test_standard_input_and_what_cannot_be_read_among_others(folder: Path) -> None:
     result = run("lint", "--jobs", "2", str(folder / "0.ptx"), "-", "/proc/self/mem", str(folder / "1.ptx"), stdin=BAD.encode())
 
@@ -50,7 +92,7 @@ def test_standard_input_and_what_cannot_be_read_among_others(folder: Path) -> No
 def test_the_cache_knows_what_has_not_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("lint", "--format", "json", str(folder))
     looked_at = []
-    monkeypatch.setattr(_job, "examine_text", lambda name, text, job: looked_at.append(name) or Examined(name))
+    monkeypatch.setattr(_job, "examine_text", lambda name, text, job, store: looked_at.append(name) or Examined(name))
 
     assert run("lint", "--format", "json", str(folder)).stdout == first.stdout
     assert looked_at == []

@@ -57,7 +57,7 @@ KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
     ("name", "expected"),
     [
         ("triton_matmul.sm_90a", ["3 stages at 8192, 0, 4096", "wait for cp.async: 4 -> 2 groups", "wait for wgmma: 1 to 2 -> 1 groups"]),
-        ("wgmma_gemm.sm_90a", ["object barrier _ZZ10wgmma_gemmE4full: signalled", "start   wgmma", "wait for wgmma: 1 -> 0 groups"]),
+        ("wgmma_gemm.sm_90a", ["mbarrier full: signalled", "start   wgmma", "wait for wgmma: 1 -> 0 groups"]),
         ("cp_async.sm_80", ["wait for cp.async: 2 -> 1 groups", "one iteration of the loop"]),
         ("tma_1d.sm_90a", ["bulk copy", "sources only"]),
     ],

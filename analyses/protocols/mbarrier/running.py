@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
+from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.execute import fault_space, module_code
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Argument, Example, Number
-from ptxkit.analyses.inputs.launches import example
+from ptxkit.analyses.inputs.launches import example, most_operations
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
 
@@ -24,8 +26,10 @@ ROUNDS = 13
 """No number is larger at first: more than most rings have stages, and no multiple of them."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Arrays that a run leaves are made so many times as large, so often."""
-SECONDS = 10.0
-"""So long one launch may take."""
+RUNS = 8
+"""What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring has come round."""
+SECONDS = 60.0
+"""So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
 STOPS = ("deadlock", "standstill")
 
 
@@ -49,31 +53,37 @@ class Ran:
 
 @fact
 def run(routine: Routine) -> Ran | None:
-    """The launch of a kernel that is the first to work; None if none does, or the kernel has no mbarriers."""
+    """The launch of a kernel that is the first to work; None if none does, nothing can be executed, or the kernel has no mbarriers."""
+    if not is_available():
+        return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
-    from ptxkit.analyses.execution.execute import loaded
-
-    try:
-        code = loaded(routine.module)
-    except ValueError:
-        return None
-    return next(_launches(routine, code), None)
+    code = module_code(routine)
+    return next(_launches(routine, code), None) if code is not None else None
 
 
 def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
+    left = RUNS * most_operations(routine)
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape)
         for one in (likely.changed(_short), likely):
             for _ in range(MOST_GROWTHS):
-                ran, is_outside = _ran(one, code, at)
+                ran, fault, cost = _ran(one, code, at, left)
+                left -= cost
                 if ran is not None:
                     yield ran
-                if not is_outside:
+                if left <= 0:
+                    return
+                if not _is_outside(fault):
                     break
                 one = one.with_larger_arrays(GROWTH)
+
+
+def _is_outside(fault: Fault | None) -> bool:
+    """Whether a launch left global memory."""
+    return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 
 
 def _short(argument: Argument) -> Argument:
@@ -81,11 +91,10 @@ def _short(argument: Argument) -> Argument:
     return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
 
 
-def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran | None, bool]:
-    """A launch, if it works; whether it left global memory."""
-    from ptxkit.analyses.execution.execute import fault_space
+def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int) -> tuple[Ran | None, Fault | None, int]:
+    """A launch, if it works; what ended it, and what it cost."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
-    from ptxkit.machine import Fault
+    from ptxkit.machine import Budget, Fault
     from ptxkit.machine.monitors import monitors_of
 
     watch, machine = Watch(at), code.machine
@@ -93,6 +102,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
     fault: Fault | None = None
     findings: tuple[Any, ...] = ()
     try:
+        machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
         findings = machine.launch(
             code,
@@ -102,7 +112,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
             block=one.block,
             cluster=one.cluster,
             shared=one.shared,
-            budget=SECONDS,
+            budget=Budget(seconds=SECONDS, operations=operations),
             monitors=(watch, *monitors_of("async")),
         ).findings
     except Fault as error:
@@ -110,7 +120,8 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran |
     finally:
         for start, _ in made:
             machine.free_global(start)
+        machine.memory.trim()
         code.reset()
     if fault is not None and fault.kind not in STOPS:
-        return None, fault.kind == "address" and fault_space(fault) == ".global"
-    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), False
+        return None, fault, watch.operations
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), fault, watch.operations

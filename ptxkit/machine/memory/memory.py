@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,9 @@ GUARD = 4096
 
 GLOBAL_AT_FIRST = 1 << 26
 """Bytes of the buffer of global memory before it grows; what nobody accesses costs nothing."""
+
+TRIMMED = 1 << 23
+"""So many bytes at most are set to zero again when they are released; of more, the whole buffer is given back."""
 
 UNDEFINED = 0xCB
 """What shared and local memory are filled with before a launch: their contents are undefined (ISA 5.1.7), and a zero would hide that."""
@@ -81,20 +85,45 @@ class Memory:
         """The address of `size` new bytes of global memory, all zero. Raises ValueError in host mode, where the process allocates."""
         if self.host:
             raise ValueError("in host mode memory is allocated by the process, and registered")
-        used = self._top - GLOBAL_BASE
         start = -(-self._top // align) * align
+        self._hold(start + size + GUARD)
         self._top = start + size + GUARD
-        if self._top - GLOBAL_BASE > len(self.globals.data):
-            length = max(2 * len(self.globals.data), -(-(self._top - GLOBAL_BASE) // 4096) * 4096)
-            grown = np.zeros(length, np.uint8)
-            grown[:used] = self.globals.data[:used]
-            self.globals = Buffer(grown, GLOBAL_BASE)
         self.allocations.add(Allocation(start, start + size, name))
         return start
 
+    def reserve(self, size: int) -> None:
+        """Makes room for so many bytes that are going to be allocated, if there are: else the buffer is copied each time that it grows."""
+        if not self.host:
+            with contextlib.suppress(MemoryError):
+                self._hold(self._top + size)
+
+    def _hold(self, end: int) -> None:
+        """Makes the buffer of global memory reach to an address."""
+        if end - GLOBAL_BASE > len(self.globals.data):
+            self._move(max(2 * len(self.globals.data), -(-(end - GLOBAL_BASE) // 4096) * 4096))
+
+    def _move(self, length: int) -> None:
+        """Puts what was allocated into a new buffer of so many bytes."""
+        used = self._top - GLOBAL_BASE
+        moved = np.zeros(length, np.uint8)
+        moved[:used] = self.globals.data[:used]
+        self.globals = Buffer(moved, GLOBAL_BASE)
+
+    def trim(self) -> None:
+        """Lets the addresses behind the last allocation be allocated again, with zeros there: for who is done with all that lay there."""
+        last = max([one.end for one in self.allocations], default=GLOBAL_BASE - GUARD) + GUARD
+        if self.host or last >= self._top:
+            return
+        released, self._top = self._top - last, last
+        if released > TRIMMED:
+            # new zeros cost less than to write these
+            self._move(max(GLOBAL_AT_FIRST, -(-(last - GLOBAL_BASE) // 4096) * 4096))
+        else:
+            self.globals.data[last - GLOBAL_BASE : last - GLOBAL_BASE + released] = 0
+
     @property
     def size(self) -> int:
-        """Bytes of global memory that were ever allocated."""
+        """Bytes of global memory that are allocated, or were and are not given again."""
         return self._top - GLOBAL_BASE
 
     def free(self, address: int) -> None:

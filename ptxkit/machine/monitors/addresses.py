@@ -211,7 +211,8 @@ class Addresses(Monitor):
             return self._bytes_of(site.body, named)
         sources = self._sources.get(id(site.body))
         if sources is None:
-            sources = self._sources[id(site.body)] = _Sources(site.body)
+            sources = site.body.known.get(_Sources) or site.body.known.setdefault(_Sources, _Sources(site.body))
+            self._sources[id(site.body)] = sources
         symbols = sources.of(site, base)
         if len(symbols) != 1:
             return None

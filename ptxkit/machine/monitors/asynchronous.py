@@ -139,7 +139,7 @@ class InFlight:
                 continue
             place = lanes.place[footprint.lane]
             self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
-            waits = np.array([sum(by.get(one, 0) for by in self.waited.values()) for one in place.tolist()]) if self.waited else 0 * place
+            waits = self._waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
             self._against_threads(one)
             self.check(footprint.space, footprint.at, footprint.size, footprint.kind, kind, place + knowledge.first)
@@ -149,6 +149,14 @@ class InFlight:
         for one in mine:
             self._mark(one, np.arange(len(one.place)), 1)
         self.flying += mine
+
+    def _waits(self, place: Array) -> Array:
+        """How often threads have waited, in all queues together."""
+        if not self.waited:
+            return 0 * place
+        threads, which = np.unique(place, return_inverse=True)
+        counted = [sum([by.get(one, 0) for by in self.waited.values()]) for one in threads.tolist()]
+        return np.array(counted)[which]
 
     def committed_(self, lanes: Any, queue: str) -> None:
         by = self.committed.setdefault(queue, {})
@@ -405,7 +413,7 @@ class InFlight:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
                 mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
-                piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
+                piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
             if races.fences.concerns(one.kind, footprint.space):

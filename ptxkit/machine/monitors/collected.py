@@ -75,6 +75,7 @@ class Collected:
         others = [Related(self.launch.span(one), what) for one, what in related]
         message = message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"
         self._found[cause] = _One(rule, severity, message, where, witness, tuple(others), tuple(notes), count)
+        self.launch.found()
 
     @property
     def findings(self) -> list[Finding]:

@@ -308,6 +308,7 @@ class Matrices(Monitor):
         witness = {"accesses": [side.as_json() for side in sides], "space": "register", "variable": register}
         self._found[key] = len(self.findings)
         self.findings.append(Finding(diagnostic, {**witness, "launch": launch_as_json(self.launch)}, count))
+        self.launch.found()
 
 
 def _thread(side: Side) -> str:

@@ -7,7 +7,7 @@ between proxies what `proxies` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,6 +16,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
@@ -49,6 +50,8 @@ _BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
 """What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
+SHOWN = 16
+"""Of so many bytes a witness has the value."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
@@ -443,15 +446,17 @@ class Races(Monitor):
         found[asked] = (before.stamp[asked] <= until[which]) & ~(together & (before.thread[asked] > thread[which]))
         return found
 
-    def _note(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array) -> None:
-        """Races, with those of equal values apart."""
+    def _note(
+        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array, collide: bool = False
+    ) -> None:
+        """Races, with those of equal values apart. They `collide` if lanes make both accesses at once."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
             # a pair of different warps is shown rather than one of the same
             chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
-                self._found(space, shadow, rows, before, i, how, what, count, equal)
+                self._found(space, shadow, rows, before, i, how, what, count, equal, collide)
 
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
         """The bytes that threads write now to pieces, a row for each; None if that is not known."""
@@ -514,7 +519,7 @@ class Races(Monitor):
         mine, winners = self._stored(here.thread, here.code, shadow.grain), self._stored(before.thread, before.code, shadow.grain)
         if mine is not None and winners is not None:
             same = (mine == winners).all(axis=1)
-        self._note(space, shadow, here, before, how, how, same)
+        self._note(space, shadow, here, before, how, how, same, collide=True)
 
     def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
         kind, keeps_all = rows.kind, self.fences.by_the_letter
@@ -671,7 +676,9 @@ class Races(Monitor):
         if bound.has(".warp") or not arguments:
             return
         number = np.asarray(arguments[0])
-        keys = lanes.cta * 16 + number
+        if (number >= BARRIERS).any():
+            return
+        keys = lanes.cta * BARRIERS + number
         waits = not bound.has(".arrive")
         self.only_waits &= waits
         came: list[tuple[int, int]] = []
@@ -849,6 +856,11 @@ class Races(Monitor):
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
 
+    def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
+        """For instructions, by their numbers, whether something holds of their accesses: it is asked once for each."""
+        each, which = np.unique(numbers, return_inverse=True)
+        return np.array([holds(self.kind_at(number)) for number in each.tolist()], bool)[which]
+
     def conflict(
         self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,
         rule: str, why: str = "",
@@ -861,10 +873,14 @@ class Races(Monitor):
             return
         variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
-        sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
+        held = self.names.bytes_at(space, start, end) if space != TENSOR and end - start <= SHOWN else None
+        # what is in flight has not been written yet: who reads it reads what lies there
+        values = [held if done == "read" else None for done in does]
+        sides = [Side(*name, kind.line, done, value) for name, kind, done, value in zip(named, kinds, does, values, strict=True)]
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
+        self.launch.found()
 
     def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
@@ -907,7 +923,7 @@ class Races(Monitor):
         return Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
-        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
+        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool, collide: bool
     ) -> None:
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
@@ -923,7 +939,6 @@ class Races(Monitor):
         start = max(piece - offset, piece - earlier_offset)
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
-        collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
         value: str | None = self.names.bytes_at(space, start, end) if space != TENSOR else None
         earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
@@ -938,15 +953,12 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+        self.launch.found()
 
     def _warp_of(self, thread: Any) -> Any:
         """The warps of threads by their numbers in the launch."""
         threads = self.launch.threads
         return thread // threads * -(-threads // 32) + thread % threads // 32
-
-    def _is_now(self, thread: int, stamp: int) -> bool:
-        """Whether an access is one of those that are made now."""
-        return stamp == self.knowledge.stamp and bool((self._now.lanes.place == thread - self.knowledge.first).any())
 
     def _written(self, thread: int, offset: int, size: int) -> str | None:
         """What a thread writes now, from an offset on; None if that is not known."""

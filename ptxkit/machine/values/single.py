@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -62,32 +63,63 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
         return _fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     (count,) = shape
     result = np.empty(count, np.float32)
-    size = min(count, _BLOCK)
-    total, other = np.empty(size), np.empty(size)
-    if count == size:
-        _fma_of_block(result, a, b, c, total, other)
+    if count <= _BLOCK:
+        _fma_of_block(result, a, b, c)
         return result
-    for start in range(0, count, size):
-        rounded = result[start : start + size]
-        x, y, z = (v[start : start + size] if v.ndim else v for v in (a, b, c))
-        _fma_of_block(rounded, x, y, z, total[: len(rounded)], other[: len(rounded)])
+    for start in range(0, count, _BLOCK):
+        x, y, z = (v[start : start + _BLOCK] if v.ndim else v for v in (a, b, c))
+        _fma_of_block(result[start : start + _BLOCK], x, y, z)
     return result
 
 
-def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any, total: Any, other: Any) -> None:
+class _Scratch(threading.local):
+    """Doubles to calculate in, by how many: with no array to be made it takes half the time."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, Any, Any, Any]] = {}
+
+    def of(self, count: int) -> tuple[Any, Any, Any, Any]:
+        """Two arrays, and their bits."""
+        found = self.known.get(count)
+        if found is None:
+            if len(self.known) >= _SCRATCHES:
+                self.known.clear()
+            total, other = np.empty(count), np.empty(count)
+            found = self.known[count] = total, other, total.view(_INT64), other.view(_INT64)
+        return found
+
+
+_SCRATCHES = 16
+"""So many numbers of lanes have their scratch kept."""
+
+_scratch = _Scratch()
+
+
+def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
     """Rounds to double and then to single precision, and mends the few lanes where that may not be what rounding once gives: where the
     double is halfway between two singles, or the single subnormal (or the least normal one, rounded up to).
 
-    `total` and `other` are doubles to calculate in: with no array to be made, and conversions apart from products, it takes half the time.
+    Conversions apart from products take less time than NumPy's own within them.
     """
-    total[...] = a
-    other[...] = b
-    np.multiply(total, other, total)
-    other[...] = c
-    np.add(total, other, total)
+    total, other, bits, dropped = _scratch.of(len(rounded))
+    if a.ndim:
+        total[...] = a
+        if b.ndim:
+            other[...] = b
+            np.multiply(total, other, total)
+        else:
+            np.multiply(total, float(b), total)
+    else:
+        total[...] = b
+        np.multiply(total, float(a), total)
+    if c.ndim:
+        other[...] = c
+        np.add(total, other, total)
+    else:
+        np.add(total, float(c), total)
     rounded[...] = total
     # The bits that are dropped, moved up: halfway they are the least integer.
-    dropped = np.left_shift(total.view(_INT64), _KEPT, other.view(_INT64))
+    np.left_shift(bits, _KEPT, dropped)
     if dropped[dropped.argmin()] == _HALFWAY:
         _mend(rounded, dropped == _HALFWAY, a, b, c)
     magnitude = np.absolute(rounded)

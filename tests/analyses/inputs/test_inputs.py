@@ -8,8 +8,16 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.boxes import split
-from ptxkit.analyses.inputs.example import Array, Number, Structure
-from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, example
+from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
+from ptxkit.analyses.inputs.launches import (
+    FEW,
+    OPERATIONS,
+    OPERATIONS_AN_INSTRUCTION,
+    Sizes,
+    divides,
+    example,
+    most_operations,
+)
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import fewest, is_for_several_ctas, is_said, shapes, tells_ctas_apart
 from ptxkit.rewriters.profiling.description import parse
@@ -165,3 +173,18 @@ def test_what_something_is_divided_by_can_be_one() -> None:
     assert divides(routine)
     assert isinstance(one, Number)
     assert one.value == 1
+
+
+def test_the_memory_of_arguments() -> None:
+    array = Array(".u32", 1 << 20)
+
+    assert 1 << 22 <= memory_of(array) <= (1 << 22) + (1 << 16)
+    assert memory_of(Array(".b64", 1, leads_to=array)) > memory_of(array)
+    assert memory_of(Structure(16, ((8, array),))) == memory_of(array)
+    assert memory_of(Number(".u32", 3)) == 0
+
+
+def test_a_longer_kernel_may_cost_more() -> None:
+    routine = kernel("mov.u32 %r1, 1; mov.u32 %r2, 2;")
+
+    assert most_operations(routine) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION

@@ -1,0 +1,44 @@
+"""Stores that set a flag: whoever executes one stores the same value, for every input.
+
+Threads that store to one address with nothing between race (8.7.1). That they have stored equal values in one launch says nothing of the
+next, unless the value cannot differ between threads.
+"""
+
+from __future__ import annotations
+
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import part
+from ptxkit.syntax import Node, constant_value
+
+_NUMBERED = ("value", "phi")
+_OF_ALL = ("parameter", "literal")
+
+
+def sets_a_flag(routine: Routine, i: int, level: Level) -> bool:
+    """Whether threads of a group of that level can store nothing but the same value with instruction `i`."""
+    bound = bindings(routine)[i]
+    if not isinstance(bound, Bound):
+        return False
+    stored = [one for one in bound.operands if one.reads and one.role != "addr" and not one.writes]
+    operands = routine.instructions[i].operands
+    return bool(stored) and all(_is_same(routine, i, part(operands[one.path[0]], one.path[1:]), level) for one in stored)
+
+
+def _is_same(routine: Routine, i: int, node: Node, level: Level) -> bool:
+    if constant_value(node) is not None:
+        return True
+    term = values(routine).operand(i, node)
+    return term is not None and all(_leaf_is_same(routine, leaf, level) for leaf in term.leaves())
+
+
+def _leaf_is_same(routine: Routine, leaf: Term, level: Level) -> bool:
+    number = leaf.data[0] if leaf.data else None
+    if leaf.operator in _NUMBERED and isinstance(number, int):
+        return uniformity(routine).level(number) >= level
+    return leaf.operator in _OF_ALL

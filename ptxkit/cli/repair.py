@@ -1,0 +1,72 @@
+"""`ptxkit repair`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from ptxkit import files
+from ptxkit.cli import _input
+
+if TYPE_CHECKING:
+    from ptxkit.rewriters.repairs import Repaired
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("-o", "--output", metavar="OUT", help="Where the repaired text is written; - is standard output.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How the repairs are printed.")
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option("--using", metavar="NAMES", help="Which compilers are asked if they are there: driver, nvjitlink, ptxas (all), or none.")
+def command(path: str, output: str | None, format_: str, target: str | None, using: str | None) -> None:
+    """Cure what lint finds in a PTX file (- for standard input) by edits that are proved, until nothing is left that can be cured.
+
+    Each repair is shown as a difference, with what it costs and what it does not promise. What could not be mended is named, and why.
+
+    Exit codes: 0 no error or warning is left, 1 some are, 2 could not run.
+    """
+    from ptxkit.revalidation.chain import VALIDATORS
+    from ptxkit.rewriters.repairs import repair
+
+    chosen = VALIDATORS if using is None else tuple([name for name in using.replace(",", " ").split() if name != "none"])
+    module = _input.module(path)
+    if module.diagnostics:
+        first = module.diagnostics[0]
+        _input.fail(f"{path}:{first.span.line}: {first.message}: what cannot be read cannot be repaired")
+    try:
+        made = repair(module, target=target, compilers=chosen)
+    except ValueError as error:
+        _input.fail(str(error))
+    to_output = output == "-"
+    if format_ == "json":
+        click.echo(json.dumps({"path": path, **made.as_json()}, indent=1), err=to_output)
+    else:
+        _print(made, to_output)
+    if output is not None and not to_output:
+        _input.write(output, made.text)
+    elif to_output:
+        click.echo(files.encode(made.text), nl=False)
+    count = len(made.repairs)
+    left = f"; {len(made.left)} left" if made.left else "; nothing is left"
+    click.echo(f"ptxkit: {count} repair{'' if count == 1 else 's'}{left}", err=True)
+    sys.exit(0 if made.is_clean else 1)
+
+
+def _print(made: Repaired, to_error: bool) -> None:
+    """The repairs as findings with their differences, then what is left."""
+    from rich.console import Console
+
+    from ptxkit.report.text import render
+
+    console = Console(soft_wrap=True, highlight=False, stderr=to_error)
+    for one in made.repairs:
+        lines = one.text.replace("\r\n", "\n").split("\n")
+        console.print(render(attrs.evolve(one.finding, fix=one.fix, related=(), notes=()), lines), end="\n")
+    lines = made.text.replace("\r\n", "\n").split("\n")
+    for left in made.left:
+        shown = attrs.evolve(left.finding, notes=(*left.finding.notes, f"left: {left.why}"))
+        console.print(render(shown, lines), end="\n")

@@ -1,0 +1,1 @@
+"""The debugger of kernels on the machine. The README beside this file explains it."""

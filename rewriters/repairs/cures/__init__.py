@@ -1,0 +1,36 @@
+"""Kinds of cures, a module each. A cure looks at what a finding knows and gives candidates; which of them is one is found out by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.rewriters.repairs.candidate import ROUNDS, Candidate
+from ptxkit.rewriters.repairs.cures import barriers, clusters, divergence, fences, groups, mbarriers, named, orders
+from ptxkit.rewriters.repairs.trouble import Trouble
+
+CURES = (
+    divergence.cured,
+    named.cured,
+    mbarriers.cured,
+    orders.cured,
+    fences.cured,
+    groups.cured,
+    barriers.inserted,
+    clusters.cured,
+)
+
+
+def candidates(trouble: Trouble) -> Iterator[Candidate]:
+    """All candidates for a finding, the cheapest first; of one price those that change instructions of the finding."""
+    near = set(trouble.instructions)
+
+    def order(one: Candidate) -> tuple[int, bool]:
+        # what is said of an instruction is said of a loop that is there already
+        known = one.at == trouble.instructions[:1]
+        return one.price // (ROUNDS if known else 1), bool(one.at) and near.isdisjoint(one.at)
+
+    seen = set()
+    for one in sorted([one for cure in CURES for one in cure(trouble)], key=order):
+        if one.edits not in seen:
+            seen.add(one.edits)
+            yield one

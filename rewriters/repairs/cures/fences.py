@@ -1,0 +1,81 @@
+"""Fences that are missing, or stand on the wrong side of a barrier (9.7.14.4, 9.7.16.7.1, 9.7.15.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Form
+from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
+from ptxkit.rewriters.repairs.cures.groups import least
+from ptxkit.rewriters.repairs.places import synchronizes
+from ptxkit.rewriters.repairs.trouble import Trouble
+from ptxkit.rewriters.repairs.wording import with_effect, worded
+
+OF_PROXIES, OF_INITS, OF_WGMMA = "proxy-fence-async", "init-fence", "wgmma-fence"
+OF_TENSOR_CORES = ("tcgen05-after-thread-sync", "tcgen05-before-thread-sync")
+SPACES = {"shared": ".shared::cta", "global": ".global"}
+FAMILIES = "PMWTG"
+"""Rules about what a fence orders."""
+_ARRIVES, _WAITS = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;"
+
+
+def cured(trouble: Trouble) -> Iterator[Candidate]:
+    """The fences that there are for what the finding accesses."""
+    if trouble.family not in FAMILIES:
+        return
+    for effect, statement, form, pairs in _fences(trouble):
+        own = _with(trouble, effect)
+        places = trouble.common(least(form), synchronizes, pairs)
+        for place in places:
+            for i in own:
+                if i != place.instruction:
+                    yield move(trouble, i, place, FENCE)
+        for place in places:
+            yield insertion(trouble, place, FENCE, statement)
+        if effect == OF_INITS:
+            for place in trouble.common(Level.CTA, synchronizes, pairs):
+                yield insertion(trouble, place, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
+
+
+def _with(trouble: Trouble, effect: str) -> list[int]:
+    return trouble.such(lambda bound: effect in bound.effects)
+
+
+Pairs = list[tuple[int, int]]
+
+
+def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
+    """The effects of the fences, the statements, their forms, and the accesses between which they may be missing."""
+
+    def such(holds: Callable[[Bound, Bound], bool]) -> Pairs:
+        found = []
+        for pair in trouble.pairs:
+            first, last = map(trouble.bound, pair)
+            if first is not None and last is not None and holds(first, last):
+                found.append(pair)
+        return found
+
+    crossing = such(lambda first, last: _is_async(first) != _is_async(last)) if trouble.family in "PT" else []
+    if crossing:
+        (form,) = [one for one in with_effect("fence", OF_PROXIES) if "{.ss}" in one.syntax]
+        for space in trouble.spaces or ("shared",):
+            yield OF_PROXIES, worded(form, {".ss": SPACES[space]} if space in SPACES else {}), form, crossing
+    initial = such(lambda first, last: any(one.action == "init" for one in first.barrier))
+    if initial:
+        form = with_effect("fence", OF_INITS)[0]
+        yield OF_INITS, worded(form, {}), form, initial
+    starting = such(lambda first, last: any((one.group, one.action) == ("wgmma", "open") for one in last.asynchronous))
+    if starting:
+        form = with_effect("wgmma", OF_WGMMA)[0]
+        yield OF_WGMMA, worded(form, {}), form, starting
+    of_tensor_cores = such(lambda first, last: "tcgen05" in (first.form.mnemonic, last.form.mnemonic))
+    if of_tensor_cores and trouble.family == "T":
+        for effect in OF_TENSOR_CORES:
+            form = with_effect("tcgen05", effect)[0]
+            yield effect, worded(form, {}), form, of_tensor_cores
+
+
+def _is_async(bound: Bound) -> bool:
+    return any(one.proxy == "async" for one in bound.memory)

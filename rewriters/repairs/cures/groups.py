@@ -1,0 +1,205 @@
+"""Groups of asynchronous operations (9.7.10.24.1, 9.7.16.7): commits and waits that are missing, too weak or at the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to, comes_without
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Form
+from ptxkit.rewriters.repairs.candidate import BARRIER, COMMIT, STRONGER, WAIT, Candidate, change, insertion, move
+from ptxkit.rewriters.repairs.cures.barriers import OF_THE_CTA
+from ptxkit.rewriters.repairs.places import Place, between
+from ptxkit.rewriters.repairs.trouble import FEW_PAIRS, MOST_PAIRS, Trouble
+from ptxkit.rewriters.repairs.wording import changed, on_queue, position, worded
+from ptxkit.syntax import constant_value
+
+LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
+MOST_GROUPS = 4
+"""More groups than this are not left in flight by a wait that is put in."""
+FAMILIES = "AWTM"
+"""Rules about operations in flight."""
+
+
+def cured(trouble: Trouble) -> Iterator[Candidate]:
+    """All that may be wrong with the groups of the queues that a finding is about."""
+    if trouble.family not in FAMILIES:
+        return
+    for queue, mnemonic in _queues(trouble):
+        yield from _Queue(trouble, queue, mnemonic).candidates()
+
+
+def _queues(trouble: Trouble) -> Iterable[tuple[str, str]]:
+    """The queues that instructions of the finding start operations in, commit or wait for, with the mnemonic of one."""
+    found: dict[str, str] = {}
+    ends = {i for pair in trouble.pairs[:MOST_PAIRS] for i in pair}
+    for i in (*trouble.instructions, *sorted(ends)):
+        bound = trouble.bound(i)
+        for one in bound.asynchronous if bound is not None else ():
+            if bound is not None and one.group != "fabric":
+                found.setdefault(one.group, bound.form.mnemonic)
+    return found.items()
+
+
+def least(form: Form) -> Level:
+    """The group of threads that must execute an instruction together."""
+    return max([LEVELS.get(one.what.level, Level.THREAD) for one in form.converges], default=Level.THREAD)
+
+
+class _Queue:
+    def __init__(self, trouble: Trouble, queue: str, mnemonic: str) -> None:
+        self.trouble = trouble
+        self.routine = trouble.routine
+        self.queue = queue
+        self.commit = next(iter(on_queue(mnemonic, queue, "commit")), None)
+        self.wait = next(iter(on_queue(mnemonic, queue, "wait")), None)
+        self.opens = self._own("open")
+        self.commits = self._own("commit")
+        self.waits = self._own("wait")
+        self.pairs = self._pairs()
+
+    def _own(self, action: str) -> list[int]:
+        def holds(bound: Bound) -> bool:
+            return any((one.group, one.action) == (self.queue, action) for one in bound.asynchronous)
+
+        return self.trouble.such(holds)
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Operations of the queue with what comes too early after each; where nothing is known of that, the ends of the function."""
+        found = [(first, last) for first, last in self.trouble.pairs if first in self.opens]
+        own = [i for i in self.trouble.instructions if i in self.opens]
+        if not found or "exit" in str(self.trouble.finding.witness):
+            ends = self.trouble.such(lambda bound: bound.flow in ("return", "exit"))
+            found += [(i, end) for i in own or self.opens[-1:] for end in ends if comes_to(self.routine, i, end)]
+        return found[:MOST_PAIRS]
+
+    def _counts(self, bound: Bound) -> bool:
+        """Whether it matters to the groups of the queue on which side of an instruction a commit stands."""
+        return any(one.group == self.queue for one in bound.asynchronous)
+
+    def candidates(self) -> Iterator[Candidate]:
+        yield from self._stronger()
+        yield from self._committed()
+        yield from self._moved()
+        yield from self._of_another_kind()
+        yield from self._waited()
+
+    def _stronger(self) -> Iterator[Candidate]:
+        """A wait that is there leaves fewer groups in flight, or is for more than reads."""
+        for i in self.waits:
+            if self.pairs and not any(comes_to(self.routine, first, i) for first, _ in self.pairs):
+                continue
+            bound = self.trouble.bound(i)
+            n = position(bound, "n") if bound is not None else None
+            if bound is None or n is None:
+                continue
+            count = constant_value(self.routine.instructions[i].operands[n])
+            if isinstance(count, int) and count > 0:
+                lower = [change(self.trouble, i, changed(self.routine, i, operands={n: str(k)}), STRONGER) for k in range(min(count, 8))]
+                yield _ladder(lower)
+            if bound.has(".read"):
+                yield change(self.trouble, i, changed(self.routine, i, opcode=lambda text: text.replace(".read", "")))
+
+    def _committed(self) -> Iterator[Candidate]:
+        """A commit between operations and a wait which paths come to that pass none."""
+        if self.commit is None or form_operands(self.commit):
+            return
+        for place in self._places(self._uncommitted(), least(self.commit)):
+            yield insertion(self.trouble, place, COMMIT, worded(self.commit, {}))
+
+    def _uncommitted(self) -> list[tuple[int, int]]:
+        """Operations that may be in no group when a wait comes, with that wait; of operations one after the other the last."""
+        found = []
+        for n, first in enumerate(self.opens):
+            following = self.opens[n + 1] if n + 1 < len(self.opens) else len(self.routine.instructions)
+            if following < len(self.routine.instructions) and not self._parts(first, following):
+                continue
+            comes = comes_without(self.routine, set(self.commits), first)
+            found += [(first, wait) for wait in self.waits if comes(wait) and comes_to(self.routine, first, wait)]
+        return found
+
+    def _parts(self, first: int, following: int) -> bool:
+        """Whether anything between two operations matters to the groups, or control may leave or come in there."""
+        flow = control_flow(self.routine)
+        if flow.block_of[first] != flow.block_of[following]:
+            return True
+        return any(first < i < following for i in (*self.commits, *self.waits))
+
+    def _places(self, pairs: Sequence[tuple[int, int]], level: Level) -> list[Place]:
+        """Places between the instructions of all pairs, where there are any; else those between some."""
+        found = [between(self.routine, first, last, level, self._counts) for first, last in pairs[:MOST_PAIRS]]
+        every = [place for place in found[0] if all(place in other for other in found)] if found else []
+        return every or list(dict.fromkeys([place for own in found[:FEW_PAIRS] for place in own]))
+
+    def _moved(self) -> Iterator[Candidate]:
+        """Commits and waits that are there, elsewhere: a commit before the wait, a wait behind the commit and before a barrier."""
+        flow, post = control_flow(self.routine), dominators(self.routine).post
+        for commit in self.commits:
+            for place in self._places([(commit, wait) for wait in self.waits if comes_to(self.routine, commit, wait)], Level.THREAD):
+                home, there = flow.block_of[commit], flow.block_of[place.instruction]
+                if home != there and post.dominates(there, home):
+                    yield move(self.trouble, commit, place)
+        for wait in [i for i in self.waits if any(comes_to(self.routine, i, last) for _, last in self.pairs)]:
+            for place in self.trouble.common(loud=_is_barrier, pairs=self.pairs):
+                if place.instruction != wait:
+                    yield move(self.trouble, wait, place)
+
+    def _of_another_kind(self) -> Iterator[Candidate]:
+        """A wait for the groups of this queue instead of one for those of another."""
+        if self.wait is None or not form_operands(self.wait):
+            return
+        own = worded(self.wait, {}, "0")
+        for i in self.trouble.such(lambda bound: any(one.action == "wait" and one.group != self.queue for one in bound.asynchronous)):
+            if self.routine.instructions[i].guard is None and any(comes_to(self.routine, first, i) for first, _ in self.pairs):
+                yield change(self.trouble, i, own)
+
+    def _waited(self) -> Iterator[Candidate]:
+        """A wait that is put in, with a barrier behind it where others than the thread that waits are concerned; and with a commit before
+        it where there is none."""
+        if self.wait is None:
+            return
+        places = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
+        for place in places:
+            yield self._rungs(place)
+        if self.commit is not None and not form_operands(self.commit) and not self.commits:
+            for place in places:
+                yield insertion(self.trouble, place, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
+        if self.trouble.witnesses and not self.trouble.is_of_a_thread:
+            for place in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
+                yield self._rungs(place, OF_THE_CTA)
+
+    def _rungs(self, place: Place, *behind: str) -> Candidate:
+        """A wait for all groups at a place; then for those before the youngest, and for reads only."""
+        assert self.wait is not None
+        price = WAIT + (BARRIER if behind else 0)
+        rungs = [insertion(self.trouble, place, price, self._wait("0"), *behind)]
+        if form_operands(self.wait):
+            reading = {".read": ".read"} if "{.read}" in self.wait.syntax else {}
+            if reading:
+                rungs.append(insertion(self.trouble, place, price, worded(self.wait, reading, "0"), *behind))
+            for n in range(1, min(MOST_GROUPS, len(self.commits) + 1)):
+                rungs.append(insertion(self.trouble, place, price, worded(self.wait, reading, str(n)), *behind))
+        return _ladder(rungs)
+
+    def _wait(self, n: str) -> str:
+        assert self.wait is not None
+        return worded(self.wait, {}, n) if form_operands(self.wait) else worded(self.wait, {})
+
+
+def _is_barrier(bound: Bound) -> bool:
+    """Whether it matters on which side of an instruction a wait stands: later it is for no less."""
+    return bool(bound.barrier or bound.completes)
+
+
+def form_operands(form: Form) -> bool:
+    """Whether instructions of a form have operands."""
+    return len(form.syntax.split()) > 1
+
+
+def _ladder(rungs: list[Candidate]) -> Candidate:
+    """The strongest candidate, with the weaker ones."""
+    first, *weaker = rungs
+    return Candidate(first.says, first.edits, first.price, first.at, weaker=tuple(weaker))

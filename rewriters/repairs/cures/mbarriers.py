@@ -1,0 +1,380 @@
+"""Mbarriers (9.7.14.15): counts, bytes, parities and scopes that are wrong; inits, arrivals, waits and announcements that are missing.
+
+What is missing needs registers that hold its operands. A program from which an instruction was lost still computes them: registers that
+nothing reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import attrs
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.events.barriers import term_of
+from ptxkit.analyses.events.mbarriers import mbarrier_operand, where
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.names import Symbol
+from ptxkit.rewriters.repairs.candidate import FENCE, MOVE, WAIT, Candidate, change, insertion
+from ptxkit.rewriters.repairs.places import Place, between, synchronizes
+from ptxkit.rewriters.repairs.trouble import Trouble
+from ptxkit.rewriters.repairs.wording import changed, position
+from ptxkit.syntax import constant_value
+
+FAMILIES = "MAWT"
+"""Rules about what an mbarrier signals."""
+MOST_VALUES = 8
+LAST = 64
+"""What is added to the price of candidates that are to be tried last."""
+"""So many other counts or numbers of bytes are tried."""
+
+
+def cured(trouble: Trouble) -> Iterator[Candidate]:
+    """All that may be wrong with the mbarriers of a function."""
+    if trouble.family not in FAMILIES:
+        return
+    own = _Mbarriers(trouble)
+    if not own.uses:
+        return
+    if trouble.family == "M":
+        yield from own.forms()
+        yield from own.superfluous()
+        yield from own.retries()
+        yield from own.invalidated()
+    # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
+    later = LAST if trouble.witnessed else 0
+    for one in (*own.numbers(), *own.missing()):
+        yield attrs.evolve(one, price=one.price + later)
+
+
+class _Mbarriers:
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
+        self.routine = trouble.routine
+        self.uses = trouble.such(lambda bound: mbarrier_operand(bound) is not None)
+
+    def _does(self, *actions: str) -> list[int]:
+        return self.trouble.such(lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None)
+
+    @cached_property
+    def block(self) -> int:
+        """How many threads a CTA of the launch has that shows it."""
+        shape = next((one["launch"].get("block") for one in self.trouble.witnesses if "launch" in one), None) or [128, 1, 1]
+        return int(shape[0] * shape[1] * shape[2])
+
+    @cached_property
+    def ctas(self) -> int:
+        """How many CTAs a cluster of that launch has."""
+        shape = next((one["launch"].get("cluster") for one in self.trouble.witnesses if "launch" in one), None) or [1, 1, 1]
+        return int(shape[0] * shape[1] * shape[2])
+
+    # --- what is there and says the wrong thing
+
+    def numbers(self) -> Iterator[Candidate]:
+        """Other numbers where a rule about mbarriers found something."""
+        if self.trouble.family == "M":
+            yield from self.parities()
+            yield from self.counts()
+            yield from self.bytes()
+
+    def forms(self) -> Iterator[Candidate]:
+        """Instructions of the finding that name the mbarrier of another CTA, or order for too few."""
+        for i in dict.fromkeys(i for i in self.trouble.instructions if i in self.uses):
+            bound = self.trouble.bound(i)
+            if bound is None or not any(one.action in ("arrive", "expect") for one in bound.barrier):
+                continue
+            for opcode in dict.fromkeys(_of_cluster(self.routine.instructions[i].opcode.text.strip())):
+                yield change(self.trouble, i, changed(self.routine, i, opcode=lambda text, opcode=opcode: opcode))  # type: ignore[misc]
+
+    def superfluous(self) -> Iterator[Candidate]:
+        """An init of what is an mbarrier already."""
+        inits = [i for i in self.trouble.instructions if i in self._does("init")]
+        if len(inits) > 1:
+            yield change(self.trouble, max(inits), "")
+
+    def retries(self) -> Iterator[Candidate]:
+        """A test that goes on though the phase is not complete: it is repeated until it is."""
+        for i in [i for i in self.trouble.instructions if i in self._does("wait")]:
+            if control_flow(self.routine).block_of[i] in control_flow(self.routine).successors(control_flow(self.routine).block_of[i]):
+                continue
+            predicate = self.routine.instructions[i].operands[0].text.strip().split("|")[0]
+            label = _label(self.trouble)
+            text = changed(self.routine, i, unguarded=True)
+            if self.routine.instructions[i].guard is None:
+                yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};", WAIT)
+
+    def counts(self) -> Iterator[Candidate]:
+        """Another count of arrivals."""
+        own = self._arrivals()
+        warps = self.block // WARP
+        usual = [1, warps, self.block, self.ctas, self.block - WARP, warps - 1, WARP, self.block // 2]
+        yield from self._values("init", "count", [*own, *usual])
+
+    def _arrivals(self) -> list[int]:
+        """How many threads come to each arrival, where that is known, and their sum."""
+        from ptxkit.analyses.uniformity.uniformity import uniformity
+
+        known = uniformity(self.routine)
+        found = []
+        for i in self._does("arrive"):
+            threads = known.threads(i)
+            if threads is not None and threads.mask:
+                found.append(len(threads))
+        return [*dict.fromkeys(found), sum(found)]
+
+    def bytes(self) -> Iterator[Candidate]:
+        """Another number of bytes that are announced; or an announcement with an arrival that has none."""
+        sizes = self._sizes()
+        yield from self._values("expect", "tx", sizes)
+        for i in self._does("arrive"):
+            bound = self.trouble.bound(i)
+            if bound is None or bound.has(".expect_tx") or bound.has(".noinc") or position(bound, "count") is not None:
+                continue
+            head = self.routine.instructions[i].opcode.text.strip()
+            if not head.startswith("mbarrier.arrive.") or ".noComplete" in head:
+                continue
+            for size in sizes[:MOST_VALUES]:
+                text = changed(self.routine, i, opcode=lambda text: text.replace("mbarrier.arrive", "mbarrier.arrive.expect_tx", 1))
+                yield change(self.trouble, i, f"{text.rstrip(';')}, {size};")
+
+    def _sizes(self) -> list[int]:
+        """The bytes that copies complete, each copy's, and all together."""
+        copies = [step for own in steps(self.routine).values() for step in own if step.does is Does.COPY]
+        sizes = [step.bytes for step in copies if step.bytes]
+        constants = [
+            term.constant
+            for i in self._does("expect")
+            if (bound := self.trouble.bound(i)) is not None
+            and (term := term_of(self.routine, i, bound.operand("tx"))) is not None
+            and term.constant
+        ]
+        shown = [int(one["bytes"]) for one in self.trouble.witnesses if one.get("bytes")]
+        dead = [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and n % 16 == 0 and n]
+        more = [sum(sizes), *dead, *shown, *[2 * n for n in constants], *[n // 2 for n in constants]]
+        return [n for n in dict.fromkeys([*sizes, *more]) if n]
+
+    @property
+    def routine_range(self) -> range:
+        """The instructions of the function."""
+        return range(len(self.routine.instructions))
+
+    def _values(self, action: str, name: str, numbers: list[int]) -> Iterator[Candidate]:
+        """Other numbers in an operand: where it is written, and where a register that only such operands read gets it."""
+        done = set()
+        for i in self._does(action):
+            bound = self.trouble.bound(i)
+            n = position(bound, name) if bound is not None else None
+            term = term_of(self.routine, i, bound.operand(name)) if bound is not None and n is not None else None
+            if n is None or term is None or term.constant is None:
+                continue
+            # one register may have the count of all mbarriers of a ring
+            definition = self._definition(i, n)
+            at, operand = (i, n) if definition is None else (definition, 1)
+            others = [number for number in dict.fromkeys(numbers) if number > 0 and number != term.constant]
+            for number in others[:MOST_VALUES] if at not in done else ():
+                made = change(self.trouble, at, changed(self.routine, at, operands={operand: str(number)}))
+                yield attrs.evolve(made, at=(i,))
+            done.add(at)
+
+    def _definition(self, i: int, n: int) -> int | None:
+        """The instruction that gives a constant to a register which several instructions read, all of them of one kind."""
+        known = registers(self.routine)
+        numbers = known.of(i, self.routine.instructions[i].operands[n])
+        if len(numbers) != 1:
+            return None
+        writers = [j for j in self.routine_range if numbers[0] in known.writes[j]]
+        readers = [j for j in self.routine_range if numbers[0] in known.reads[j]]
+        mnemonics = {self.routine.instructions[j].opcode.text.strip() for j in readers}
+        if len(writers) != 1 or len(readers) < 2 or len(mnemonics) != 1:
+            return None
+        operands = self.routine.instructions[writers[0]].operands
+        return writers[0] if len(operands) == 2 and isinstance(constant_value(operands[1]), int) else None
+
+    def parities(self) -> Iterator[Candidate]:
+        """The other phase."""
+        for i in self._does("wait"):
+            bound = self.trouble.bound(i)
+            n = position(bound, "parity") if bound is not None else None
+            if bound is None or n is None:
+                continue
+            term = term_of(self.routine, i, bound.operand("parity"))
+            if term is not None and term.constant is not None:
+                yield change(self.trouble, i, changed(self.routine, i, operands={n: str(1 - (term.constant & 1))}))
+                continue
+            before = self.routine.instructions[i].operands[n].text.strip()
+            flipped = changed(self.routine, i, operands={n: "%other_phase"})
+            yield change(self.trouble, i, f"{{ .reg .b32 %other_phase; xor.b32 %other_phase, {before}, 1; {flipped} }}")
+
+    def invalidated(self) -> Iterator[Candidate]:
+        """An mbarrier that is data again from then on."""
+        inits = self._does("init")
+        for last in self.trouble.instructions[:1]:
+            for init in inits:
+                bound = self.trouble.bound(init)
+                operand = mbarrier_operand(bound) if bound is not None else None
+                if bound is None or operand is None or last in self.uses or not comes_to(self.routine, init, last):
+                    continue
+                address = self._address_at(last)
+                if address is not None:
+                    text = f"mbarrier.inval{'.shared::cta' if bound.has('.shared::cta') else '.shared'}.b64 [{address}];"
+                    yield insertion(self.trouble, Place(last), FENCE, text)
+
+    def _address_at(self, i: int) -> str | None:
+        """The register of the address that an access of shared memory has."""
+        bound = self.trouble.bound(i)
+        operand = next((one for one in bound.operands if one.role == "addr"), None) if bound is not None else None
+        text = self.routine.instructions[i].operands[operand.path[0]].text.strip() if operand is not None else ""
+        return text.strip("[]").strip() or None
+
+    # --- what is missing
+
+    def missing(self) -> Iterator[Candidate]:
+        """An arrival, a wait, an init or an announcement that is not there, for registers that nothing reads."""
+        dead = self._dead_addresses()
+        for i, name in dead:
+            place = self._behind(i)
+            yield insertion(self.trouble, place, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
+            for one in self._completions():
+                yield insertion(self.trouble, place, MOVE, f"{one} [{name}];")
+        for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
+            address = self._address_at(wait)
+            for start in self._operations[-1:] if address else ():
+                for place in between(self.routine, start, wait, loud=synchronizes)[:2]:
+                    for one in (*self._completions(), "mbarrier.arrive.shared::cta.b64 _,"):
+                        yield insertion(self.trouble, place, MOVE, f"{one} [{address}];")
+        for i, name in dead:
+            for size in self._sizes()[:3]:
+                yield insertion(self.trouble, self._behind(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
+        for i, name in dead:
+            for parity in self._parities():
+                yield insertion(self.trouble, self._behind(i), WAIT, _spin(name, parity))
+        counts = list(dict.fromkeys([*self._dead_counts(), *self._arrivals(), 1]))
+        for i, name in dead:
+            for count in counts[:MOST_VALUES]:
+                if count:
+                    yield insertion(self.trouble, self._behind(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
+        if dead:
+            return
+        # the address of another use may serve
+        for _, last in self.trouble.pairs[:2]:
+            for i in self._does("arrive"):
+                address = self._address_at(i)
+                if address and comes_to(self.routine, i, last):
+                    for place in between(self.routine, i, last, loud=synchronizes)[:2]:
+                        for parity in self._parities():
+                            yield insertion(self.trouble, place, WAIT, _spin(address, parity))
+
+    @cached_property
+    def _operations(self) -> list[int]:
+        """What is started and signals no mbarrier by itself."""
+        return self.trouble.such(
+            lambda bound: any(one.group in ("cp.async", "tcgen05") and one.action == "open" for one in bound.asynchronous)
+        )
+
+    def _completions(self) -> list[str]:
+        """What lets operations signal an mbarrier when they are done, without its address."""
+        found = []
+        for i in self._operations[-1:]:
+            bound = self.trouble.bound(i)
+            if bound is not None and bound.form.mnemonic == "tcgen05":
+                group = next((one for one in bound.modifiers if one.startswith(".cta_group")), ".cta_group::1")
+                found.append(f"tcgen05.commit{group}.mbarrier::arrive::one.shared::cluster.b64")
+            elif bound is not None:
+                found.append("cp.async.mbarrier.arrive.noinc.shared.b64")
+        return found
+
+    def _behind(self, i: int) -> Place:
+        """Right after an instruction."""
+        block = control_flow(self.routine).blocks[control_flow(self.routine).block_of[i]]
+        return Place(i + 1) if i + 1 < block.end else Place(i, after=True)
+
+    @cached_property
+    def _unread(self) -> set[int]:
+        """The registers that are written and that nothing reads."""
+        known = registers(self.routine)
+        read = {number for own in known.reads for number in own}
+        return {number for own in known.writes for number in own} - read
+
+    def _dead_addresses(self) -> list[tuple[int, str]]:
+        """Instructions that compute the address of an mbarrier for nobody, with the register."""
+        known = registers(self.routine)
+        roots = self._roots
+        found = []
+        for i in self.routine_range:
+            written = values(self.routine).written(i)
+            for number, term in zip(known.writes[i], written, strict=False):
+                if number in self._unread and self._root(term) in roots and roots:
+                    found.append((i, known.table[number].name))
+        return found
+
+    @cached_property
+    def _roots(self) -> set[str]:
+        """The variables that mbarriers lie in."""
+        found = set()
+        for i in self.uses:
+            bound = self.trouble.bound(i)
+            operand = mbarrier_operand(bound) if bound is not None else None
+            at = where(self.routine, i, operand.path[0]) if operand is not None else None
+            if at is not None and isinstance(at.root, Symbol):
+                found.add(at.root.name)
+        return found
+
+    def _root(self, term: Term) -> str | None:
+        symbols = {symbol.name for leaf in term.leaves() if (symbol := values(self.routine).symbol(leaf)) is not None}
+        return next(iter(symbols)) if len(symbols) == 1 else None
+
+    def _dead_constant(self, i: int) -> int | None:
+        known = registers(self.routine)
+        if not any(number in self._unread for number in known.writes[i]):
+            return None
+        operands = self.routine.instructions[i].operands
+        value = constant_value(operands[1]) if len(operands) == 2 else None
+        return value if isinstance(value, int) else None
+
+    def _dead_counts(self) -> list[int]:
+        return [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and 0 < n <= 1024]
+
+    def _parities(self) -> list[str]:
+        """Registers that may hold the parity of a phase: those that toggle, and those that nothing reads; then the constants."""
+        known = registers(self.routine)
+        toggles = []
+        for i in self.routine_range:
+            one = self.routine.instructions[i]
+            if one.opcode.text.strip() == "xor.b32" and set(known.writes[i]) & set(known.reads[i]):
+                toggles.append(known.table[known.writes[i][0]].name)
+        dead = [known.table[number].name for number in sorted(self._unread) if known.table[number].bits == 32]
+        return list(dict.fromkeys([*toggles[:3], *dead[-3:], "0", "1"]))
+
+
+def _spin(address: str, parity: str) -> str:
+    """A wait for a phase, in a scope of its own."""
+    test = f"mbarrier.try_wait.parity.shared::cta.b64 %is_over, [{address}], {parity};"
+    return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
+
+
+def _label(trouble: Trouble) -> str:
+    """A label that is not there."""
+    n = 1
+    while f"$again_{n}" in trouble.index.text:
+        n += 1
+    return f"$again_{n}"
+
+
+def _of_cluster(opcode: str) -> Iterator[str]:
+    """The forms of an arrival that reach the mbarrier of another CTA and release to its threads."""
+    wide = opcode.replace(".cta.", ".cluster.") if ".release.cta." in opcode or ".acq_rel.cta." in opcode else opcode
+    if wide != opcode:
+        yield wide
+    if ".shared::cta" in wide:
+        remote = wide.replace(".shared::cta", ".shared::cluster")
+        yield (
+            remote
+            if ".cluster." in remote.replace(".shared::cluster", "")
+            else remote.replace(".shared::cluster", ".release.cluster.shared::cluster")
+        )

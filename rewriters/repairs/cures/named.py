@@ -1,0 +1,63 @@
+"""Barriers with numbers and counts (9.7.14.1): counts that do not fit one another, numbers that a CTA has not, too many arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.events.barriers import barriers
+from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change
+from ptxkit.rewriters.repairs.trouble import Trouble
+from ptxkit.rewriters.repairs.wording import changed, position
+
+FAMILIES = "BCS"
+MOST_NUMBER = 15
+
+
+def cured(trouble: Trouble) -> Iterator[Candidate]:
+    """The count of another use of the barrier, or of all threads; another number; one arrival less."""
+    if trouble.family not in FAMILIES:
+        return
+    uses = barriers(trouble.routine).cta
+    own = [one for one in uses if one.instruction in trouble.instructions]
+    block = next((one["launch"].get("block") for one in trouble.witnesses if "launch" in one), None) or [0, 1, 1]
+    counts = [one.threads for one in uses if one.threads] + [block[0] * block[1] * block[2]]
+    for one in own:
+        bound = trouble.bound(one.instruction)
+        n = position(bound, bound.threads.name) if bound is not None and bound.threads is not None else None
+        for count in dict.fromkeys(counts) if n is not None else ():
+            if count and count != one.threads and count % 32 == 0:
+                yield change(trouble, one.instruction, changed(trouble.routine, one.instruction, operands={n: str(count)}))  # type: ignore[dict-item]
+    numbers = [one.number for one in own if one.number is not None]
+    for count in dict.fromkeys(counts):
+        same = [one for one in uses if one.number in numbers and one.threads and one.threads != count]
+        if len(same) > 1 and count and count % 32 == 0:
+            yield _together(trouble, [one.instruction for one in same], count)
+    if trouble.family == "B":
+        yield from _renumbered(trouble, {one.number for one in uses if one.number is not None})
+        for one in own:
+            if one.arrives and not one.waits:
+                yield change(trouble, one.instruction, "", BARRIER)
+
+
+def _together(trouble: Trouble, instructions: list[int], count: int) -> Candidate:
+    """One count in all uses of a barrier."""
+    parts = []
+    for i in instructions:
+        bound = trouble.bound(i)
+        n = position(bound, bound.threads.name) if bound is not None and bound.threads is not None else None
+        if n is not None:
+            parts.append(change(trouble, i, changed(trouble.routine, i, operands={n: str(count)})))
+    says = "; ".join([one.says for one in parts])
+    return Candidate(says, tuple([edit for one in parts for edit in one.edits]), sum([one.price for one in parts]), tuple(instructions))
+
+
+def _renumbered(trouble: Trouble, taken: set[int]) -> Iterator[Candidate]:
+    """A number that a CTA has: that of another use first, as barriers are used again and again, then one that is free."""
+    for i in trouble.instructions:
+        bound = trouble.bound(i)
+        n = position(bound, "a") if bound is not None and bound.barrier and bound.barrier[0].operand == "a" else None
+        if n is None:
+            continue
+        free = [number for number in range(MOST_NUMBER + 1) if number not in taken]
+        for number in dict.fromkeys([0, *free[:1]]):
+            yield change(trouble, i, changed(trouble.routine, i, operands={n: str(number)}))

@@ -1,0 +1,114 @@
+"""Where an instruction can be put between two others: every path from one to the other passes there. The cheapest and latest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.cfg.graph import BasicBlock, control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.paths import comes_without
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+
+
+@frozen
+class Place:
+    """Right before an instruction; with `after`, right after the last one of a block that control leaves straight on."""
+
+    instruction: int
+    after: bool = False
+
+
+def depth(routine: Routine, place: Place) -> int:
+    """How many loops are around a place."""
+    return loops(routine).depth(control_flow(routine).block_of[place.instruction])
+
+
+def level(routine: Routine, place: Place) -> Level:
+    """The largest group of threads that all come to a place if any of them does, for certain."""
+    return uniformity(routine).block(control_flow(routine).block_of[place.instruction], exits_count=True).level
+
+
+Loud = Callable[[Bound], object]
+"""What an instruction must be for it to matter on which side of it something stands."""
+
+
+def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD, loud: Loud | None = None) -> list[Place]:
+    """The places that every path from one instruction to another passes, and where all threads of a group come together.
+
+    Of places with nothing loud between them only the latest; those in fewer loops first, then those nearer to the last.
+    """
+    among = _along(routine, first, last, loud or is_loud)
+    found = [one for one in among if level(routine, one) >= least and not _avoids(routine, first, last, one)]
+    return sorted(found, key=lambda one: depth(routine, one))
+
+
+def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Place]:
+    """The places on paths from one instruction to another, the last ones first."""
+    flow = control_flow(routine)
+    start, end = flow.block_of[first], flow.block_of[last]
+    ahead = closure(flow.successors(start), flow.successors)
+    is_direct = start == end and first < last
+    if not is_direct and end not in ahead:
+        return
+    if is_direct:
+        yield from _in(routine, flow.blocks[end], first + 1, last, loud)
+        return
+    yield from _in(routine, flow.blocks[end], flow.blocks[end].start, last, loud)
+    for block in nearest_first(flow.predecessors(end), flow.predecessors):
+        if block == start:
+            yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end, loud)
+        elif block in ahead and block != end:
+            yield from _in(routine, flow.blocks[block], flow.blocks[block].start, flow.blocks[block].end, loud)
+    if start == end:
+        yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end, loud)
+
+
+def _in(routine: Routine, block: BasicBlock, start: int, end: int, loud: Loud) -> Iterator[Place]:
+    """The places before instructions `start` to `end` of a block, `end` included: that at the end, and those before something
+    loud."""
+    is_whole = end == block.end
+    if is_whole and end > start:
+        if len(block.edges) == 1 and not _leaves(routine, end - 1):
+            yield Place(end - 1, after=True)
+        else:
+            yield Place(end - 1)
+            end -= 1
+    elif not is_whole:
+        yield Place(end)
+    bounds = bindings(routine)
+    for i in range(end - 1, start - 1, -1):
+        bound = bounds[i]
+        if not isinstance(bound, Bound) or loud(bound):
+            yield Place(i)
+
+
+def _leaves(routine: Routine, i: int) -> bool:
+    bound = bindings(routine)[i]
+    return not isinstance(bound, Bound) or bool(bound.flow)
+
+
+def synchronizes(bound: Bound) -> bool:
+    """Whether an instruction orders others, or starts what goes on by itself."""
+    return bool(bound.barrier or bound.asynchronous or bound.effects or bound.completes or bound.converges or bound.flow == "call")
+
+
+def is_loud(bound: Bound) -> bool:
+    """Whether an instruction does more than compute: accesses memory, synchronizes, calls."""
+    return bool(bound.memory) or synchronizes(bound)
+
+
+def _avoids(routine: Routine, first: int, last: int, place: Place) -> bool:
+    """Whether a path from one instruction to another does not pass a place."""
+    i = place.instruction
+    if (place.after and i == first) or (not place.after and i == last):
+        return False
+    flow = control_flow(routine)
+    home = flow.blocks[flow.block_of[first]]
+    starts = [first + 1] if first + 1 < home.end else [flow.blocks[after].start for after in home.successors]
+    return any(comes_without(routine, {i}, start)(last) and not (start == i and not place.after) for start in starts)

@@ -1,0 +1,155 @@
+"""Repairs of a module: offers for what is found in it, and a module in which nothing is left that could be repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from ptxkit.analyses.framework.rule import Rule
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.frozen import frozen
+from ptxkit.revalidation.chain import VALIDATORS
+from ptxkit.rewriters.repairs.account import described
+from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
+from ptxkit.rewriters.repairs.solving import Solution, Unsolved, solve
+from ptxkit.syntax import Module
+
+FAMILIES = "CBAMWTPSG"
+"""The rules of which a finding may have a local cure, by the first letter of their ids."""
+
+
+@frozen
+class Repair:
+    """A proved repair of a finding. `fix` has its edits, in the text in which the finding was found."""
+
+    finding: Diagnostic
+    fix: Fix
+    text: str
+    """The text in which it was found."""
+    tries: int
+    """How many candidates were tried."""
+
+
+@frozen
+class Left:
+    """A finding that could not be repaired, and why."""
+
+    finding: Diagnostic
+    why: str
+
+
+@frozen
+class Repaired:
+    """What came of repairing a text."""
+
+    text: str
+    repairs: tuple[Repair, ...]
+    """In the order in which they were made; each is of the text that those before it left."""
+    left: tuple[Left, ...]
+    """The errors and warnings that are found in the text now."""
+    found: tuple[Diagnostic, ...] = ()
+    """All that is found in it."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no error or warning is left."""
+        return not self.left
+
+    def as_json(self) -> dict[str, Any]:
+        """The repairs as in the JSON output of `ptxkit repair`, version 1."""
+        return {
+            "version": 1,
+            "is_clean": self.is_clean,
+            "repairs": [{**attrs.evolve(one.finding, fix=one.fix).as_json(), "tries": one.tries} for one in self.repairs],
+            "left": [{**one.finding.as_json(), "why_left": one.why} for one in self.left],
+        }
+
+
+def offers(
+    module: Module,
+    rules: Iterable[Rule] | None = None,
+    *,
+    target: str | None = None,
+    version: tuple[int, int] | None = None,
+    ignores: bool = True,
+    compilers: Sequence[str] = VALIDATORS,
+) -> tuple[Diagnostic, ...]:
+    """The findings of a module as `lint` has them; the errors and warnings that a proved repair cures have it as their fix.
+
+    `compilers` are asked about each repair, if they are there.
+    """
+    looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
+    seen = looking.at(module.text)
+    found = []
+    for one in seen.found:
+        solved = solve(looking, seen, one, compilers) if is_repairable(one) else None
+        found.append(attrs.evolve(one, fix=described(seen, one, solved)) if isinstance(solved, Solution) else one)
+    return tuple(found)
+
+
+def repair(
+    module: Module,
+    rules: Iterable[Rule] | None = None,
+    *,
+    target: str | None = None,
+    version: tuple[int, int] | None = None,
+    ignores: bool = True,
+    compilers: Sequence[str] = VALIDATORS,
+) -> Repaired:
+    """Repairs one finding after the other, until nothing is left that can be repaired."""
+    looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
+    seen = looking.at(module.text)
+    repairs: list[Repair] = []
+    unsolved: dict[tuple[str, str], str] = {}
+    while (found := next(_solved(looking, seen, compilers, unsolved), None)) is not None:
+        one, solved = found
+        repairs.append(Repair(one, described(seen, one, solved), seen.text, solved.tries))
+        seen = solved.after
+    bad = [one for one in seen.found if one.severity is not Severity.INFO]
+    left = [Left(one, unsolved.get(_identity(seen, one), "it is not of a kind that has a local cure")) for one in bad]
+    return Repaired(seen.text, tuple(repairs), tuple(left), seen.found)
+
+
+def _solved(
+    looking: Looking, seen: Seen, compilers: Sequence[str], unsolved: dict[tuple[str, str], str]
+) -> Iterator[tuple[Diagnostic, Solution]]:
+    """The findings of a text that can be repaired; of the others, why not is put into `unsolved`."""
+    for one in sorted(seen.found, key=lambda one: list(Severity).index(one.severity)):
+        if not is_repairable(one) or _identity(seen, one) in unsolved:
+            continue
+        solved = solve(looking, seen, one, compilers)
+        if isinstance(solved, Unsolved):
+            unsolved[_identity(seen, one)] = solved.why
+        else:
+            yield one, solved
+
+
+def offer(module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = None, *, compilers: Sequence[str] = VALIDATORS) -> Fix | str:
+    """The repair of a finding that was argued, as an editor has it, or why there is none: of what is found with executions, the finding of
+    the same function that shares a line with it."""
+    looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules())
+    seen = looking.at(module.text)
+    lines = _lines(finding)
+    same = [one for one in seen.found if one.function == finding.function and is_repairable(one) and _lines(one) & lines]
+    for one in sorted(same, key=lambda one: (one.rule != finding.rule, list(Severity).index(one.severity))):
+        solved = solve(looking, seen, one, compilers)
+        if isinstance(solved, Solution):
+            return described(seen, one, solved)
+        return solved.why
+    return "executions do not show it, and it is not of a kind that has a local cure"
+
+
+def _lines(one: Diagnostic) -> set[int]:
+    return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def is_repairable(one: Diagnostic) -> bool:
+    """Whether a repair is looked for."""
+    return one.severity is not Severity.INFO and one.rule[0] in FAMILIES and one.function is not None
+
+
+def _identity(seen: Seen, one: Diagnostic) -> tuple[str, str]:
+    """What a finding is known by though repairs move it."""
+    return one.rule, seen.facts.index.line_text(one.span.line)

@@ -1,0 +1,285 @@
+"""The repair of one finding: candidates are tried until one is enough, weakened as far as it stays so, and left out piece by piece."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from ptxkit import fixing
+from ptxkit.analyses.execution.execute import UNKNOWN
+from ptxkit.diagnostics import Diagnostic, Edit, Severity
+from ptxkit.frozen import frozen
+from ptxkit.revalidation import Outcome, revalidate
+from ptxkit.rewriters.repairs.candidate import Candidate
+from ptxkit.rewriters.repairs.cures import candidates
+from ptxkit.rewriters.repairs.edits import Shift, joined, parts
+from ptxkit.rewriters.repairs.looking import Looking, Seen
+from ptxkit.rewriters.repairs.trouble import Trouble, trouble
+from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
+from ptxkit.syntax import parse
+
+SECONDS = 60.0
+"""So much time of a processor the tries for one finding may take."""
+MOST_TRIES = 40
+"""So many candidates are tried for one finding."""
+MOST_BETTER = 6
+"""So many further repairs are looked at where one leaves other findings of the function."""
+MOST_EDITS = 3
+"""A repair has no more steps than this."""
+
+
+class Says(enum.Enum):
+    """What a try says of a candidate."""
+
+    ENOUGH = "enough"
+    LESS = "less"
+    """Less goes wrong, and nothing new."""
+    NO = "no"
+
+
+@frozen(eq=False)
+class Solution:
+    """A repair that was proved: its edits, and what is found afterwards."""
+
+    steps: tuple[Candidate, ...]
+    edits: tuple[Edit, ...]
+    after: Seen
+    schedules: tuple[str | int, ...]
+    """Those under which the launch of the witness was run."""
+    compiler: str
+    """What took it; empty: no compiler could be asked."""
+    is_complete: bool
+    """Whether all threads ran to completion in the launch of the witness."""
+    has_equal_results: bool
+    """Whether all these runs left the same in memory."""
+    why: str
+    """What ended a run, if anything did."""
+    executed: dict[int, float]
+    """By line of the text afterwards, how often a thread executes an instruction that synchronizes there, on average."""
+    tries: int
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """What its steps do."""
+        return tuple([one.says for one in self.steps])
+
+
+@frozen
+class Unsolved:
+    """Why there is no repair."""
+
+    why: str
+    tries: int = 0
+
+
+def solve(looking: Looking, seen: Seen, finding: Diagnostic, compilers: Sequence[str] = ()) -> Solution | Unsolved:
+    """A proved repair of a finding of a text, or why there is none."""
+    return _Solving(looking, seen, finding, tuple(compilers)).run()
+
+
+class _Solving:
+    def __init__(self, looking: Looking, seen: Seen, finding: Diagnostic, compilers: tuple[str, ...]) -> None:
+        self.looking = looking
+        self.seen = seen
+        self.finding = finding
+        self.compilers = compilers
+        self.trying = Trying(looking, seen, finding)
+        self.tries = 0
+        self.reasons: dict[str, None] = {}
+        self.end = time.process_time() + SECONDS
+        self.best: Solution | None = None
+        self.better = 0
+
+    def run(self) -> Solution | Unsolved:
+        """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
+        own = self.trying.own() if self.finding.witness is not None else None
+        target = self._target(own) if own is not None else frozenset()
+        of = trouble(self.seen, self.finding, [own.found[key] for key in sorted(target, key=str)] if own is not None else ())
+        if of is None:
+            return Unsolved("the finding is not about instructions of one function")
+        steps: tuple[Candidate, ...] = ()
+        edits: tuple[Edit, ...] = ()
+        while len(steps) < MOST_EDITS:
+            part: Candidate | None = None
+            for one in candidates(of):
+                if self._is_over:
+                    break
+                made = joined((*edits, *one.edits))
+                says = self._says(made)
+                if says is Says.ENOUGH:
+                    found = self._proved((*steps, self._weakened(edits, one)))
+                    if found is not None and self._is_best(found):
+                        return self.best or found
+                elif says is Says.LESS and part is None:
+                    part = one
+            if self.best is not None:
+                return self.best
+            if part is None or self._is_over:
+                break
+            steps, edits = (*steps, part), joined((*edits, *part.edits))
+            rest = self._rest(edits)
+            if rest is None:
+                break
+            of = rest
+        return Unsolved(self._why(), self.tries)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether enough was tried."""
+        return self.tries >= MOST_TRIES or time.process_time() > self.end
+
+    def _is_best(self, found: Solution) -> bool:
+        """Whether a repair leaves nothing in its function, or enough others were looked at. The best one is kept."""
+        left = self._others(found)
+        if self.best is None or left < self._others(self.best):
+            self.best = found
+        self.better += 1
+        return not left or self.better > MOST_BETTER
+
+    def _others(self, found: Solution) -> int:
+        """How many errors and warnings a repair leaves in the function."""
+        return sum([one.function == self.finding.function and one.severity is not Severity.INFO for one in found.after.found])
+
+    def _why(self) -> str:
+        if not self.tries:
+            return "no edit is known that could cure it at one place"
+        tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
+        return "; ".join([tried, *list(self.reasons)[:2]])
+
+    # --- trying
+
+    def _says(self, edits: Sequence[Edit]) -> Says:
+        self.tries += 1
+        if not self._is_taken(edits):
+            return Says.NO
+        own = self.trying.own() if self.finding.witness is not None else None
+        target = self._target(own) if own is not None else frozenset()
+        if own is None or not target:
+            return self._argued(edits)
+        ran = self.trying.run(edits)
+        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
+            return Says.NO
+        left = target & ran.found.keys()
+        if not left:
+            return Says.ENOUGH
+        return Says.LESS if left < target and len(edits) < 2 * MOST_EDITS else Says.NO
+
+    def _is_taken(self, edits: Sequence[Edit]) -> bool:
+        return not parse(fixing.apply(self.seen.text, edits)).diagnostics
+
+    def _target(self, own: Run) -> frozenset[Key]:
+        """What of a run of the text itself is this finding."""
+        lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
+        family = self.finding.rule[0]
+        return frozenset([key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]) or frozenset(
+            [key for key in own.found if key[1] <= lines]
+        )
+
+    def _argued(self, edits: Sequence[Edit]) -> Says:
+        """What the rule itself says of the edited text."""
+        rule = next((one for one in self.looking.rules if one.id == self.finding.rule), None)
+        if rule is None:
+            return Says.ENOUGH
+        facts = self.looking.facts(fixing.apply(self.seen.text, edits))
+        shift = Shift(edits)
+        lines = {self.finding.span.line}
+        found = [one for one in rule.check(facts) if one.function == self.finding.function]
+        again = [one for one in found if self.trying.key(attrs.evolve(one, related=()), shift)[1] <= lines]
+        return Says.NO if again else Says.ENOUGH
+
+    def _weakened(self, edits: Sequence[Edit], one: Candidate) -> Candidate:
+        """The weakest form of a candidate that is still enough."""
+        for weaker in one.weaker:
+            if self._says(joined((*edits, *weaker.edits))) is not Says.ENOUGH:
+                break
+            one = weaker
+        return one
+
+    def _rest(self, edits: Sequence[Edit]) -> Trouble | None:
+        """What is left of the finding after some edits, in terms of the text before."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None:
+            return None
+        left = [key for key in ran.found if key in self._target(own)]
+        one = own.found.get(left[0]) if left else None
+        if one is None:
+            return None
+        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function))
+
+    # --- proving
+
+    def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
+        edits = joined([edit for one in steps for edit in one.edits])
+        text = fixing.apply(self.seen.text, edits)
+        after = self.looking.at(text)
+        bad = self.trying.left(after, edits)
+        if bad:
+            self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
+            return None
+        for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
+            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
+                return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
+        ran = self._schedules(edits)
+        if ran is None:
+            return None
+        said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
+        if said is not None and said.outcome is Outcome.INVALID:
+            own = revalidate(self.seen.facts.module, self.looking.target, self.compilers)
+            if own.outcome is not Outcome.INVALID:
+                self.reasons[f"{said.validator} refuses `{steps[0].says}`"] = None
+                return None
+        compiler = said.validator or "" if said is not None and said.outcome is Outcome.VALID else ""
+        runs = list(ran.values())
+        return Solution(
+            steps,
+            edits,
+            after,
+            tuple(ran),
+            compiler,
+            bool(runs) and not any(one.fault for one in runs),
+            len({one.memory for one in runs}) == 1,
+            next((one.why for one in runs if one.fault), ""),
+            dict(runs[-1].executed) if runs else {},
+            self.tries,
+        )
+
+    def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
+        """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
+        runs: dict[str | int, Run] = {}
+        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
+            own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
+            if own is None or ran is None:
+                continue
+            if _is_stuck(own, ran):
+                self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
+                return None
+            if not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own)):
+                self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
+                return None
+            runs[schedule] = ran
+        theirs = {one.memory for schedule in runs if (one := self.trying.own(schedule)) is not None}
+        results = {one.memory for one in runs.values() if not one.fault}
+        if len(theirs) == 1 and len(results | theirs) > 1 and not self._was_cut_off(runs):
+            self.reasons["it changes the results of runs in which nothing went wrong"] = None
+            return None
+        return runs
+
+    def _was_cut_off(self, runs: Iterable[str | int]) -> bool:
+        """Whether a run of the text itself did not run to completion."""
+        return any(one is None or one.fault for one in map(self.trying.own, runs))
+
+
+def _ends_no_worse(own: Run, ran: Run) -> bool:
+    """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
+    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN
+
+
+def _is_stuck(own: Run, ran: Run) -> bool:
+    """Whether threads wait without end, as they did."""
+    return ran.fault == "deadlock" == own.fault
+
+
+__all__ = ["Solution", "Unsolved", "solve"]

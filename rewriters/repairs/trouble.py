@@ -1,0 +1,166 @@
+"""What a finding knows that a repair needs: its instructions, which of them comes first, and how far apart its threads are."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.diagnostics import Diagnostic, Span
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.rewriters.repairs.looking import Seen
+from ptxkit.rewriters.repairs.places import Loud, Place, between, is_loud
+from ptxkit.syntax import Index
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+
+
+@frozen(eq=False)
+class Trouble:
+    """A finding in a function of a text, and its instructions by their numbers: that of the finding, then the related ones."""
+
+    seen: Seen
+    finding: Diagnostic
+    routine: Routine
+    instructions: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+    """Two of them, the earlier one first, from one to the other of which a path leads: those that the witness names before others."""
+    witnessed: int
+    """So many of them the witnesses name."""
+    accesses: tuple[tuple[int, int], ...] = ()
+    """The instructions that the witnesses name, the earlier one first, whether a path leads from one to the other or not."""
+    shown: tuple[Mapping[str, Any], ...] = ()
+    """The witnesses of all that a run shows of it."""
+
+    @property
+    def index(self) -> Index:
+        """Where nodes of the text are."""
+        return self.seen.facts.index
+
+    @property
+    def family(self) -> str:
+        """The letter of the rule."""
+        return self.finding.rule[0]
+
+    def bound(self, i: int) -> Bound | None:
+        """What the table says of an instruction."""
+        found = bindings(self.routine)[i]
+        return found if isinstance(found, Bound) else None
+
+    @cached_property
+    def witnesses(self) -> tuple[Mapping[str, Any], ...]:
+        """The executions that show it; none if it was argued."""
+        own = self.finding.witness
+        return self.shown or ((own,) if own is not None else ())
+
+    @cached_property
+    def is_of_a_thread(self) -> bool:
+        """Whether in all that shows it a thread is in conflict with itself."""
+        return self._all(lambda one, other, block: one == other)
+
+    @cached_property
+    def is_of_a_warp(self) -> bool:
+        """Whether in all that shows it two threads of one warp are in conflict."""
+        return self._all(lambda one, other, block: one[0] == other[0] and _warp(one[1], block) == _warp(other[1], block))
+
+    @cached_property
+    def is_of_a_cta(self) -> bool:
+        """Whether in all that shows it two threads of one CTA are in conflict."""
+        return self._all(lambda one, other, block: one[0] == other[0])
+
+    def _all(self, holds: Callable[[Who, Who, list[int]], bool]) -> bool:
+        """Whether something holds of all pairs of threads that are in conflict, if there are any."""
+        pairs = []
+        for witness in self.witnesses:
+            who = [(one.get("cta"), one.get("thread")) for one in witness.get("accesses", ()) if "thread" in one]
+            if len(who) == 2:
+                pairs.append((who[0], who[1], witness.get("launch", {}).get("block") or [1, 1, 1]))
+        return bool(pairs) and all(holds(*pair) for pair in pairs)
+
+    @cached_property
+    def spaces(self) -> tuple[str, ...]:
+        """The state spaces of what is accessed, as the witnesses have them."""
+        return tuple(dict.fromkeys([one["space"] for one in self.witnesses if one.get("space")]))
+
+    def common(
+        self,
+        least: Level = Level.THREAD,
+        loud: Loud = is_loud,
+        pairs: Sequence[tuple[int, int]] | None = None,
+    ) -> list[Place]:
+        """The places between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
+        nothing was executed, those between any. `pairs` are those to be looked at instead."""
+        chosen = (
+            self.pairs
+            if pairs is None
+            else [pair for pair in self.pairs if pair in pairs] + [pair for pair in pairs if pair not in self.pairs]
+        )
+        sure = [pair for pair in chosen if pair in self.pairs[: self.witnessed]][:MOST_PAIRS]
+        found = [between(self.routine, first, last, least, loud) for first, last in sure or chosen[:FEW_PAIRS]]
+        if sure and found:
+            every = [place for place in found[0] if all(place in other for other in found)]
+            if every:
+                return every
+        return list(dict.fromkeys([place for own in found[:FEW_PAIRS] for place in own]))
+
+    def such(self, holds: Callable[[Bound], object]) -> list[int]:
+        """The instructions of the function for whose form something holds."""
+        return [i for i, _ in such(self.routine, holds)]
+
+
+MOST_PAIRS, FEW_PAIRS = 24, 3
+"""So many pairs of a finding are looked at, together and one by one."""
+Who = tuple[Any, Any]
+"""The CTA and the thread index of a thread."""
+
+
+def _warp(thread: list[int], block: list[int]) -> int:
+    x, y, z = thread
+    return (x + block[0] * (y + block[1] * z)) // WARP
+
+
+def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> Trouble | None:
+    """What a finding knows, and what a run shows of it; None if it is of no function."""
+    routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
+    if routine is None or not routine.instructions:
+        return None
+    index = seen.facts.index
+    starts = [index.offset(routine.where(i)) for i in range(len(routine.instructions))]
+
+    def at(span: Span) -> int | None:
+        i = bisect.bisect_right(starts, span.start) - 1
+        return i if i >= 0 and span.start < starts[i] + len(routine.instructions[i].text) else None
+
+    spans = (finding.span, *[one.span for one in finding.related])
+    by_line = {span.line: i for span in reversed(spans) if (i := at(span)) is not None}
+    instructions = tuple(dict.fromkeys([i for span in spans if (i := at(span)) is not None]))
+    if not instructions:
+        return None
+    lines: dict[int, int] = {}
+    for i, start in enumerate(starts):
+        lines.setdefault(index.line_column(start)[0], i)
+
+    def accessed(witness: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+        own = [by_line.get(one.get("line", 0), lines.get(one.get("line", 0))) for one in witness.get("accesses", ())]
+        if len(own) == 2 and own[0] is not None and own[1] is not None:
+            yield own[0], own[1]
+
+    witnesses = [finding.witness or {}, *[one.witness for one in shown]]
+    first = [pair for witness in witnesses for pair in accessed(witness)]
+    others = [pair for i in instructions[1:] for pair in ((i, instructions[0]), (instructions[0], i))]
+    pairs = _joined(routine, [*first, *others])
+    witnessed = sum([pair in first for pair in pairs])
+    accesses = tuple(dict.fromkeys(first))
+    return Trouble(seen, finding, routine, instructions, pairs, witnessed, accesses, tuple([one.witness for one in shown]))
+
+
+def _joined(routine: Routine, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple([pair for pair in dict.fromkeys(pairs) if comes_to(routine, *pair)])

@@ -1,0 +1,159 @@
+"""Whether a candidate is a repair: tried on the machine first, then by everything that looks at a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptxkit import fixing
+from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.launches import most_operations
+from ptxkit.analyses.inputs.words import spoken
+from ptxkit.diagnostics import Diagnostic, Edit, Severity
+from ptxkit.frozen import frozen
+from ptxkit.rewriters.repairs.counting import Counting
+from ptxkit.rewriters.repairs.edits import Shift
+from ptxkit.rewriters.repairs.looking import Looking, Seen
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
+"""The schedules, besides that which showed a finding, under which a repair is run."""
+SECONDS = 10.0
+"""So long one run may take."""
+PATIENCE = 4
+"""So many times the operations of a run of lint a repaired one may take."""
+
+UNSURE = "unsupported"
+"""The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
+
+WAITING = "MT"
+"""Families of rules that may say the same thing of one wait."""
+Key = tuple[str, frozenset[int]]
+"""A finding of a run in terms of the text before: its rule, and the lines."""
+
+
+@frozen(eq=False)
+class Run:
+    """A run of a launch, with its findings in terms of the text before."""
+
+    found: dict[Key, Finding]
+    fault: str
+    """The kind of what ended it; empty if all threads ran to completion."""
+    why: str
+    memory: tuple[bytes, ...]
+    executed: dict[int, float]
+    """By line, how often a thread executes an instruction that synchronizes, on average."""
+
+
+class Trying:
+    """The tries for one finding of a text, all against what the text itself does."""
+
+    def __init__(self, looking: Looking, seen: Seen, finding: Diagnostic) -> None:
+        self.looking = looking
+        self.seen = seen
+        self.finding = finding
+        self.example = self._example()
+        own = (finding.witness or {}).get("launch", {})
+        self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
+        """That which showed the finding."""
+        self.runs = 0
+        self._own: dict[str | int, Run | None] = {}
+        self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
+        self._line = seen.facts.index.line_column
+
+    def _example(self) -> Example | None:
+        """The launch that shows the finding; of one that was argued, one of its kernel."""
+        examples = self.seen.examples
+        if self.finding.witness is None:
+            own = examples.get(self.finding.function or "", ())
+            return own[-1] if own else None
+        kernel = self.finding.witness.get("launch", {}).get("kernel", self.finding.function)
+        named = self.finding.witness.get("inputs")
+        return next((one for one in examples.get(kernel, ()) if spoken(one) == named), None)
+
+    # --- on the machine
+
+    def own(self, schedule: str | int | None = None) -> Run | None:
+        """What the text itself does in the launch, under the schedule that showed the finding if none is given."""
+        schedule = self.schedule if schedule is None else schedule
+        if schedule not in self._own:
+            self._own[schedule] = self._run(self.seen.text, Shift(()), schedule)
+        return self._own[schedule]
+
+    def run(self, edits: Sequence[Edit], schedule: str | int | None = None) -> Run | None:
+        """What the edited text does in the launch; None if it cannot be run."""
+        schedule = self.schedule if schedule is None else schedule
+        key = (tuple(edits), schedule)
+        if key not in self._known:
+            self._known[key] = self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
+        return self._known[key]
+
+    def _run(self, text: str, shift: Shift, schedule: str | int) -> Run | None:
+        if self.example is None:
+            return None
+        self.runs += 1
+        facts = self.looking.facts(text)
+        try:
+            code = loaded(facts.module, self.looking.target or "")
+            kernel = next(one for one in facts.routines if one.name == self.example.kernel)
+            operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
+            counting = Counting()
+            ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+        except (ValueError, StopIteration, MemoryError):
+            return None
+        found, fault = self._found(ran, shift), ran.fault
+        if fault is None:
+            threads = math.prod(self.example.grid) * math.prod(self.example.block)
+            return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
+        line = fault.diagnostic.span.line
+        is_sure = fault.kind != "address" or any(one.diagnostic.span.line == line for one in ran.wrong)
+        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
+
+    def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
+        found: dict[Key, Finding] = {}
+        for one in ran.wrong:
+            found.setdefault(self.key(one.diagnostic, shift), one)
+        return found
+
+    def key(self, diagnostic: Diagnostic, shift: Shift | None = None) -> Key:
+        """What a finding is known by, in lines of the text before."""
+        spans = (diagnostic.span, *[one.span for one in diagnostic.related])
+        old = shift.old if shift is not None else int
+        return diagnostic.name, frozenset([self._line(old(span.start))[0] for span in spans])
+
+    # --- by everything
+
+    def left(self, after: Seen, edits: Sequence[Edit]) -> list[Diagnostic]:
+        """Of what is found in an edited text, what stands for the finding itself, or is new."""
+        shift = Shift(edits)
+        others = [one for one in self.seen.found if not self._is_same(one)]
+        known = [(one, self._lines(one)) for one in others]
+        own = self._lines(self.finding)
+        bad = []
+        for one in after.found:
+            line = self._line(shift.old(one.span.start))[0]
+            same = any(one.rule == other.rule and line in lines and _is_no_worse(one, other) for other, lines in known)
+            if same or (one.severity is Severity.INFO and (one.rule != self.finding.rule or line not in own)):
+                continue
+            bad.append(one)
+        return bad
+
+    def _is_same(self, one: Diagnostic) -> bool:
+        """Whether a finding is this one, or another way to say it: of the same instruction, as wrong, and of a rule that can be cured."""
+        if one is self.finding:
+            return True
+        return one.span.line == self.finding.span.line and one.severity is not Severity.INFO and one.rule[0] in WAITING
+
+    def _lines(self, one: Diagnostic) -> set[int]:
+        return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _is_no_worse(one: Diagnostic, other: Diagnostic) -> bool:
+    order = list(Severity)
+    return order.index(one.severity) >= order.index(other.severity)
