@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
@@ -15,6 +16,7 @@ from ptxkit.rewriters.repairs.wording import with_effect, worded
 
 OF_PROXIES, OF_INITS, OF_WGMMA = "proxy-fence-async", "init-fence", "wgmma-fence"
 OF_TENSOR_CORES = ("tcgen05-after-thread-sync", "tcgen05-before-thread-sync")
+Pairs = list[tuple[int, int]]
 SPACES = {"shared": ".shared::cta", "global": ".global"}
 FAMILIES = "PMWTG"
 """Rules about what a fence orders."""
@@ -26,7 +28,8 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     if trouble.family not in FAMILIES:
         return
     for effect, statement, form, pairs in _fences(trouble):
-        own = _with(trouble, effect)
+        # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
+        own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         places = trouble.common(least(form), synchronizes, pairs)
         for place in places:
             for i in own:
@@ -39,11 +42,12 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
                 yield insertion(trouble, place, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
 
 
+def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
+    return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, last) for first, last in pairs)
+
+
 def _with(trouble: Trouble, effect: str) -> list[int]:
     return trouble.such(lambda bound: effect in bound.effects)
-
-
-Pairs = list[tuple[int, int]]
 
 
 def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
