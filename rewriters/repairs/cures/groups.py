@@ -144,8 +144,13 @@ class _Queue:
                     yield move(self.trouble, commit, place)
         for wait in [i for i in self.waits if any(comes_to(self.routine, i, last) for _, last in self.pairs)]:
             for place in self.trouble.common(loud=_is_barrier, pairs=self.pairs):
-                if place.instruction != wait:
+                if self._passes_something(wait, place):
                     yield move(self.trouble, wait, place)
+
+    def _passes_something(self, wait: int, place: Place) -> bool:
+        """Whether a commit or a barrier stands between a wait and a place: else it is the same there."""
+        low, high = sorted((wait, place.instruction + place.after))
+        return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.such(_is_barrier))
 
     def _of_another_kind(self) -> Iterator[Candidate]:
         """A wait for the groups of this queue instead of one for those of another."""
