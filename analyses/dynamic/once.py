@@ -42,6 +42,7 @@ class Ran:
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
     """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
+    _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
@@ -70,14 +71,15 @@ class Ran:
 
     def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
         """The lines of the instructions of some chapters."""
+        found = self._known.get(chapters)
+        if found is None:
+            found = self._known[chapters] = self._find_lines(chapters)
+        return found
+
+    def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
         bodies = self.observer.program.entered if self.observer.program is not None else ()
         sites = [site for body in bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
-
-    @property
-    def leaves_by_a_matrix(self) -> bool:
-        """Whether the run ended where a matrix that a descriptor describes leaves shared memory."""
-        return self.fault is not None and self.fault.line in self._lines_of(BY_DESCRIPTOR)
 
     def _is_matrix(self, finding: Finding) -> bool:
         return finding.diagnostic.span.line in self._lines_of(BY_DESCRIPTOR)

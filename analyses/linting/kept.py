@@ -63,7 +63,7 @@ class Memory:
 
 
 class NotKept(Exception):
-    """A finding has a location that is neither in its part nor in a declaration of the module."""
+    """A finding has a location that is neither in its part nor in a declaration of the module, or a fix beside its function."""
 
 
 def kept(part: Part, findings: Sequence[Diagnostic], index: Index) -> Kept:
@@ -77,6 +77,11 @@ def kept(part: Part, findings: Sequence[Diagnostic], index: Index) -> Kept:
             raise NotKept
         return Span(span.start - start, span.end - start, numbers[i], 0, 0, 0)
 
+    for one in findings:
+        at = bisect_right(index.starts, one.span.start) - 1
+        start, end = extent(index, at) if at >= 0 else (0, -1)
+        if one.fix is not None and not all(start <= edit.start and edit.end <= end for edit in one.fix.edits):
+            raise NotKept
     found = tuple([_moved(one, relative, None) for one in findings])
     speaks = any(one.witness is not None or any(map(_LINES.search, _texts(one))) for one in findings)
     return Kept(found, _lines(part, index) if speaks else ())
@@ -100,11 +105,8 @@ def _moved(one: Diagnostic, move: Callable[[Span], Span], path: str | None) -> D
     related = tuple([attrs.evolve(other, span=move(other.span)) for other in one.related])
     fix = one.fix
     if fix is not None:
+        # what it changes is in the same function
         by = span.start - one.span.start
-        stays = all(one.span.start <= edit.start and edit.end <= one.span.end for edit in fix.edits)
-        if not stays:
-            # what a fix changes beside the finding would have to be placed by itself
-            raise NotKept
         fix = attrs.evolve(fix, edits=tuple([attrs.evolve(edit, start=edit.start + by, end=edit.end + by) for edit in fix.edits]))
     return attrs.evolve(one, span=span, related=related, fix=fix, path=path)
 

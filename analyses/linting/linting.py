@@ -45,6 +45,8 @@ def _found(
 ) -> list[Diagnostic]:
     """The findings of all parts of a module, and of the module itself."""
     parts = parts_of(facts)
+    if all(rule.family in OF_TEXT for rule in rules):
+        store = None
     keys = keys_of(facts, parts, rules, run) if store is not None else ()
     again = _again(facts, parts, keys, store)
     fresh = [part for part in parts if part not in again]
@@ -76,6 +78,10 @@ def _found(
         store.save(new)
     of_module = [one for own in argued.values() for one in own]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+OF_TEXT = "EV"
+"""Families of rules about the text of a module as a whole, which takes less time than to look up what is known of it."""
 
 
 def _again(facts: Facts, parts: Sequence[Part], keys: Sequence[str], store: Store | None) -> dict[Part, tuple[Diagnostic, ...]]:

@@ -11,11 +11,14 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.linting.kept import Kept
 from ptxkit.cli import _cache
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.linting.kept import Kept
 
 NAME = "functions.sqlite"
 PATIENCE = 2.0
@@ -29,6 +32,8 @@ class Functions:
 
     def load(self, keys: Sequence[str]) -> Mapping[str, Kept]:
         """What is kept for some of these."""
+        from ptxkit.analyses.linting.kept import Kept
+
         found: dict[str, Kept] = {}
         with contextlib.suppress(sqlite3.Error, OSError, ValueError, KeyError, TypeError), _opened() as database:
             for first in range(0, len(keys), MANY):
@@ -56,9 +61,17 @@ def _opened() -> Iterator[sqlite3.Connection]:
     folder.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, timeout=PATIENCE)
     try:
+        # what is lost is found again
+        database.execute("pragma synchronous = off")
         if is_new:
             with database:
                 database.execute("create table if not exists found (key text primary key, value text, made integer) without rowid")
         yield database
+    except sqlite3.OperationalError:
+        # somebody else has it, or it cannot be written
+        raise
+    except sqlite3.DatabaseError:
+        path.unlink(missing_ok=True)
+        raise
     finally:
         database.close()

@@ -64,8 +64,8 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
     return tuple([rule for rule in chosen if rule.severity is Severity.ERROR]) if job.only_errors else chosen
 
 
-def examine_text(name: str, text: str, job: Job, cached: bool = False) -> Examined:
-    """Applies the rules to a text, with `cached` only to functions that are not in the cache. An exception is a bug of ptxkit."""
+def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> Examined:
+    """Applies the rules to a text, but not to functions that are in the store. An exception is a bug of ptxkit."""
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.syntax import parse
 
@@ -74,17 +74,10 @@ def examine_text(name: str, text: str, job: Job, cached: bool = False) -> Examin
 
         found = offers(parse(text, name), rules_of(job), target=job.target, version=job.version, ignores=job.ignores)
     else:
-        store = _store() if cached else None
         found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run, store=store)
     if job.severity:
         found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])
-
-
-def _store() -> Store:
-    from ptxkit.cli._functions import Functions
-
-    return Functions()
 
 
 def lines_of(text: str) -> list[str]:

@@ -31,9 +31,11 @@ def fresh(name: str, job: Job, cached: bool) -> Examined:
         text = files.read(name)
     except files.CannotRead as error:
         return Examined(name, unreadable=str(error))
-    cached = cached and name != "-"
-    found = _job.examine_text(name, text, job, cached)
-    if cached:
+    from ptxkit.cli import _functions
+
+    store = _functions.Functions() if cached and name != "-" else None
+    found = _job.examine_text(name, text, job, store)
+    if store is not None:
         _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
     collect_when_due()
     return found

@@ -73,8 +73,8 @@ class Document:
 
     @property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions with what is known of them: what the rules found out once they are through, until then found out anew."""
-        return self.facts.routines if self.is_analysed else self._own_routines
+        """The functions with what is known of them: rules, which find out more, have some of their own."""
+        return self._own_routines
 
     @functools.cached_property
     def _own_routines(self) -> tuple[Routine, ...]:
@@ -89,7 +89,7 @@ class Document:
 
     def settle(self) -> None:
         """Finds out what hover and hints ask and no rule did, and lets `is_analysed` be true."""
-        for routine in self.facts.routines:
+        for routine in self._own_routines:
             for fact in (control_flow, liveness, pressure, ssa, values, uniformity):
                 fact(routine)
         self.is_analysed = True

@@ -152,7 +152,7 @@ class Server(LanguageServer):
             self._analyse(*self.tasks.get())
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
-        """In the other thread: applies the rules that take no time, prepares what hover asks, and applies all rules."""
+        """In the other thread: applies the rules that take no time, then all, and prepares what hover asks."""
         gc.unfreeze()
         for quick in (True, False):
             if self.documents.get(uri) is not document:
@@ -165,8 +165,7 @@ class Server(LanguageServer):
                 logging.getLogger(__name__).exception("a rule failed on %s", uri)
                 return
             loop.call_soon_threadsafe(self.publish, uri, document, found)
-            if quick:
-                document.warm_up()
+        document.warm_up()
         document.settle()
         self.costs[uri] = (document, lenses(document))
         # the garbage collector need not look at the trees of large files while questions are answered

@@ -92,7 +92,7 @@ def test_standard_input_and_what_cannot_be_read_among_others(folder: Path) -> No
 def test_the_cache_knows_what_has_not_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("lint", "--format", "json", str(folder))
     looked_at = []
-    monkeypatch.setattr(_job, "examine_text", lambda name, text, job, cached: looked_at.append(name) or Examined(name))
+    monkeypatch.setattr(_job, "examine_text", lambda name, text, job, store: looked_at.append(name) or Examined(name))
 
     assert run("lint", "--format", "json", str(folder)).stdout == first.stdout
     assert looked_at == []

@@ -26,7 +26,9 @@ ROUNDS = 13
 """No number is larger at first: more than most rings have stages, and no multiple of them."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Arrays that a run leaves are made so many times as large, so often."""
-SECONDS = 10.0
+RUNS = 8
+"""What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring has come round."""
+SECONDS = 60.0
 """So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
 STOPS = ("deadlock", "standstill")
 
@@ -63,16 +65,25 @@ def run(routine: Routine) -> Ran | None:
 def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
+    left = RUNS * most_operations(routine)
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape)
         for one in (likely.changed(_short), likely):
             for _ in range(MOST_GROWTHS):
-                ran, is_outside = _ran(one, code, at, most_operations(routine))
+                ran, fault, cost = _ran(one, code, at, left)
+                left -= cost
                 if ran is not None:
                     yield ran
-                if not is_outside:
+                if left <= 0:
+                    return
+                if not _is_outside(fault):
                     break
                 one = one.with_larger_arrays(GROWTH)
+
+
+def _is_outside(fault: Fault | None) -> bool:
+    """Whether a launch left global memory."""
+    return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 
 
 def _short(argument: Argument) -> Argument:
@@ -80,8 +91,8 @@ def _short(argument: Argument) -> Argument:
     return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
 
 
-def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int) -> tuple[Ran | None, bool]:
-    """A launch, if it works; whether it left global memory."""
+def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int) -> tuple[Ran | None, Fault | None, int]:
+    """A launch, if it works; what ended it, and what it cost."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.monitors import monitors_of
@@ -112,5 +123,5 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: in
         machine.memory.trim()
         code.reset()
     if fault is not None and fault.kind not in STOPS:
-        return None, fault.kind == "address" and fault_space(fault) == ".global"
-    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), False
+        return None, fault, watch.operations
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), fault, watch.operations

@@ -29,6 +29,8 @@ class Watch(Monitor):
         """By where they lie in the buffer of shared memory; those of the first CTAs that are resident."""
         self._names: dict[int, tuple[str, ...]] = {}
         self._chunks = 0
+        self.operations = 0
+        """What the launch cost."""
 
     def begin(self, launch: Any) -> None:
         self.launch = launch
@@ -36,6 +38,9 @@ class Watch(Monitor):
 
     def resident(self, residents: Any) -> None:
         self._chunks += 1
+
+    def end(self, launch: Any) -> None:
+        self.operations = launch.operations
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self._operation(lanes, arguments, has_passed=False)

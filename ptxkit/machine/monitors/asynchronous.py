@@ -413,7 +413,7 @@ class InFlight:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
                 mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
-                piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
+                piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
             if races.fences.concerns(one.kind, footprint.space):

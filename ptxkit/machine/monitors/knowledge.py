@@ -15,6 +15,13 @@ from ptxkit.machine.monitors.clocks import NOTHING, Clock, Clocks, Releases
 Array = np.ndarray[Any, Any]
 WARP = 32
 
+MANY = 8
+"""For so many questions it pays off to find out all that a clock knows."""
+MOST_THREADS = 1 << 13
+"""In a launch of more threads each question is answered by itself."""
+MOST_REACHED = 1 << 8
+"""Of so many clocks it is remembered."""
+
 
 class Knowledge:
     """Of the resident threads, by `lanes.place`."""
@@ -25,6 +32,8 @@ class Knowledge:
         self.cluster = cluster
         self.warps_per_cta = -(-threads_per_cta // WARP)
         self.stamp = 1
+        self._reached: dict[int, Array] = {}
+        """By clock: what it knows of each thread; a clock never learns anything."""
         self.reset(0, 0)
 
     def reset(self, first_cta: int, count: int) -> None:
@@ -82,15 +91,51 @@ class Knowledge:
 
     def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
         """Whether clocks know of accesses of threads, each with its stamp."""
-        found_before: dict[tuple[int, int, int], bool] = {}
+        limit = self.first + self.count
+        if len(extra) < MANY or limit > MOST_THREADS:
+            return self._know_each(extra, thread, stamp)
+        found = np.empty(len(extra), bool)
+        inside = thread < limit
+        for clock in np.unique(extra).tolist():
+            rows = np.flatnonzero(inside & (extra == clock))
+            found[rows] = stamp[rows] <= self._reach(clock, limit)[thread[rows]]
+        rows = np.flatnonzero(~inside)
+        if len(rows):
+            found[rows] = self._know_each(extra[rows], thread[rows], stamp[rows])
+        return found
+
+    def _know_each(self, extra: Array, thread: Array, stamp: Array) -> Array:
+        answers: dict[tuple[int, int, int], bool] = {}
         found = []
         for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
-            answer = found_before.get(question)
+            answer = answers.get(question)
             if answer is None:
                 clock, other, when = question
-                answer = found_before[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
+                answer = answers[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
             found.append(answer)
-        return np.array(found)
+        return np.array(found, bool)
+
+    def _reach(self, number: int, limit: int) -> Array:
+        """Up to which stamp a clock knows of what each of the first threads of the launch did; -1: of nothing."""
+        found = self._reached.get(number)
+        if found is not None and len(found) == limit:
+            return found
+        if len(self._reached) > MOST_REACHED:
+            self._reached.clear()
+        found = self._reached[number] = np.full(limit, -1, np.int64)
+        for clock in self.clocks.below(number):
+            for thread, stamp in clock.threads.items():
+                if thread < limit and found[thread] < stamp:
+                    found[thread] = stamp
+            for warp, stamp in clock.warps.items():
+                first = warp // self.warps_per_cta * self.threads
+                start = first + warp % self.warps_per_cta * WARP
+                part = found[start : min(start + WARP, first + self.threads)]
+                np.maximum(part, stamp, out=part)
+            for cta, stamp in clock.ctas.items():
+                part = found[cta * self.threads : (cta + 1) * self.threads]
+                np.maximum(part, stamp, out=part)
+        return found
 
     def snapshot(self, place: int) -> int:
         """All that a thread knows, itself included, as a clock."""

@@ -178,7 +178,7 @@ class Fences:
         """Accesses that happen before an operation that begins, through another proxy: is there a fence between?"""
         if what == "read" and not self.by_the_letter:
             return
-        generic = np.array([self.races.kind_at(number).proxy in ("", "generic") for number in before.site[rows].tolist()], bool)
+        generic = self.races.are(lambda kind: kind.proxy in ("", "generic"), before.site[rows])
         rows = rows[generic]
         if not len(rows):
             return

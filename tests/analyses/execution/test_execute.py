@@ -6,7 +6,7 @@ import pytest
 from sample import HEAD
 
 import ptxkit
-from ptxkit.analyses.execution.execute import Executed, execute, loaded
+from ptxkit.analyses.execution.execute import Executed, execute, loaded, module_code
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.parameters import parameters
 from ptxkit.analyses.framework.routine import routines
@@ -120,3 +120,16 @@ class TestFindings:
 
         assert found.fault is not None and found.fault.kind == "extern"
         assert not found.findings
+
+
+def test_a_module_is_loaded_once_for_all_its_functions() -> None:
+    one, other = routines(ptxkit.parse(f"{HEAD}.visible .entry k()\n{{\nret;\n}}\n.visible .entry l()\n{{\nret;\n}}\n"))
+
+    assert module_code(one) is module_code(other)
+    assert module_code(one) is not None
+
+
+def test_a_module_with_errors_is_not_loaded() -> None:
+    routine = routines(ptxkit.parse(f"{HEAD}.visible .entry k()\n{{\nmov.u32 %r1, 1;\nret;\n}}\n"))[0]
+
+    assert module_code(routine) is None

@@ -191,3 +191,49 @@ def test_a_watcher_sees_every_access(memory):
     memory.store(lanes, ".shared", np.uint64(8), lanes.thread.astype(np.uint32))
     memory.load(lanes, ".local", np.uint64(8), np.uint16, 2)
     assert seen == [("write", ".shared", 4, (1, 8)), ("read", ".local", 4, (5, 8))]
+
+
+def test_what_is_trimmed_is_allocated_again_with_zeros():
+    memory = Memory()
+    kept = memory.allocate(100)
+    for size in (1000, 1 << 24):
+        start = memory.allocate(size)
+        memory.write(start, b"\xff" * 1000)
+        memory.write(kept, b"kept")
+        memory.free(start)
+        memory.trim()
+        assert memory.allocate(size) == start
+        assert memory.read(start, 1000) == bytes(1000)
+        assert memory.read(kept, 4) == b"kept"
+        memory.free(start)
+        memory.trim()
+
+
+def test_what_lies_behind_is_not_trimmed():
+    memory = Memory()
+    first, second = memory.allocate(100), memory.allocate(100)
+    memory.write(second, b"second")
+    memory.free(first)
+    memory.trim()
+
+    assert memory.read(second, 6) == b"second"
+    assert memory.allocate(100) > second
+
+
+def test_what_is_reserved_does_not_grow():
+    memory = Memory()
+    start = memory.allocate(4)
+    memory.write(start, b"here")
+    memory.reserve((1 << 28) + 8192)
+    length = len(memory.globals.data)
+    memory.allocate(1 << 28)
+
+    assert len(memory.globals.data) == length
+    assert memory.read(start, 4) == b"here"
+
+
+def test_reserving_more_than_there_is_does_nothing():
+    memory = Memory()
+    memory.reserve(1 << 60)
+
+    assert memory.read(memory.allocate(4), 4) == bytes(4)
