@@ -10,7 +10,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
 from ptxkit.rewriters.repairs.cures.groups import least
-from ptxkit.rewriters.repairs.places import synchronizes
+from ptxkit.rewriters.repairs.points import synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import with_effect, worded
 
@@ -30,16 +30,16 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     for effect, statement, form, pairs in _fences(trouble):
         # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
-        places = trouble.common(least(form), synchronizes, pairs)
-        for place in places:
+        points = trouble.common(least(form), synchronizes, pairs)
+        for point in points:
             for i in own:
-                if i != place.instruction:
-                    yield move(trouble, i, place, FENCE)
-        for place in places:
-            yield insertion(trouble, place, FENCE, statement)
+                if i != point.instruction:
+                    yield move(trouble, i, point, FENCE)
+        for point in points:
+            yield insertion(trouble, point, FENCE, statement)
         if effect == OF_INITS:
-            for place in trouble.common(Level.CTA, synchronizes, pairs):
-                yield insertion(trouble, place, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
+            for point in trouble.common(Level.CTA, synchronizes, pairs):
+                yield insertion(trouble, point, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
 
 
 def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
