@@ -145,7 +145,7 @@ class _Solving:
 
     def _why(self) -> str:
         if not self.tries:
-            return "no edit is known that could cure it at one point"
+            return "no local edit is known that could cure it"
         tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
         return "; ".join([tried, *list(self.reasons)[:2]])
 
