@@ -1,14 +1,19 @@
 """`ptxkit lint` on the reference sets: planted bugs found, correct code left alone, and the time that it takes.
 
     python benchmarks/lint.py --pairs [--families C,B]
-    python benchmarks/lint.py --corpus [FOLDER] [--ptxas] [--least BYTES] [--record FILE] [--budget SECONDS]
+    python benchmarks/lint.py --adjudicated
+    python benchmarks/lint.py --corpus [FOLDER] [--every N] [--ptxas] [--least BYTES] [--record FILE] [--budget SECONDS]
 
 `--pairs`: of each planted bug, whether its rule reports it, and on the recorded line; of its correct twin and of the traps, every error and
 warning of any rule. Only the families that are named are counted; W and M, say, are asked together with `--families W,M`.
 
+`--adjudicated`: of the findings in ../shared/lint/adjudicated that somebody has judged, whether the false ones are gone and the true ones
+are there; and every error and warning besides.
+
 `--corpus`: every error and warning of the default rules, and the time of linting over that of parsing, in time of the processor; with
 `--ptxas` also the time of the whole command over `ptxas -O3` of the same file, one after the other on the clock: nothing else should run.
-`--record` keeps a line of JSON a file and goes on where the last run was stopped; `--budget` stops after that many seconds.
+`--record` keeps a line of JSON a file and goes on where the last run was stopped; `--budget` stops after that many seconds. `--every`
+takes every so many-th file of each folder, by size.
 """
 
 from __future__ import annotations
@@ -81,6 +86,28 @@ def pairs(families: set[str]) -> bool:
     return counts["found"] == counts["planted"] and not alarms
 
 
+def adjudicated() -> bool:
+    """Prints what has become of the findings that were judged. Whether all is as it was judged."""
+    folder = SHARED / "lint" / "adjudicated"
+    with (folder / "verdicts.tsv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t"))
+    loud = {path.name: [d for d in found(path) if is_loud(d)] for path in sorted(folder.glob("*.ptx"))}
+    kept = {(row["file"], row["rule"]) for row in rows if row["verdict"] != "false"}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        is_there = any(d.rule == row["rule"] for d in loud[row["file"]])
+        is_right = is_there == ((row["file"], row["rule"]) in kept) or row["verdict"] == "open"
+        counts[f"{row['verdict']}, {'there' if is_there else 'gone'}"] += 1
+        if not is_right:
+            print(f"  {row['file']}: {row['rule']}, judged {row['verdict']}, is {'there' if is_there else 'gone'}")
+    judged = {(row["file"], row["rule"]) for row in rows}
+    others = [(name, d) for name, own in loud.items() for d in own if (name, d.rule) not in judged]
+    for name, d in others:
+        print(f"  {name}:{d.span.line}: {d.severity.value}[{d.rule}] {d.message}")
+    print("; ".join([f"{verdict} {number}" for verdict, number in sorted(counts.items())]) + f"; not judged {len(others)}")
+    return not others and not counts["false, there"] and not counts["true, gone"]
+
+
 def examine(path: Path, with_ptxas: bool) -> dict[str, Any]:
     """One file: findings that are no infos, and times in seconds."""
     text = read(path)
@@ -120,13 +147,20 @@ def assembly(path: Path, text: str) -> float | None:
         return took if out.exists() else None
 
 
-def records(folder: Path, with_ptxas: bool, least: int, record: Path | None, budget: float) -> Iterator[dict[str, Any]]:
+def sampled(folder: Path, every: int) -> list[Path]:
+    """Every so many-th file of each folder, by size."""
+    paths = sorted(folder.rglob("*.ptx"), key=lambda path: path.stat().st_size)
+    return [path for one in sorted({path.parent for path in paths}) for path in [path for path in paths if path.parent == one][::every]]
+
+
+def records(folder: Path, every: int, with_ptxas: bool, least: int, record: Path | None, budget: float) -> Iterator[dict[str, Any]]:
     """What was found of each file, small files first."""
     known: dict[str, dict[str, Any]] = {}
     if record and record.exists():
         known = {entry["path"]: entry for entry in map(json.loads, record.read_text().splitlines())}
     end = time.monotonic() + budget
-    for path in sorted((path for path in folder.rglob("*.ptx") if path.stat().st_size >= least), key=lambda path: path.stat().st_size):
+    chosen = [path for path in sampled(folder, every) if path.stat().st_size >= least]
+    for path in sorted(chosen, key=lambda path: path.stat().st_size):
         entry = known.get(str(path))
         if entry is None:
             if time.monotonic() > end:
@@ -167,6 +201,8 @@ def main() -> None:
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--families", default="C,B,A,W,T,P,F,M,G,S,R,V,L")
     parser.add_argument("--corpus", nargs="?", type=Path, const=SHARED / "corpus")
+    parser.add_argument("--adjudicated", action="store_true")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--ptxas", action="store_true")
     parser.add_argument("--least", type=int, default=0)
     parser.add_argument("--record", type=Path)
@@ -175,8 +211,10 @@ def main() -> None:
     good = True
     if asked.pairs:
         good = pairs(set(asked.families.split(",")))
+    if asked.adjudicated:
+        good = adjudicated() and good
     if asked.corpus:
-        good = corpus(list(records(asked.corpus, asked.ptxas, asked.least, asked.record, asked.budget))) and good
+        good = corpus(list(records(asked.corpus, asked.every, asked.ptxas, asked.least, asked.record, asked.budget))) and good
     sys.exit(not good)
 
 

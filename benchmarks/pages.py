@@ -3,8 +3,8 @@
     python benchmarks/pages.py DIR --out PICTURES [--every N]     all pages of a folder, or each Nth
     python benchmarks/pages.py FILE.html                          how long one takes to open, five times
 
-Needs `pip install playwright` and Chromium (`--browser`, by default the one on the PATH). A page is cut off if it scrolls sideways, or has an
-element wider than its box that does not scroll. Times of opening are of the main thread, in CPU seconds, and by the clock.
+Needs `pip install playwright` and Chromium (`--browser`, by default the one on the PATH). A page is cut off if it scrolls sideways, or
+has text wider than its box that does not scroll. Times of opening are of the main thread, in CPU seconds, and by the clock.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ TALLEST = 3000
 CUT_OFF = """() => {
   const wide = document.documentElement.scrollWidth - innerWidth;
   const found = wide > 1 ? [`the page scrolls sideways by ${wide} pixels`] : [];
-  for (const one of document.querySelectorAll("main *, article *")) {
+  for (const one of document.querySelectorAll("article *, nav .md-nav__link .md-ellipsis")) {
     const style = getComputedStyle(one), room = one.clientWidth;
-    if (room && one.scrollWidth > room + 2 && style.overflowX === "hidden" && style.display !== "inline")
+    if (room > 4 && one.scrollWidth > room + 2 && style.overflowX === "hidden" && style.display !== "inline")
       found.push(`${one.tagName.toLowerCase()} is cut off: ${one.textContent.trim().slice(0, 60)}`);
   }
   return found;

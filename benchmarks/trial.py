@@ -1,10 +1,10 @@
 """Every command with input that a user gets wrong: exit code 2, one line that says why, no traceback, nothing accepted in silence.
 
-Usage: python benchmarks/trial.py [--verbose]
+Usage: python benchmarks/trial.py [COMMAND...]
 
 Each command gets a missing file, binary data, a `.cu`, an empty file, a folder, an empty folder, an output that cannot be written, a full
 device, unknown names of kernels, targets, rules, probes, parameters, and `-` with good, empty and binary standard input. Prints how many
-calls there were and those that went wrong; exits with 1 if any did.
+calls there were and those that went wrong; exits with 1 if any did. COMMAND restricts it to these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
+import click
+
+from ptxkit.cli import main as commands
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD = ROOT / "fixtures" / "profiling" / "scale.ptx"
@@ -30,10 +33,13 @@ READERS: dict[str, tuple[str, ...]] = {
     "callgraph": (),
     "cfg": (),
     "check": (),
+    "debug": ("--launch", str(LAUNCH)),
     "diff": (str(GOOD),),
     "divergence": (),
     "extract": ("--list",),
     "fmt": ("--check",),
+    "gate": ("--using", "none"),
+    "inputs": (),
     "instrument": ("--probe", "block-counts"),
     "lint": (),
     "liveness": (),
@@ -41,6 +47,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "pipeline": (),
     "profile": ("--launch", str(LAUNCH), "--probe", "block-counts"),
     "reduce": ("--test", "true", "-o", "{out}"),
+    "repair": ("--using", "none", "-o", "{out}"),
     "requires": (),
     "rewrite strip-debug": (),
     "run": ("--launch", str(LAUNCH)),
@@ -48,9 +55,12 @@ READERS: dict[str, tuple[str, ...]] = {
     "tokens": (),
     "validate": ("--using", "ptxas"),
     "verify": ("--block", "32"),
+    "view": ("--no-sass", "-o", "{out}"),
 }
 """The commands that read PTX, with the arguments that they need besides."""
-KERNELS = ("cfg", "diff", "divergence", "litmus", "liveness", "parse", "pipeline", "profile", "run", "verify")
+READS_NO_PTX = ("debug", "extract")
+"""Commands whose standard input is something else."""
+KERNELS = ("cfg", "diff", "divergence", "inputs", "litmus", "liveness", "parse", "pipeline", "profile", "run", "verify", "view")
 OUTPUTS = {
     "callgraph": "-o {x}.svg",
     "cfg": "-o {x}.svg",
@@ -60,6 +70,8 @@ OUTPUTS = {
     "rewrite strip-debug": "-o {x}",
     "run": "--json {x}",
     "litmus": "--draw {x}.svg",
+    "inputs": "-o {x}",
+    "view": "-o {x}",
 }
 FOLDERS_ARE_READ = {"check", "fmt", "lint", "requires", "stats", "validate"}
 UNKNOWN = [
@@ -151,15 +163,18 @@ def calls(folder: Path) -> Iterator[Call]:
         "text.ptx": "no PTX",
         "folder": "",
     }
+    there = commands.list_commands(click.Context(commands))
     for command, more in READERS.items():
+        if command.split()[0] not in there:
+            continue
         extra = tuple(word.format(**names) for word in more)
         for name, says in inputs.items():
             word = "" if command == "extract" else says
             yield Call((*command.split(), *extra, str(folder / name)), (2,), "" if name == "missing.ptx" else word)
-        if command != "extract":
+        if command not in READS_NO_PTX:
             yield Call((*command.split(), *extra, "-"), (2,), "empty", b"")
             yield Call((*command.split(), *extra, "-"), (2,), "binary", bytes(range(256)) * 40)
-        if command not in ("profile", "reduce", "run", "extract", "validate", "fmt"):
+        if command not in ("profile", "reduce", "run", "validate", "fmt", *READS_NO_PTX):
             yield Call((*command.split(), *extra, "-"), (0, 1, 3), "", GOOD.read_bytes())
         yield Call((*command.split(), *extra, str(GOOD), "--no-such-option"), (2,), "No such option")
         if command in KERNELS:
@@ -211,7 +226,8 @@ def wrong(call: Call, folder: Path) -> str | None:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        every = list(calls(folder))
+        wanted = sys.argv[1:]
+        every = [call for call in calls(folder) if call.arguments[0] in (wanted or [call.arguments[0]])]
         with ThreadPoolExecutor(2) as pool:
             found = list(pool.map(lambda call: wrong(call, folder), every))
         bad = [(call, why) for call, why in zip(every, found, strict=True) if why is not None]

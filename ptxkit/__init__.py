@@ -1,7 +1,7 @@
 """ptxkit: read, check, run and rewrite NVIDIA PTX.
 
-`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify`, `gate`, `repair` and
-`diff` take a module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
+`lint`, `check`, `fmt`, `requires`, `cfg`, `liveness`, `uniformity`, `draw`, `instrument`, `revalidate`, `run`, `verify`, `gate`, `repair`
+and `diff` take a module, or PTX as text. `parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this
 package does no work: names load when used.
 """
 

@@ -109,6 +109,9 @@ def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Seque
         owner, number = match[1], int(match[2])
         if owner not in owners and not owner.startswith(("_Z", "_R")):
             return match[0]
+        if match.string[match.end() : match.end() + 1] == "[":
+            # an array that it points to: as options call it
+            return parameter(owner, number, known) or f"param_{number}"
         return described(owner, number, known, within)
 
     text = _BARE_PARAMETER.sub(bare, _QUOTED_PARAMETER.sub(quoted, text))

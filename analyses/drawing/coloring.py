@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import bisect
+import itertools
+import math
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -29,25 +32,40 @@ class Coloring:
     blocks: tuple[int, ...]
     peak: int = attrs.field()
     """The greatest number, where the scale ends; pictures that stand together have one scale."""
+    is_logarithmic: bool = attrs.field(default=False, kw_only=True)
+    """Whether each step of the scale is a multiple of the one before; 0 has a step of its own then."""
 
     @peak.default
     def _peak(self) -> int:
         return max(self.blocks, default=0)
 
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """The least value of each step of the scale from 0 to the peak, and what would be that of one more."""
+        end = self.peak + 1
+        if self.is_logarithmic:
+            return (0, *[math.ceil(end ** (i / (STEPS - 1)) - 1e-9) for i in range(STEPS - 1)], end)
+        return tuple([-(-i * end // STEPS) for i in range(STEPS)] + [end])
 
-def step(value: int, peak: int) -> int:
-    """The step of a scale from 0 to `peak` that a value falls into."""
-    return min(value * STEPS // (peak + 1), STEPS - 1)
+    def step(self, value: int) -> int:
+        """The step of the scale that a value falls into."""
+        return max(min(bisect.bisect_right(self.limits, value) - 1, STEPS - 1), 0)
+
+    @property
+    def scale(self) -> tuple[tuple[int, str], ...]:
+        """The steps that the scale really has, each with the values that fall into it."""
+        found: list[tuple[int, str]] = []
+        for i, (low, end) in enumerate(itertools.pairwise(self.limits)):
+            if low < end:
+                found.append((i, f"{low:,}" if low == end - 1 else f"{low:,}–{end - 1:,}"))
+        return tuple(found)
 
 
-def scale(peak: int) -> tuple[tuple[int, str], ...]:
-    """The steps that a scale up to `peak` really has, each with the values that fall into it."""
-    found: list[tuple[int, str]] = []
-    for i in range(STEPS):
-        low, high = -(-i * (peak + 1) // STEPS), -(-(i + 1) * (peak + 1) // STEPS) - 1
-        if low <= high:
-            found.append((i, str(low) if low == high else f"{low}–{high}"))
-    return tuple(found)
+def heat(routine: Routine, counts: Sequence[int]) -> Coloring:
+    """What is executed: by instruction, how many threads have executed it."""
+    rows = tuple(counts)
+    blocks = tuple([max(rows[block.start : block.end], default=0) for block in control_flow(routine).blocks])
+    return Coloring("threads that executed it", rows, blocks, is_logarithmic=True)
 
 
 def _live(routine: Routine) -> Coloring:
@@ -75,7 +93,7 @@ def _divergence(routine: Routine) -> Coloring:
     flow, known = control_flow(routine), uniformity(routine)
     blocks = [Level.GRID - known.block(block.index).level if block.index in flow.reachable else 0 for block in flow.blocks]
     words = ", ".join([f"{Level.GRID - level} {level}" for level in reversed(Level)])
-    return Coloring(f"by whom it is executed together: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
+    return Coloring(f"executed together by: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
 
 
 COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {

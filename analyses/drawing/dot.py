@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import graphviz
 
 from ptxkit.analyses.cfg.graph import Via
-from ptxkit.analyses.drawing.coloring import scale, step
+from ptxkit.analyses.drawing.coloring import Coloring
 from ptxkit.analyses.drawing.palette import LIGHT
 from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few_long_arrows
 from ptxkit.analyses.drawing.tokens import Class, short
@@ -81,7 +81,6 @@ def _settings(boxes: int, plain: bool) -> dict[str, str]:
 
 
 def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool = False) -> None:
-    peak = one.coloring.peak if one.coloring else 0
     rows_have_values = bool(one.coloring and one.coloring.rows)
     inside: dict[int | None, list[Box]] = {}
     for box in one.boxes:
@@ -90,7 +89,7 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool =
     def add(target: graphviz.Digraph, loop: int | None) -> None:
         for box in inside.get(loop, ()):
             name = f"f{number}b{box.index}"
-            target.node(name, label=_table(box, f"f{number}i" if findable else "", peak, rows_have_values), id=name)
+            target.node(name, label=_table(box, f"f{number}i" if findable else "", one.coloring, rows_have_values), id=name)
 
     # clusters are made outermost first and put in innermost first: no recursion as deep as loops nest
     made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops}
@@ -156,17 +155,17 @@ def _title(one: Scene) -> str:
     return f"{one.kind} {short(one.name, 80)}"
 
 
-def _table(box: Box, prefix: str, peak: int, values: bool) -> str:
+def _table(box: Box, prefix: str, coloring: Coloring | None, values: bool) -> str:
     columns = 3 + values
     fill = "paper" if box.reachable else "dead"
     head = "dead" if not box.reachable else "entry" if box.is_entry else "title"
     if box.value is not None and box.reachable:
-        head = f"heat-{step(box.value, peak)}"
+        head = f"heat-{coloring.step(box.value) if coloring else 0}"
     lines = []
     if box.is_first or box.labels or box.badges:
         title = "".join(_heading(box, values))
         lines.append(f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{title}</TD></TR>')
-    lines += [_row(row, box, prefix, peak, values, _spare(box)) for row in box.rows]
+    lines += [_row(row, box, prefix, coloring, values, _spare(box)) for row in box.rows]
     return _html(
         [
             f'<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" COLOR="{LIGHT["border"]}" BGCOLOR="{LIGHT[fill]}"',
@@ -189,7 +188,7 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
     if box.badges:
         yield _text("  " + " · ".join(box.badges), dim or ("comment" if box.value is None else "ink"))
     if box.value is not None and not (values and box.end - box.start == 1):
-        yield _text(f"  {'max ' if values else ''}{box.value}", "ink")
+        yield _text(f"  {'max ' if values else ''}{box.value:,}", "ink")
 
 
 def _spare(box: Box) -> float:
@@ -204,7 +203,7 @@ def _words(row: Row) -> str:
     return "  ".join([word for word in (row.note, row.source) if word])
 
 
-def _row(row: Row, box: Box, prefix: str, peak: int, values: bool, spare: float) -> str:
+def _row(row: Row, box: Box, prefix: str, coloring: Coloring | None, values: bool, spare: float) -> str:
     mark = MARKS.get(row.mark, "") if box.reachable else ""
     back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
     stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
@@ -213,8 +212,10 @@ def _row(row: Row, box: Box, prefix: str, peak: int, values: bool, spare: float)
     identity = f' ID="{prefix}{row.first}_{row.last}" HREF="#"' if prefix else ""
     cells = [stripe, f'<TD ALIGN="LEFT"{identity}{back}>{words}</TD>']
     if values:
-        heat = f' BGCOLOR="{LIGHT[f"heat-{step(row.value, peak)}"]}"' if row.value is not None and box.reachable else ""
-        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(f" {row.value} ", "ink") if row.value is not None else ""}</TD>')
+        heat = (
+            f' BGCOLOR="{LIGHT[f"heat-{coloring.step(row.value) if coloring else 0}"]}"' if row.value is not None and box.reachable else ""
+        )
+        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(f" {row.value:,} ", "ink") if row.value is not None else ""}</TD>')
     note = f"  {_words(row)} " if row.note or row.source else ""
     cells.append(f'<TD ALIGN="RIGHT" WIDTH="{spare:.0f}"{back}>{_text(note, "comment" if box.reachable else "dead-ink")}</TD>')
     return f"<TR>{''.join(cells)}</TR>"
@@ -243,7 +244,7 @@ def _legend(scenes: Sequence[Scene]) -> str:
     rows.append("".join([_text(word, color) + _text(f" {meaning}   ", "comment") for word, color, meaning in keys]))
     if first.coloring is not None:
         rows.append(_text(f"{first.coloring.title}:", "comment"))
-        cells = [f'<TD BGCOLOR="{LIGHT[f"heat-{i}"]}">{_text(f" {words} ", "ink")}</TD>' for i, words in scale(first.coloring.peak)]
+        cells = [f'<TD BGCOLOR="{LIGHT[f"heat-{i}"]}">{_text(f" {words} ", "ink")}</TD>' for i, words in first.coloring.scale]
         rows.append(f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2"><TR>{"".join(cells)}</TR></TABLE>')
     return _html(
         [
@@ -258,7 +259,7 @@ def _lines(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
     arrows = [arrow for one in scenes for arrow in one.arrows]
     vias = {arrow.via for arrow in arrows}
     if Via.FALL in vias:
-        yield "──▸", "fall", "goes on"
+        yield "──▸", "fall", "falls through"
     if Via.TAKEN in vias:
         yield "──▸ T", "taken", "guard holds"
     if Via.NOT_TAKEN in vias:

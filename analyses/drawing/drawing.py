@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -75,12 +75,20 @@ class Drawing:
             return None
 
 
-def draw(subject: Module | Function | Routine, functions: Iterable[str] = (), *, color: str = "none", level: str = "blocks") -> Drawing:
+def draw(
+    subject: Module | Function | Routine,
+    functions: Iterable[str] = (),
+    *,
+    color: str = "none",
+    level: str = "blocks",
+    heat: Mapping[str, Sequence[int]] | None = None,
+) -> Drawing:
     """A picture of the functions of a module that have a body (of those with these names, if any are named), or of one function.
 
-    `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. A Function alone is drawn without what its
-    module declares; take a Routine, or name it. Raises KeyError for a name that no such function has, ValueError for another word,
-    CannotDraw if there is nothing to draw or too much.
+    `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. With `heat`, colours say instead how many
+    threads executed an instruction: by the name of a function, a count for each of its instructions. A Function alone is drawn without
+    what its module declares; take a Routine, or name it. Raises KeyError for a name that no such function has, ValueError for another
+    word, CannotDraw if there is nothing to draw or too much.
     """
     found = _routines(subject)
     wanted = tuple(dict.fromkeys(functions))
@@ -89,7 +97,8 @@ def draw(subject: Module | Function | Routine, functions: Iterable[str] = (), *,
         found = tuple([by_name[name] for name in wanted])
     if not found:
         raise CannotDraw("there is no function with a body")
-    scenes = tuple([scene(routine, color, level) for routine in found])
+    counts = [None if heat is None else heat.get(routine.name, [0] * len(routine.instructions)) for routine in found]
+    scenes = tuple([scene(routine, color, level, counts=those) for routine, those in zip(found, counts, strict=True)])
     boxes = sum([len(one.boxes) for one in scenes])
     if boxes > MOST_BOXES:
         raise CannotDraw(f"{boxes:,} {level} are too many for one picture (at most {MOST_BOXES:,})" + _instead(scenes, level))

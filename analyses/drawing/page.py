@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ptxkit.analyses.drawing.coloring import scale
 from ptxkit.analyses.drawing.dot import escape, source
 from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.render import render
@@ -141,7 +140,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _legend(scenes: Sequence[Scene]) -> str:
     items = [
-        '<span class="line" style="--c:var(--fall)"></span>goes on',
+        '<span class="line" style="--c:var(--fall)"></span>falls through',
         '<span class="line" style="--c:var(--taken)"></span>T: guard holds',
         '<span class="line dashed" style="--c:var(--not-taken)"></span>F: guard does not hold',
         '<span class="line" style="--c:var(--indexed)"></span>by index',
@@ -157,5 +156,5 @@ def _legend(scenes: Sequence[Scene]) -> str:
     coloring = scenes[0].coloring
     if coloring is not None:
         items.append(f"{html.escape(coloring.title)}:")
-        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in scale(coloring.peak)]
+        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in coloring.scale]
     return "".join([f"<li>{item}</li>" for item in items])

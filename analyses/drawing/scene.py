@@ -7,16 +7,17 @@ stay, and those that matter in between; the rest is a count.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
 from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, Edge, Via, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
-from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring
+from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring, heat
 from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.demangling import readable
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
@@ -124,7 +125,8 @@ class Scene:
 
     @property
     def name(self) -> str:
-        return self.routine.name
+        """The function as it was written."""
+        return readable(self.routine.name)
 
     @property
     def kind(self) -> str:
@@ -146,14 +148,19 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def scene(routine: Routine, color: str = "none", level: str = "blocks", fold: Fold | None = None) -> Scene:
-    """The picture of a function. Raises CannotDraw where there is nothing to colour by, ValueError for no colouring or level."""
+def scene(
+    routine: Routine, color: str = "none", level: str = "blocks", fold: Fold | None = None, counts: Sequence[int] | None = None
+) -> Scene:
+    """The picture of a function, coloured by the counts of its instructions if there are any.
+
+    Raises CannotDraw where there is nothing to colour by, ValueError for no colouring or level.
+    """
     if color not in COLORINGS:
         raise ValueError(f"no colouring is called {color!r}; there are {', '.join(COLORINGS)}")
     if level not in ("blocks", "instructions"):
         raise ValueError(f"no level is called {level!r}; there are blocks, instructions")
     flow = control_flow(routine)
-    coloring = COLORINGS[color](routine)
+    coloring = COLORINGS[color](routine) if counts is None else heat(routine, counts)
     forest = loops(routine)
     tokenizer = Tokenizer(routine)
     sources, labels, comments = _around(routine)

@@ -22,7 +22,17 @@ from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
-from ptxkit.analyses.inputs.shapes import Shape, fewest, needs, reached, shapes, tells_ctas_apart
+from ptxkit.analyses.inputs.shapes import (
+    Shape,
+    elements,
+    fewest,
+    is_for_several_ctas,
+    is_said,
+    needs,
+    reached,
+    shapes,
+    tells_ctas_apart,
+)
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -40,6 +50,8 @@ RUNS = 4
 """What all runs of a kernel together may cost, in longest runs; another is not begun then."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules that are tried where the order of threads may matter."""
+MOST_MEMORY = 1 << 28
+"""Bytes of global memory that all runs of a kernel may take."""
 MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
@@ -53,10 +65,13 @@ TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
+WAITS = frozenset(("budget", "deadlock"))
+"""Kinds of faults of threads that wait for what the contents of memory do not let happen."""
 OF_SHAPE = frozenset(("launch", "shared"))
 """Kinds of faults that another shape may be without."""
 RANDOM = Contents("random", 1)
-RACES = frozenset(("smem-race", "implicit-warp-synchrony", "race-global", "dsmem-access-unsynchronised"))
+OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
+RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
 
 Launched = tuple[Ran, Shape]
@@ -130,8 +145,8 @@ class Exercise:
                 found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
-        if not found and ran.fault is None and hands_over(self.routine):
-            found = self._in_other_orders(shape)
+        if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
+            found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
         unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
@@ -163,6 +178,8 @@ class Exercise:
         last = None
         is_always_wrong = True
         for shape in choices[:MOST_LAUNCHES]:
+            if self._is_full:
+                return None
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
@@ -201,6 +218,11 @@ class Exercise:
                     return True
         return False
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
+        return bool(self.code.machine.memory.size > MOST_MEMORY)
+
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
         while True:
@@ -208,8 +230,7 @@ class Exercise:
             ran = self._once(one, self.contents)
             if ran.outside == ".global" and self.growth < MOST_GROWTH:
                 self.growth *= GROWTH
-            elif ran.outside == ".shared" and (one.shared or ran.leaves_by_a_matrix) and one.shared < self._most_shared():
-                # a layout may be larger than what is used of it: the launch may have more shared memory than the kernel names
+            elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
             elif ran.outside == ".global":
                 # numbers in memory may be meant as indices
@@ -260,37 +281,52 @@ class Exercise:
                 finding,
                 ran.example,
                 bool(_lines(finding) & set(sites.values())),
-                all(_is_in(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
+                all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 None
-                if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape)
+                if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding)
                 else all(_is_in(finding, one) for one in elsewhere),
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 not _is_race(finding) or _is_in(finding, ordered),
             )
 
+    def _is_of_equal_ctas(self, finding: Finding) -> bool:
+        """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
+        at addresses of a CTA's own, and updates nothing: a launch of it has one CTA."""
+        accesses = finding.witness.get("accesses", ())
+        if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
+            return False
+        one, other = accesses
+        return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])
+
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
         other = self._first((shape,), contrast)
         if other is None:
             return None
-        whole = self._first((shape,), Sizes(units=True)) if divides(self.routine) else None
-        return [one[0] for one in (other, whole) if one is not None]
+        if not divides(self.routine):
+            return [other[0]]
+        whole = self._first((shape,), Sizes(units=True))
+        return [other[0], whole[0]] if whole is not None else None
 
     def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
         """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
         left = ran.wrong
-        if launch(self.routine).threads is not None:
+        if is_said(self.routine, shape.block):
             return left
-        least = fewest(self.routine)
+        least, threads = fewest(self.routine), math.prod(shape.block)
         enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= max(least, 2 * WARP)]
+        if threads in elements(self.routine):
+            # an array has an element for each thread
+            enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if least == WARP else others:
+        is_small = least == WARP and threads not in elements(self.routine)
+        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
             left = self._also(left, other)
-            if time.perf_counter() > self.end:
+            if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
 
@@ -344,6 +380,16 @@ def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
     return any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong)
+
+
+def _shows_with(finding: Finding, other: Ran) -> bool:
+    """Whether a run with other contents shows a finding; of shared memory, one that does not come to the accesses says nothing."""
+    return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
+
+
+def _is_sure(found: Found) -> bool:
+    """Whether a finding shows no matter what was made up."""
+    return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 
 def _is_refuted(finding: Finding, other: Ran) -> bool:

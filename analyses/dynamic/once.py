@@ -81,11 +81,6 @@ class Ran:
         sites = [site for body in bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
-    @property
-    def leaves_by_a_matrix(self) -> bool:
-        """Whether the run ended where a matrix that a descriptor describes leaves shared memory."""
-        return self.fault is not None and self.fault.line in self._lines_of(BY_DESCRIPTOR)
-
     def _is_matrix(self, finding: Finding) -> bool:
         return finding.diagnostic.span.line in self._lines_of(BY_DESCRIPTOR)
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
-from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.standing import APART, MOST
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -35,6 +36,8 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
+RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
+"""The rules that kinds of faults are violations of."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -171,6 +174,8 @@ class _Executing:
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
         self.observer = Observer()
+        self.made: tuple[tuple[int, int], ...] = ()
+        """The addresses (first, end) of memory that the last run was given and nobody else gave."""
         self.stands = True
         """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
@@ -205,11 +210,8 @@ class _Executing:
 
     def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
-        wrong = [
-            finding
-            for finding, _, _ in one.first.values()
-            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
-        ]
+        # also of equal values: with other numbers they may not come to one address
+        wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
         if not wrong or program is None or not self.launch.has_numbers:
             return False
@@ -219,10 +221,14 @@ class _Executing:
     def _attempt(self, numbers: Numbers) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
         self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+        launch = self.launch
         self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             self.launch = self.launch.larger()
             self._all(numbers)
+        if any(self._leaves_memory(run) for run in self.runs):
+            # with these numbers it is never enough: others start with little again
+            self.launch = launch
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
@@ -298,8 +304,18 @@ class _Executing:
 
     def _is_too_small(self, run: Ran) -> bool:
         """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        return self._leaves_memory(run) and self.launch.can_grow
+
+    def _leaves_memory(self, run: Ran) -> bool:
         fault = run.fault
-        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
+        if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
+            return False
+        access = fault.stop.access if fault.stop is not None else None
+        if access is None or not self.made:
+            return True
+        # of memory that begins before the address, and could be so large
+        at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
+        return any(start <= at < start + MOST_ROOM for start, _ in self.made)
 
     @property
     def _are_equal(self) -> bool:
@@ -321,11 +337,12 @@ class _Executing:
             observer, fault = self._run(schedule, contents, own)
             if fault is None or fault.kind != APART:
                 return
-            own = own | observer.standing.apart if own is not None and observer.standing is not None else None
+            apart = observer.standing.apart if observer.standing is not None else frozenset()
+            own = own | apart if own is not None and apart - own else None
             if own is None or len(own) > MOST or 0 in own:
                 self.stands, own = False, None
 
-    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+    def _run(self, schedule: str | int, contents: Contents, watched: frozenset[int] | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Fault
         from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -344,7 +361,8 @@ class _Executing:
             made += written
             made += mine
             freed += mine
-        observer = Observer(tuple(made), own)
+        self.made = tuple(made)
+        observer = Observer(self.made, watched)
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
         one = self.launch
@@ -360,6 +378,7 @@ class _Executing:
                 block=one.block,
                 cluster=one.cluster,
                 shared=one.shared,
+                cooperative=one.cooperative,
                 schedule=schedule,
                 budget=max(LEAST_SECONDS, self._share * self._left),
                 monitors=monitors,
@@ -462,11 +481,17 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     """What ended a run as a finding: its witness are the threads that could not go on."""
     from ptxkit.machine.findings import Finding
 
+    diagnostic = fault.diagnostic
+    if fault.kind in RULES:
+        rule, name = RULES[fault.kind]
+        diagnostic = attrs.evolve(diagnostic, rule=rule, name=name)
     accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]
     shape: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     if launch.cluster is not None:
         shape["cluster"] = list(launch.cluster)
     if launch.shared:
         shape["shared"] = launch.shared
+    if launch.cooperative:
+        shape["cooperative"] = True
     shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
-    return Finding(fault.diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))
+    return Finding(diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

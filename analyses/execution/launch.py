@@ -13,10 +13,12 @@ from ptxkit.analyses.execution.contents import Contents, Numbers, Part
 Shape = tuple[int, int, int]
 WORD = 8
 """The bytes of a pointer."""
+MOST_SIDE = 512
+"""A grid with a longer side has strides as large as its other numbers."""
 LEAST_TILE = 64
 """No tile is smaller."""
-FEW = 4
-"""Iterations of a loop that counts to a number."""
+FEW, MANY = 4, 12
+"""Iterations of a loop that counts to a number: few first, so that it ends soon; then more than any ring has stages."""
 STRIDE = 16
 """What an index is multiplied by is so many times as large as other numbers, so that what lies in a row has room in it."""
 TABLE = 1 << 10
@@ -83,6 +85,8 @@ class MadeUp:
     """Numbers that loops count to: offset, bytes, and how much makes an iteration."""
     strides: tuple[tuple[int, int], ...] = ()
     """Numbers that an index is multiplied by: offset and bytes."""
+    fixed: tuple[tuple[int, int, int], ...] = ()
+    """Numbers that are to be one: offset, bytes and the number."""
 
     @property
     def made_up(self) -> str:
@@ -143,6 +147,8 @@ class MadeUp:
         for (who, at, size), value in numbers.chosen:
             if who == place:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
+        for at, size, value in self.fixed:
+            data[at : at + size] = _as_bytes(value, size)
         return bytes(data)
 
 
@@ -199,6 +205,8 @@ class Launch:
     variables: tuple[Variable, ...] = ()
     decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
     """Choices of numbers that were not given with which the kernel decides otherwise."""
+    cooperative: bool = False
+    """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
 
     @property
     def made_up(self) -> bool:
@@ -223,19 +231,22 @@ class Launch:
         """What numbers that were not given may be, one after the other, until all that matters was executed.
 
         First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
-        have the same to do; then as a tile, aligned; then few, and odd, so that loops
-        end and have a rest; then one and none, as flags are; then more than there are threads. Where the kernel says which of them loops
-        count to, and which are strides, the first two are tried with few iterations and long rows before. At last those with which it is
-        known to decide otherwise.
+        have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
+        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
+        so that loops end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
         sizes = [longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]
         own = [one for one in self.arguments if isinstance(one, MadeUp)]
-        says = any(one.counts or one.strides for one in own)
-        known = [Numbers(size, FEW, STRIDE) for size in sizes[:2] if says]
+        counts = any(one.counts for one in own)
+        # rows and columns of a large grid would take more memory than there is
+        stride = STRIDE if longest <= MOST_SIDE and any(one.strides for one in own) else 1
+        known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
+        known = known if counts or stride > 1 else []
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
-        return tuple(dict.fromkeys([*known, *[Numbers(size) for size in sizes], *decisions]))
+        others = [Numbers(size) for size in sizes]
+        return tuple(dict.fromkeys([*known, *others[:2], *decisions, *others[2:]]))
 
     @property
     def threads(self) -> int:

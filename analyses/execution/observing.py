@@ -52,7 +52,7 @@ class Observer(Monitor):
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
-        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1:
+        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.own)
             launch.of_shared = self._of_shared
 
@@ -105,6 +105,8 @@ class Observer(Monitor):
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self.seen.add(id(lanes.site))
+        if self.standing is not None and not lanes.site.bound.flow:
+            self.standing.synchronized(lanes, arguments)
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True
@@ -142,6 +144,11 @@ class Observer(Monitor):
         if found is None:
             found = self._known[id(site)] = _traits(site.bound)
         return found
+
+
+def _has_flights(body: Any) -> bool:
+    """Whether a function starts what is in flight for a while, in no step with the threads."""
+    return any(_traits(site.bound)[0] for site in body.sites)
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:

@@ -1,8 +1,9 @@
 """CTAs that stand for others: of shared memory it is enough to watch one of those that do the same.
 
-CTAs do the same in shared memory if each accesses the same bytes of its own with the same threads by the same instructions in the same order.
-Whether they do is compared at every access, as the run goes on: what all of them do, monitors see of the first one only, and what they make of it
-holds for all, as only threads of a CTA access its shared memory. CTAs that do something else are watched themselves: the launch begins again then.
+CTAs do the same in shared memory if each accesses the same bytes of its own, and synchronizes, with the same threads by the same
+instructions in the same order. Whether they do is compared at every access and barrier, as the run goes on: what all of them do, monitors
+see of the first one only, and what they make of it holds for all, as only threads of a CTA access its shared memory. CTAs that do something
+else are watched themselves: the launch begins again then.
 """
 
 from __future__ import annotations
@@ -56,15 +57,32 @@ class StandIns:
         if self._grew:
             self._stop(np.arange(self.residents.ctas))
         lanes = access.lanes
+        group = self._known(lanes)
+        if group.first:
+            at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
+            offset = (at if group.others is None else at[group.others]) - group.base
+            self._compare(group, offset, lanes.site, access.kind)
+        return _part(access, group.watched) if len(group.watched) else None
+
+    def synchronized(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        """Lanes come to an instruction that synchronizes. Raises Stop where a CTA does something else."""
+        group = self._known(lanes)
+        if not group.first:
+            return
+        bound = lanes.site.bound
+        # which barrier, how many threads, which lanes: not what is exchanged
+        decides = bool(bound.barrier) or not bound.writes
+        given = [one for one in arguments if decides and getattr(one, "ndim", 0) == 1 and len(one) == lanes.count]
+        for one in given or [np.zeros(lanes.count, np.int64)]:
+            self._compare(group, one if group.others is None else one[group.others], lanes.site, "sync")
+
+    def _known(self, lanes: Any) -> _Group:
         group = self._groups.get(id(lanes.place))
         if group is None:
             if len(self._groups) > MOST_GROUPS:
                 self._groups.clear()
             group = self._groups[id(lanes.place)] = self._group(lanes)
-        if group.first:
-            at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
-            self._compare(group, at if group.others is None else at[group.others], access)
-        return _part(access, group.watched) if len(group.watched) else None
+        return group
 
     def _group(self, lanes: Any) -> _Group:
         """The CTAs of lanes. Raises Stop if those that are to do the same are not all there, with the same threads."""
@@ -87,15 +105,15 @@ class StandIns:
         base = cta.astype(np.int64) * self.launch.machine.memory.shared_stride
         return _Group(lanes.place, others, first, base, thread[:first].tobytes(), watched)
 
-    def _compare(self, group: _Group, at: Array, access: Any) -> None:
-        """Raises Stop unless all of them do the same, and what the first ones have done."""
-        rows = (at - group.base).reshape(self._others, group.first)
+    def _compare(self, group: _Group, given: Array, site: Any, kind: str) -> None:
+        """Raises Stop unless all of them do the same, with the same numbers, and what the first ones have done."""
+        rows = given.reshape(self._others, group.first)
         same = (rows == rows[0]).all(axis=1)
         if not same.all():
             self._stop(np.flatnonzero(~self._is_own)[~same])
         if self.residents.ctas == self.launch.ctas:
             return
-        done = id(access.lanes.site), _digest(access.kind.encode() + rows[0].tobytes() + group.threads)
+        done = id(site), _digest(kind.encode() + rows[0].tobytes() + group.threads)
         if self._first_cta == 0:
             self._done.append(done)
         elif self._next >= len(self._done) or self._done[self._next] != done:

@@ -1,7 +1,7 @@
 """Numbers with which a kernel decides otherwise: what its conditions make of them, seen before anything runs.
 
-Which conditions hold depends on how the numbers of a launch stand to one another, as a radius and a width do. Some small numbers are drawn for
-all of them; of these draws the few are taken that give most conditions an outcome that they have not had.
+Which conditions hold depends on how the numbers of a launch stand to one another, as a radius and a width do. Some small numbers are drawn
+for all of them; of these draws the few are taken that give most conditions an outcome that they have not had.
 """
 
 from __future__ import annotations

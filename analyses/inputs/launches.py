@@ -89,6 +89,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
         return Number(slot.type, 1.0)
+    if slot.value is not None:
+        return _number(slot.type, slot.value)
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if slot.role is Role.COUNT:

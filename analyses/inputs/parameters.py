@@ -64,6 +64,8 @@ class Slot:
     """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
     is_compared: bool = False
     """Of a number, whether conditions depend on it."""
+    value: int | None = None
+    """Of a number, what it is to be: a part of a descriptor of an MMA."""
     is_divisor: bool = False
     """Of a number, whether something is divided by it."""
 
@@ -115,6 +117,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     counts, compared = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
+    descriptors = _descriptors(routine)
     divisors = _divisors(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
@@ -139,6 +142,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
             leaf = (name, at, element)
             if leaf in images:
                 own[at] = images[leaf]
+            elif leaf in descriptors:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=descriptors[leaf])
             elif element == 8 and leaf in pointers:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
@@ -262,28 +267,41 @@ def conditions(routine: Routine) -> Iterator[Term]:
 
 
 def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
-    """The parts of parameters that a loop counts to, the same for all threads: compared with a value of a loop, and with nothing that
-    differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
+    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
-    for condition in conditions(routine):
-        leaves = [leaf for term in condition.leaves() if (leaf := leaf_of(term)) is not None]
-        if not leaves:
-            continue
+    for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        terms = [condition, *[loop.start for loop in loops if loop.step and loop.step < 0]]
+        leaves = [leaf for term in terms for one in term.leaves() if (leaf := leaf_of(one)) is not None]
+        if not leaves:
+            continue
         if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
             own: dict[Leaf, int] = {}
-            for leaf, scale in _scales(condition, 1):
+            for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
                 # a sign that is shifted out besides does not count
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+
+
+def _parts(condition: Term) -> Iterator[Term]:
+    """The conditions that one is put together of."""
+    operands = [one for one in condition.args if one.width == 1]
+    if condition.operator in ("and", "or", "xor") and len(operands) == len(condition.args):
+        for one in operands:
+            yield from _parts(one)
+    elif condition.operator == "sum" and condition.width == 1 and len(condition.parts) == 1:
+        yield from _parts(condition.parts[0][0])
+    else:
+        yield condition
 
 
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
@@ -345,6 +363,40 @@ def _factors(term: Term) -> Iterator[Term]:
     if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
         term = term.parts[0][0]
     yield term
+
+
+_ROWS, _COLUMNS = 128, 16
+"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, which fit what is allocated."""
+_RESULT = {".kind::i8": 2}
+"""The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
+_MULTIPLICAND = {".kind::tf32": 2}
+
+
+def _descriptors(routine: Routine) -> dict[Leaf, int]:
+    """The parts of parameters that descriptors of an MMA are made of, and numbers that make sense there.
+
+    An instruction descriptor (9.7.16.4.2) is one of dense matrices. What is combined with the address of a matrix has its strides, which
+    are none: then the matrix is small.
+    """
+    found: dict[Leaf, int] = {}
+    known = values(routine)
+    for i, bound in such(routine, lambda bound: bound.form.file in ("tcgen05.isa", "wgmma.isa") and bool(bound.slots)):
+        for operand in bound.operands:
+            if operand.name not in ("a", "b", "idesc") or not operand.reads or operand.role == "addr":
+                continue
+            children = routine.instructions[i].children
+            term = known.operand(i, children[(2 if type(children[0]) is Guard else 1) + operand.path[0]])
+            for leaf in [leaf for one in (term.leaves() if term is not None else ()) if (leaf := leaf_of(one)) is not None]:
+                found[leaf] = _instruction_descriptor(bound) if operand.name == "idesc" else 0
+    return found
+
+
+def _instruction_descriptor(bound: Bound) -> int:
+    kind = bound.slot(".kind")
+    kinds = _MULTIPLICAND.get(kind, 0) << 7 | _MULTIPLICAND.get(kind, 0) << 10
+    if "mx" in kind:
+        return _COLUMNS >> 3 << 17 | _ROWS >> 7 << 27 | kinds
+    return _COLUMNS >> 3 << 17 | _ROWS >> 4 << 24 | _RESULT.get(kind, 1) << 4 | kinds
 
 
 def _divisors(routine: Routine) -> set[Leaf]:

@@ -21,7 +21,7 @@ from ptxkit.syntax import constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
 _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
-_BOXES = ((8, 8, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
+_BOXES = ((8, 8, 4), (8, 4, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
 _AXES = "xyz"
 MOST_CTAS = 8
 """CTAs along a dimension at most: a kernel that tells more apart is given two."""
@@ -68,6 +68,31 @@ def shapes(routine: Routine) -> tuple[Shape, ...]:
     """The launches that are tried, the most likely one first; where the directives say all, there is one."""
     cluster = cluster_of(routine)
     return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
+
+
+def is_said(routine: Routine, block: Size) -> bool:
+    """Whether a kernel says that it has thread blocks of so many threads: by `.reqntid`, or by a `.maxntid` of as many, if that is not
+    the most that a GPU allows."""
+    known = launch(routine)
+    return known.threads is not None or math.prod(block) == known.most[0] < MOST_THREADS
+
+
+def is_for_several_ctas(routine: Routine) -> bool:
+    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory."""
+    if not any(name.startswith("%ctaid") for name in read(routine)):
+        return _updates(routine)
+    made_of = [address for of in reached(routine) for address in addresses(of)]
+    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves()) or len(reached(routine)) > 1
+    return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+
+
+def _updates(routine: Routine) -> bool:
+    """Whether a kernel updates memory that is not its CTA's own."""
+
+    def holds(bound: Bound) -> bool:
+        return bound.form.mnemonic in ("atom", "red") and not any(word.startswith(".shared") for word in bound.modifiers)
+
+    return any(has_such(one, holds) for one in reached(routine))
 
 
 @fact
@@ -164,7 +189,7 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
         return (said,)
     if len(axes) == 1:
         return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in _lengths(routine, most)])
-    areas = _elements(routine)
+    areas = elements(routine)
     choices: list[Size] = []
     for sides in _PLANES if len(axes) == 2 else _BOXES:
         size = [1, 1, 1]
@@ -188,7 +213,7 @@ def _along(axis: str, length: int, wide: int = 1) -> Size:
 def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     """Lengths of a block of one dimension. First as many as there are elements in an array that each thread may have one of; 32 are rather
     one for each warp."""
-    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
+    fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *_counted(routine, most)])
     # where lanes work together, a warp is whole
@@ -248,7 +273,8 @@ def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
     return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
 
 
-def _elements(routine: Routine) -> frozenset[int]:
+@fact
+def elements(routine: Routine) -> frozenset[int]:
     """How many elements shared arrays have, as they are accessed."""
     found = set()
     for access in accesses(routine):
@@ -289,10 +315,14 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     """Two CTAs along each dimension that the kernel looks at, at most four of them, or as many as it tells apart; whole clusters."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
-    asks = [axis in used or "%ctaid" in names for axis in _AXES]
+    updated = _updates(routine)
+    asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in _AXES]
     x, y, z = [max(2, _ctas_told_apart(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
+    if updated and not any(asks):
+        # CTAs that take their numbers from a counter
+        x = 2
     if cluster is not None:
         return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
     return x, y, z

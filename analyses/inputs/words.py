@@ -10,7 +10,8 @@ def spoken(example: Example) -> str:
     ctas = example.grid[0] * example.grid[1] * example.grid[2]
     shape = f"{_by(example.grid)} CTAs" if ctas > 1 else "one CTA"
     numbers = [f"{name} = {one.value:g}" for name, one in example.arguments if isinstance(one, Number)]
-    return ", ".join([f"{shape} of {_by(example.block)} threads", *numbers])
+    threads = "1 thread" if example.block == (1, 1, 1) else f"{_by(example.block)} threads"
+    return ", ".join([f"{shape} of {threads}", *numbers])
 
 
 def _by(size: Size) -> str:

@@ -53,8 +53,8 @@ ACCESSES = "S"
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
 """Rules about where an mbarrier lies."""
 WRONG_SPACE = "wrong-state-space"
-"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a generic
-address that is taken for one of shared memory happens to be right."""
+"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
+generic address that is taken for one of shared memory happens to be right."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:

@@ -13,9 +13,8 @@ from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.shapes import asks_who, reached, read
+from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
-from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -81,7 +80,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             found.append(_cut(kernel))
             continue
         if done.example is not None:
-            is_assumed = launch(kernel).threads is None
+            is_assumed = not is_said(kernel, done.example.block)
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             findings = [_diagnostic(one, rule, is_assumed, is_flat, asks_who(kernel)) for one, rule in spoken_for if rule is not None]
@@ -157,16 +156,16 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
 def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
-    notes = [f"so it goes with {spoken(one.example)}"]
+    notes = [f"shown with {spoken(one.example)}"]
     if not one.other_sizes:
         severity = Severity.INFO
-        notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+        notes.append("not shown with other sizes" if one.other_sizes is False else "other sizes were not tried")
     elif not one.other_shapes:
         severity = Severity.INFO
         notes.append(
             "there was no time to try CTAs of other shapes"
             if one.other_shapes is None
-            else "it does not with a CTA of another shape, and the kernel does not say which it has"
+            else "not shown with a CTA of another shape, and the kernel does not say which it has"
         )
     elif not one.in_order:
         severity = Severity.INFO
@@ -182,15 +181,15 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
         notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
     elif not one.other_contents:
         severity = Severity.INFO
-        notes.append("it does not with all contents of memory: these were made up")
+        notes.append("not shown with all contents of memory: these were made up")
     elif one.depends:
-        is_race = one.finding.diagnostic.rule[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
+        is_race = rule.id[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
         notes.append("what it does depends on contents of memory that were made up")
     elif not one.one_thread and severity is not Severity.INFO:
         # one that stores who a thread is may well have several
         severity = Severity.WARNING if asks else Severity.INFO
-        notes.append("it does not with one thread, and nothing that the kernel does needs several")
+        notes.append("not shown with one thread, and nothing in the kernel needs several")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic

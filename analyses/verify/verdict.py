@@ -73,7 +73,7 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     """The verdict on what was executed."""
     judge = _Judge(executed, names)
     wrong = [one for one in executed.shown if is_wrong(one.finding) or judge.may_differ(one.finding)]
-    unsure = [one for one in wrong if judge.is_of_a_layout(one.finding)]
+    unsure = [one for one in wrong if judge.is_of_inputs(one.finding)]
     wrong = [one for one in wrong if one not in unsure]
     proven = [one for one in wrong if judge.is_proven(one)]
     reasons = () if proven else tuple(judge.reasons([*unsure, *[one for one in wrong if one not in proven]]))
@@ -93,6 +93,12 @@ def is_wrong(finding: Finding) -> bool:
     """
     diagnostic = finding.diagnostic
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
+
+
+def _is_of_data(finding: Finding) -> bool:
+    """Whether what nobody has written is data, not an address or what decides where to go."""
+    diagnostic = finding.diagnostic
+    return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
 
 
 class _Judge:
@@ -121,6 +127,13 @@ class _Judge:
         bounds = [bindings(routine)[i] for routine, i in self._instructions(finding)]
         return any(isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR for bound in bounds)
 
+    def is_of_inputs(self, finding: Finding) -> bool:
+        """Whether what was made up may be to blame alone: operations that make no sense with it, and bounds that nobody knows."""
+        kind = finding.diagnostic.name
+        if kind.startswith("fault-") and kind not in STANDSTILLS:
+            return bool(self.numbers or self.contents) or self.is_of_a_layout(finding)
+        return self.is_of_a_layout(finding)
+
     def _instructions(self, finding: Finding) -> list[tuple[Routine, int]]:
         """The instruction that a finding is about."""
         code, span = self.executed.code, finding.diagnostic.span
@@ -138,16 +151,13 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
-        if kind == UNWRITTEN and "stores to global memory" in shown.finding.diagnostic.message:
+        if kind == UNWRITTEN and _is_of_data(shown.finding):
             # results that nobody may look at: whether they are right is not for a verdict to say
             return False
         if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
-        if kind.startswith("fault-") and kind not in STANDSTILLS:
-            # a trap, or an operation that made-up values make no sense for
-            return not self.numbers and not self.contents
         return True
 
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:

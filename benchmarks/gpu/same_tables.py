@@ -4,7 +4,7 @@
     python benchmarks/gpu/same_tables.py compare RECORD.json.gz [--workers N] [--limit SECONDS]
 
 `record` needs a GPU, unless it is `--on machine`. `compare` needs none: it runs what is in the record on the machine. A launch whose
-outputs differ from run to run is left out. Exit status 1 if a number differs.
+outputs differ from run to run is left out. Exit status 1 if a number differs, 2 if nothing could be recorded.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def record(options: argparse.Namespace) -> int:
         json.dump({"version": 1, "device": next((one["device"] for one in done if one.get("device")), ""), "launches": done}, file)
     for outcome, count in sorted(Counter([one["outcome"] for one in done]).items()):
         print(f"{count:5} {outcome}")
-    return 0
+    return 0 if any(one["outcome"] == Outcome.EQUAL.value for one in done) else 2
 
 
 def compare(options: argparse.Namespace) -> int:

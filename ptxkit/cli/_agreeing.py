@@ -25,8 +25,8 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     """The verdict, undecided instead of verified where `lint` has something against the kernel that the executions have not settled.
 
     An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
-    warning where anything of the launch was made up, as with another input it may show; so does an error that `lint` shows with inputs of
-    its own. Else warnings are said with what is not covered.
+    warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
+    `lint` shows with numbers of its own. Else warnings are said with what is not covered.
     """
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
@@ -34,7 +34,7 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     if verdict.outcome != VERIFIED:
         return verdict
     is_given = not verdict.assumptions
-    found = [one for one in lint(module, run=not is_given, budget=SECONDS) if one.function == kernel]
+    found = [one for one in lint(module, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
     doubts = [one for one in found if _is_doubt(one, is_given)]
     reasons = tuple([Reason(_spoken(one), one.span.line, "" if is_given else verdict.example) for one in doubts])
     others = [f"{_spoken(one)} in line {one.span.line}" for one in found if one.severity is Severity.WARNING and one not in doubts]

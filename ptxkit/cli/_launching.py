@@ -77,7 +77,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
     chosen = decisions(kernel, Shape(block, grid, cluster), _free(arguments))
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), chosen)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), chosen, asks_for_the_grid(kernel))
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
@@ -94,7 +94,8 @@ def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> I
         elif isinstance(argument, MadeUp):
             counts = tuple([(slot.offset, slot.size, slot.width) for slot in one.slots if slot.role is Role.COUNT])
             strides = tuple([(slot.offset, slot.size) for slot in one.slots if slot.role is Role.STRIDE])
-            yield attrs.evolve(argument, counts=counts, strides=strides)
+            fixed = tuple([(slot.offset, slot.size, slot.value) for slot in one.slots if slot.value is not None])
+            yield attrs.evolve(argument, counts=counts, strides=strides, fixed=fixed)
         else:
             yield argument
 
@@ -126,7 +127,15 @@ def of_description(kernel: Routine, described: Described) -> Launch:
         raise CannotLaunch(mismatch)
     arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
     rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
-    return Launch(kernel.name, described.grid, described.block, arguments, described.cluster, described.shared, rest)
+    cluster, shared, together = described.cluster, described.shared, asks_for_the_grid(kernel)
+    return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, cooperative=together)
+
+
+def asks_for_the_grid(kernel: Routine) -> bool:
+    """Whether a kernel asks for the memory at which a cooperative grid synchronizes: then it is launched so."""
+    from ptxkit.analyses.framework.bindings import specials
+
+    return not specials(kernel).isdisjoint(("%envreg1", "%envreg2"))
 
 
 def _described(described: Described, number: int) -> Argument:

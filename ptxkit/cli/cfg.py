@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxkit.cli import _input
+from ptxkit.cli import _heat, _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.drawing import Drawing
@@ -21,8 +21,9 @@ FORMATS = (".svg", ".png", ".pdf", ".dot", ".html")
 @_input.kernel_option
 @click.option("-o", "--output", metavar="OUT", help="Where to write: a name ending in .svg, .png, .pdf, .dot or .html.")
 @click.option("--color", type=click.Choice(COLORS), default="none", help="What blocks are coloured by.")
+@_heat.option
 @click.option("--level", type=click.Choice(["blocks", "instructions"]), default="blocks", help="What a box is.")
-def command(path: str, kernels: tuple[str, ...], output: str | None, color: str, level: str) -> None:
+def command(path: str, kernels: tuple[str, ...], output: str | None, color: str, heat: str | None, level: str) -> None:
     """Draw the control flow graphs of a PTX file (- for standard input).
 
     Without -o, prints them in the language of Graphviz. An .html is one page that needs nothing else: click a register to see where it is
@@ -30,20 +31,23 @@ def command(path: str, kernels: tuple[str, ...], output: str | None, color: str,
     """
     if output is not None and Path(output).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
-    drawing = _drawing(path, kernels, color, level)
+    if heat is not None and color != "none":
+        raise click.UsageError("--heat is a colour of its own: leave out --color")
+    drawing = _drawing(path, kernels, color, heat, level)
     if output is None:
         click.echo(drawing.dot.encode("utf-8"), nl=False)
         return
     _save(drawing, output)
 
 
-def _drawing(path: str, kernels: tuple[str, ...], color: str, level: str) -> Drawing:
+def _drawing(path: str, kernels: tuple[str, ...], color: str, heat: str | None, level: str) -> Drawing:
     from ptxkit.analyses.drawing import CannotDraw, draw
 
     module = _input.module(path, warns=True)
     names = _input.chosen([function.name for function in module.functions if function.body], kernels) if kernels else ()
+    counts = _heat.by_instruction(module, _heat.lines(path, module, heat)) if heat is not None else None
     try:
-        return draw(module, names, color=color, level=level)
+        return draw(module, names, color=color, level=level, heat=counts)
     except CannotDraw as error:
         _input.fail(str(error))
 

@@ -11,7 +11,7 @@ import attrs
 import click
 
 from ptxkit import files
-from ptxkit.demangling import matching
+from ptxkit.demangling import matching, readable
 
 if TYPE_CHECKING:
     from ptxkit.binaries import Member
@@ -161,7 +161,7 @@ def _print(found: list[Found]) -> None:
     table = Table(*columns, box=None, pad_edge=False)
     for one in found:
         entry = one.member.entry
-        shown = " ".join(one.kernels[:3]) + (f" and {len(one.kernels) - 3} more" if len(one.kernels) > 3 else "")
+        shown = ", ".join(map(readable, one.kernels[:3])) + (f" and {len(one.kernels) - 3} more" if len(one.kernels) > 3 else "")
         note = "" if entry.compression == "none" else entry.compression
         version = f"{entry.version[0]}.{entry.version[1]}"
         table.add_row(Text(one.name), version, entry.target, str(len(files.encode(one.text))), note, Text(shown))

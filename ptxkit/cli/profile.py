@@ -12,6 +12,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _input
+from ptxkit.demangling import readable
 
 if TYPE_CHECKING:
     from ptxkit.rewriters.probing import Instrumented
@@ -160,10 +161,10 @@ def _print(profile: Profile, top: int) -> None:
     from ptxkit.rewriters.profiling.results import shown
 
     if profile.outcome is Outcome.UNAVAILABLE:
-        click.echo(f"ptxkit: {profile.launch.kernel}: {profile.detail}", err=True)
+        click.echo(f"ptxkit: {readable(profile.launch.kernel)}: {profile.detail}", err=True)
         return
     console = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else WIDTH)
-    line = Text(profile.launch.kernel, "bold")
+    line = Text(readable(profile.launch.kernel), "bold")
     line.append(f" <<<{_size(profile.launch.grid)}, {_size(profile.launch.block)}>>> ", "dim")
     line.append(f"outputs {profile.outcome}" if profile.outcome not in (Outcome.FAILED, Outcome.HUNG) else profile.outcome.value)
     line.stylize("green" if profile.outcome is Outcome.EQUAL else "red", len(line) - len(profile.outcome))

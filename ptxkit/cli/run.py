@@ -12,6 +12,7 @@ import click
 from ptxkit import files
 from ptxkit.cli import _input
 from ptxkit.cli.profile import _fail, _launches, _show, _size
+from ptxkit.demangling import readable
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -154,11 +155,11 @@ def _one(
         except Fault as fault:
             failure: Fault | None = fault
         except (OSError, BadFile, TypeError, ValueError) as error:
-            _fail(f"{launch.kernel}: {error}")
+            _fail(f"{readable(launch.kernel)}: {error}")
         else:
             failure = None
     if failure is not None:
-        click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
+        click.echo(f"{readable(launch.kernel)} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
         findings = _reported(module, failure.findings, launch, replay)
         if not any(finding.diagnostic.span == failure.diagnostic.span for finding in failure.findings):
             _show([failure.diagnostic], module.text)
@@ -232,7 +233,7 @@ def _print(found: Execution) -> None:
     launch = found.launch
     rate = found.instructions / found.seconds / 1e6 if found.seconds else 0.0
     click.echo(
-        f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> "
+        f"{readable(launch.kernel)} <<<{_size(launch.grid)}, {_size(launch.block)}>>> "
         f"{found.instructions:,} instructions, {found.seconds:.3f} s ({rate:.1f} M/s)"
     )
     for i, data in found.outputs.items():

@@ -30,10 +30,7 @@ COVERED = {
     "barriers": ("wait at a barrier", "waits at barriers"),
     "phases": ("mbarrier phase", "mbarrier phases"),
     "copies": ("operation in flight", "operations in flight"),
-    "stood_for": (
-        "CTA that does the same in shared memory as one that was watched",
-        "CTAs that do the same in shared memory as one that was watched",
-    ),
+    "stood_for": ("CTA that does in shared memory what a watched one does", "CTAs that do in shared memory what a watched one does"),
     "schedules": ("schedule", "schedules"),
     "contents": ("contents of memory", "contents of memory"),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxkit.cli import _input
+from ptxkit.cli import _heat, _input
 from ptxkit.cli._job import Job
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ MOST_INSTRUCTIONS = 3000
 @click.option("--sass/--no-sass", default=True, help="Show the machine code, if ptxas and nvdisasm are found.")
 @click.option("--findings/--no-findings", default=True, help="Apply the rules of `ptxkit lint`.")
 @click.option("--graph/--no-graph", default=True, help="Draw the control flow graphs, if they are not too large.")
+@_heat.option
 @click.option("--run", "execute", is_flag=True, help="Execute kernels too, to find what only an execution shows.")
 @click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds for the machine code.")
 def command(
@@ -37,6 +38,7 @@ def command(
     sass: bool,
     findings: bool,
     graph: bool,
+    heat: str | None,
     execute: bool,
     timeout: float,
 ) -> None:
@@ -51,14 +53,16 @@ def command(
 
     module = _input.module(path, warns=True)
     names = _input.chosen([function.name for function in module.functions if function.body], kernels) if kernels else []
+    counts = _heat.lines(path, module, heat) if heat is not None else None
     found = _findings(path, module, execute) if findings else ()
     text = page(
         module,
         found,
         _machine_code(module, target, timeout) if sass else "",
-        _graphs(module, names) if graph else None,
+        _graphs(module, names, counts) if graph else None,
         names,
         _why(found),
+        None if counts is None else _by_line(counts),
     )
     to = output or str(Path(path).with_suffix(".html"))
     _input.write(to, text)
@@ -97,7 +101,11 @@ def _machine_code(module: Module, target: str | None, timeout: float) -> Sass | 
         return str(why)
 
 
-def _graphs(module: Module, names: list[str]) -> Graphs:
+def _by_line(counts: _heat.Lines) -> dict[int, int]:
+    return {line: count for (_, line), count in counts.items()}
+
+
+def _graphs(module: Module, names: list[str], counts: _heat.Lines | None) -> Graphs:
     from ptxkit.analyses.drawing import CannotDraw, draw
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.view import Graphs
@@ -113,7 +121,8 @@ def _graphs(module: Module, names: list[str]) -> Graphs:
     if not chosen:
         return Graphs(reason="the functions are too large for this page; `ptxkit cfg FILE -k NAME -o OUT.html` draws one")
     try:
-        return Graphs(draw(module, chosen).html(), tuple(chosen))
+        heat = _heat.by_instruction(module, counts) if counts is not None else None
+        return Graphs(draw(module, chosen, heat=heat).html(), tuple(chosen))
     except CannotDraw as why:
         return Graphs(reason=str(why))
 

@@ -13,7 +13,7 @@ from ptxkit.analyses.linting.kept import Memory
 from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.lsp.document import Document
 
 QUICK = ("E", "V")
@@ -45,6 +45,21 @@ def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
         rules = tuple([rule for rule in rules if rule.family in QUICK])
     found = lint(document.module, rules, facts=document.facts, run=False, store=_known if not quick else None)
     return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
+
+
+def is_repairable(found: Diagnostic) -> bool:
+    """Whether a repair of a finding is looked for."""
+    from ptxkit.rewriters.repairs import is_repairable as holds
+
+    return holds(found)
+
+
+def repaired(document: Document, found: Diagnostic) -> Fix | str:
+    """A proved repair of a finding of a document, or why there is none."""
+    from ptxkit.rewriters.repairs import offer
+    from ptxkit.syntax import parse
+
+    return offer(parse(document.text, document.path), found, _rules(document.settings))
 
 
 def _rules(settings: Configuration) -> tuple[Rule, ...]:

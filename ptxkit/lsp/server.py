@@ -25,7 +25,7 @@ from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.demangling import short
 from ptxkit.diagnostics import Diagnostic, Edit, Severity, Span
 from ptxkit.lsp import coloring, completion, navigation, outline, sources
-from ptxkit.lsp.diagnosing import findings, path_of, settings_of
+from ptxkit.lsp.diagnosing import findings, is_repairable, path_of, repaired, settings_of
 from ptxkit.lsp.document import Document
 from ptxkit.lsp.hints import hints
 from ptxkit.lsp.hover import hover
@@ -408,8 +408,15 @@ def _write(ls: Server) -> None:
         return lsp.SignatureHelp(said, 0, at)
 
 
+def _resolves_edits(ls: Server) -> bool:
+    """Whether the client asks for the edits of an action when it was chosen."""
+    known = ls.client_capabilities.text_document
+    resolves = known.code_action.resolve_support if known is not None and known.code_action is not None else None
+    return resolves is not None and "edit" in resolves.properties
+
+
 def _act(ls: Server) -> None:
-    @ls.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
+    @ls.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix], resolve_provider=True))
     def offered(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
         document, found = ls.found.get(uri, (None, ()))
@@ -427,6 +434,16 @@ def _act(ls: Server) -> None:
             for one in here
             if one.fix is not None
         ]
+        if _resolves_edits(ls):
+            actions += [
+                lsp.CodeAction(
+                    f"{one.rule}: look for a repair that is proved",
+                    kind=lsp.CodeActionKind.QuickFix,
+                    data={"uri": uri, "version": document.version, "number": found.index(one)},
+                )
+                for one in here
+                if one.fix is None and is_repairable(one)
+            ]
         for rule, one in {one.rule: one for one in here}.items():
             edits = [_ignoring(document, one)]
             actions.append(
@@ -434,6 +451,22 @@ def _act(ls: Server) -> None:
             )
             actions.append(lsp.CodeAction(f"Explain {rule}", command=lsp.Command(f"Explain {rule}", EXPLAIN, arguments=[rule])))
         return actions
+
+    @ls.feature(lsp.CODE_ACTION_RESOLVE)
+    @ls.thread()
+    def resolved(action: lsp.CodeAction) -> lsp.CodeAction:
+        """The edits of a repair, which takes executions to find: looked for when it was chosen."""
+        data: Any = action.data
+        document, found = ls.found.get(data["uri"], (None, ()))
+        if document is None or document.version != data["version"] or data["number"] >= len(found):
+            return action
+        made = repaired(document, found[data["number"]])
+        if isinstance(made, str):
+            ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"no repair: {made}"))
+            return action
+        action.edit = _workspace_edit(ls, data["uri"], document, made.edits)
+        ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, "; ".join([made.message, *made.notes])))
+        return action
 
     @ls.command(EXPLAIN)
     def explained(rule: str) -> str | None:

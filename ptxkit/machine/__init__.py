@@ -47,6 +47,8 @@ class Machine:
         self._sizes: dict[int, int] = {}
         self._arena = Arena() if host_memory else None
         self._launches = 0
+        self.conditions: dict[int, int] = {}
+        """Values that kernels set with `cudaGraphSetConditional`, by the handle."""
 
     def load(self, source: str | Module) -> Code:
         """Loads a module, from its text or tree. `.extern` symbols are those of what was loaded before.
@@ -81,6 +83,7 @@ class Machine:
         monitors: Sequence[Any] = (),
         checks: str | Sequence[str] = (),
         progress: Callable[[Any], None] | None = None,
+        cooperative: bool = False,
     ) -> Run:
         """Runs a kernel to its end.
 
@@ -89,7 +92,8 @@ class Machine:
         as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
         shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
         `monitors` see what happens (`ptxkit.machine.monitoring`); `checks` names monitors that are there already (`races`, or `all`): what
-        they find is in `findings` of the run, and of a `Fault`.
+        they find is in `findings` of the run, and of a `Fault`. The CTAs of a `cooperative` launch may synchronize with one another
+        (`grid_group::sync`): there is memory for that.
 
         Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
         """
@@ -101,7 +105,7 @@ class Machine:
             from ptxkit.machine.monitors import monitors_of
 
             monitors = (*monitors, *monitors_of(checks))
-        return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress)
+        return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress, cooperative)
 
     def alloc(self, size: int) -> Buffer:
         """Global memory of so many bytes. They are zeros; on a GPU they are undefined, and so the check `uninitialized` takes them.

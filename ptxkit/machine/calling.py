@@ -252,11 +252,18 @@ def _free(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
             lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not given")
 
 
+def _set_conditional(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
+    """`cudaGraphSetConditional(handle, value)`: what a conditional node of a graph goes by; of several threads, the last one's."""
+    handle, value = (lanes.broadcast(_argument(lanes, one, kind)) for one, kind in zip(values, (np.uint64, np.uint32), strict=True))
+    scheduler.launch.machine.conditions[int(handle[-1])] = int(value[-1])
+
+
 SYSTEM: dict[str, Callable[[Any, Lanes, list[Any]], None]] = {
     "vprintf": _vprintf,
     "__assertfail": _assertfail,
     "malloc": _malloc,
     "free": _free,
+    "cudaGraphSetConditional": _set_conditional,
 }
 """The functions that every program may call without defining them."""
 

@@ -416,6 +416,13 @@ class _Writer:
                 if place:
                     return place
             return self.address(site, whole if first else node, known.operation.space(operand.name))
+        if isinstance(whole, Address) and len(whole.parts) == 1 and whole.offset is not None:
+            # an address that is no byte's: of tensor memory, say
+            value = self.value(site, node, dtype)
+            offset = constant_value(whole.offset)
+            if offset is None:
+                return f"({value} + {self.value(site, whole.offset, dtype)})"
+            return f"({value} + {self.constant(np.array(int(offset) * whole.offset_sign, object).astype(np.int64).astype(dtype)[()])})"
         if operand.role == "sreg":
             return self.special(site, node, dtype)
         if isinstance(node, Vector):

@@ -38,7 +38,7 @@ class Lanes:
         found = self._known.get(name)
         if found is None:
             of_all = self.residents.column(name)
-            found = of_all if self.count == len(of_all) else of_all.take(self.place)
+            found = of_all if self.is_everybody else of_all.take(self.place)
             self._known[name] = found
         return found
 
@@ -83,10 +83,15 @@ class Lanes:
         found = self._known.get(name)
         if found is None:
             found = self.residents.special(name)
-            if found.ndim and self.count != len(found):
+            if found.ndim and not self.is_everybody:
                 found = found.take(self.place)
             self._known[name] = found
         return found
+
+    @property
+    def is_everybody(self) -> bool:
+        """Whether they are all resident threads. Not whether they are as many: one may be there several times."""
+        return self.place is self.residents.all.place
 
     @property
     def launch(self) -> Any:
@@ -117,6 +122,10 @@ class Lanes:
     def at(self, positions: Array) -> Lanes:
         """Those at these positions, which ascend."""
         return self if len(positions) == self.count else type(self)(self.residents, self.place.take(positions))
+
+    def repeated(self, positions: Array) -> Lanes:
+        """Those at these positions, one perhaps several times: for accesses on its behalf."""
+        return type(self)(self.residents, self.place.take(positions))
 
     def _rows(self, width: int) -> tuple[Array | None, Array, int]:
         """Of each lane the position in an array of (rows, width), None if they fill it; the number of each row; how many."""

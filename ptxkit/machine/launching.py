@@ -31,6 +31,9 @@ CHUNK = 1 << 16
 LOCAL_BYTES = 1 << 28
 """So much local memory all resident threads have together, at most."""
 
+WORKSPACE = 256
+"""Bytes of the memory at which the CTAs of a cooperative launch synchronize, zeros at first."""
+
 MOST_THREADS = 1024
 """Threads of a CTA."""
 
@@ -118,6 +121,8 @@ class Launch:
         """As a budget counts them."""
         self.started = time.perf_counter()
         self.parameters = b""
+        self.workspace = 0
+        """The address of the memory at which the CTAs of a cooperative launch synchronize; 0: it is none."""
         self.next_cta = 0
         self.scheduler: Scheduler | None = None
         self.reads = 0
@@ -284,6 +289,7 @@ def launch(
     budget: Budget | float | None,
     monitors: Sequence[Any],
     progress: Callable[[Any], None] | None,
+    cooperative: bool = False,
 ) -> Run:
     """Runs a kernel to its end. See `Machine.launch`."""
     watched = bool(monitors)
@@ -311,6 +317,8 @@ def launch(
     passed = Passed(machine, copies=watched or not machine.memory.host)
     try:
         one.parameters = passed.parameters(program, arguments)
+        if cooperative:
+            one.workspace = passed.array(memoryview(bytearray(WORKSPACE)), "the workspace of the grid")
         started = time.perf_counter()
         one.run()
         seconds = time.perf_counter() - started

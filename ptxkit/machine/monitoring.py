@@ -126,7 +126,13 @@ class WatchedLanes(Lanes):
         return self.sites[lane] if self.sites else self.site
 
     def at(self, positions: Array) -> WatchedLanes:
-        found = super().at(positions)
+        return self._told(super().at(positions), positions)
+
+    def repeated(self, positions: Array) -> WatchedLanes:
+        return self._told(super().repeated(positions), positions)
+
+    def _told(self, found: Lanes, positions: Array) -> WatchedLanes:
+        """Lanes at positions of these, which know their instructions too."""
         assert isinstance(found, WatchedLanes)
         found.site = self.site
         found.sites = tuple([self.sites[position] for position in positions.tolist()]) if self.sites else ()

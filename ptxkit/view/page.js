@@ -75,8 +75,10 @@
     }
 
     // lines: texts; numberOf(row), rowOf(line); keyOf: by row; made: by row how many lines it made; notes: by row the findings
-    show(lines, keyOf, numberOf, rowOf, made, notes, missing) {
-      Object.assign(this, { lines, keyOf, numberOf, rowOf, made, notes, missing: Boolean(missing), cursor: 0 });
+    // heat: by row how many threads executed it, or null
+    show(lines, keyOf, numberOf, rowOf, made, notes, missing, heat) {
+      Object.assign(this, { lines, keyOf, numberOf, rowOf, made, notes, missing: Boolean(missing), heat: heat ?? null, cursor: 0 });
+      this.hottest = this.heat ? this.heat.reduce((most, one) => Math.max(most, one), 1) : 1;
       this.places = new Map();
       keyOf.forEach((key, row) => { if (key >= 0) { const list = this.places.get(key); if (list) list.push(row); else this.places.set(key, [row]); } });
       const widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
@@ -107,11 +109,21 @@
         const worst = ["error", "warning", "info"].find((one) => found.some((n) => data.findings[n].severity === one));
         note.append(element("button", { type: "button", class: worst, tabindex: "-1", title: found.map((n) => data.findings[n].text).join("\n"), "aria-label": count(found.length, "finding") }, found.length > 1 ? String(found.length) : LETTER[worst]));
       }
-      row.append(element("span", { class: "at" }, String(this.numberOf(i) || "")), note, element("code", {}, ...words(this.missing ? "ptx" : this.kind, this.lines[i])));
+      row.append(element("span", { class: "at" }, String(this.numberOf(i) || "")), note, ...this.warmth(i), element("code", {}, ...words(this.missing ? "ptx" : this.kind, this.lines[i])));
       if (this.made[i]) row.append(element("span", { class: "made", title: `made ${count(this.made[i], "line")} of PTX` }, String(this.made[i])));
       const key = this.keyOf[i];
       if (key >= 0) { row.classList.add("linked"); row.style.setProperty("--h", hue(key)); }
       return row;
+    }
+
+    // how many threads executed the row, as a number on a colour
+    warmth(i) {
+      if (!this.heat) return [];
+      if (!this.heat[i]) return [element("span", { class: "heat" })];
+      const share = Math.log(this.heat[i] + 1) / Math.log(this.hottest + 1);
+      const made = element("span", { class: "heat", title: `${count(this.heat[i], "instruction")} of threads` }, this.heat[i].toLocaleString("en"));
+      made.style.setProperty("--share", `${Math.round(8 + 62 * share ** 2)}%`);
+      return [made];
     }
 
     paint() {
@@ -185,6 +197,9 @@
 
   const made = data.keys.map(() => 0);
   data.keyOf.forEach((key) => { if (key >= 0 && data.keys.length) made[key] += 1; });
+  // of a line of the source, the sum of what it made
+  const heat = data.heat && data.keys.length ? data.keys.map(() => 0) : null;
+  if (heat) data.keyOf.forEach((key, row) => { if (key >= 0) heat[key] += data.heat[row]; });
   const files = data.files.map((file, number) => {
     const byLine = new Map();
     data.keys.forEach(([at, line], key) => { if (at === number && made[key]) byLine.set(line, key); });
@@ -206,7 +221,8 @@
     file = number;
     choice.value = String(number);
     const one = files[number];
-    source.show(one.texts, one.keyOf, one.numberOf, one.rowOf, one.keyOf.map((key) => (key >= 0 ? made[key] : 0)), one.notes, one.missing);
+    const warm = heat && one.keyOf.map((key) => (key >= 0 ? heat[key] : 0));
+    source.show(one.texts, one.keyOf, one.numberOf, one.rowOf, one.keyOf.map((key) => (key >= 0 ? made[key] : 0)), one.notes, one.missing, warm);
     source.scroller.scrollTop = 0;
     const first = one.keyOf.findIndex((key) => key >= 0);
     source.reveal(Math.max(first, 0));
@@ -224,7 +240,7 @@
     const rowOf = (line) => rows.get(line) ?? -1;
     data.findings.forEach((one, n) => put(notes, rowOf(one.line), n));
     if (!source) ptx.head.append(element("small", {}, "no .loc names a line of the source: compile with -lineinfo"));
-    ptx.show(lines, data.keyOf, (row) => numbers[row], rowOf, [], notes);
+    ptx.show(lines, data.keyOf, (row) => numbers[row], rowOf, [], notes, false, data.heat);
   }
   let sass = null;
   if (data.sass) {

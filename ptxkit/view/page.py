@@ -44,10 +44,12 @@ def page(
     graphs: Graphs | None = None,
     functions: Iterable[str] = (),
     why: Mapping[str, str] | None = None,
+    heat: Mapping[int, int] | None = None,
 ) -> str:
     """The page for a module. In place of machine code stands the reason why there is none, if it is to be said.
 
-    `functions` restricts what is shown to these; `why` explains rules by their ids.
+    `functions` restricts what is shown to these; `why` explains rules by their ids. `heat` has, by line of
+    the PTX, how many threads executed it: lines are coloured by that.
     """
     index = Index(module)
     lines = module.text.split("\n")
@@ -57,7 +59,9 @@ def page(
         "title": html.escape(_clean(name)),
         "colors": _colors(),
         "style": _resource("page.css"),
-        "data": _json(_data(module, index, lines, linked, findings, sass, graphs or Graphs(), set(functions), why or {}) | {"name": name}),
+        "data": _json(
+            _data(module, index, lines, linked, findings, sass, graphs or Graphs(), set(functions), why or {}, heat) | {"name": name}
+        ),
         "script": _resource("page.js"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _resource("page.html"))
@@ -73,6 +77,7 @@ def _data(
     graphs: Graphs,
     wanted: set[str],
     why: Mapping[str, str],
+    heat: Mapping[int, int] | None,
 ) -> dict[str, Any]:
     listed = _functions(module, index)
     kept = [(first, last) for name, first, last in listed if not wanted or name in wanted]
@@ -93,6 +98,7 @@ def _data(
         "findings": [_finding(one, linked) for one in shown],
         "why": {rule: why[rule] for rule in sorted({one.rule for one in shown}) if rule in why},
         "sass": _code(sass, key_of, wanted) if isinstance(sass, Sass) else None,
+        "heat": None if heat is None else [heat.get(i, 0) for first, last in spans for i in range(first, last + 1)],
         "noSass": "" if isinstance(sass, Sass) else sass,
         "graphs": {"page": graphs.page, "functions": graphs.functions, "reason": graphs.reason},
     }

@@ -18,6 +18,7 @@ LIGHT = {
     "warning": "#9a5b00",
     "info": "#0069a8",
     "hit": "#8b3a80",
+    "heat": "#e66101",
 }
 DARK = {
     "paper": "#14181d",
@@ -35,4 +36,5 @@ DARK = {
     "warning": "#ffc15e",
     "info": "#57b2ee",
     "hit": "#e08fd5",
+    "heat": "#fdb863",
 }

@@ -10,6 +10,7 @@ from ptxkit import fixing
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Fix
 from ptxkit.isa.binding import Bound
 from ptxkit.origins import Origins, excerpt
@@ -24,7 +25,7 @@ CONTEXT = 2
 def described(seen: Seen, finding: Diagnostic, solved: Solution) -> Fix:
     """A repair as a fix."""
     text = "; ".join(solved.says)
-    notes = (*_shown(solved), *_costs(seen, solved), *_not_promised(finding, solved))
+    notes = (*_shown(solved), *_costs(seen, solved), *_not_promised(seen, finding, solved))
     return Fix(text, solved.edits, is_safe=False, notes=notes, diff=difference(seen, solved))
 
 
@@ -71,7 +72,8 @@ def _costs(seen: Seen, solved: Solution) -> Iterator[str]:
         for i, bound in enumerate(bindings(routine)):
             line = after.facts.index.span(routine.where(i)).line
             if line in new and isinstance(bound, Bound):
-                yield f"costs: {_price(bound, ' '.join(routine.instructions[i].body_text.split()))}{_rounds(after, routine, i, line, solved)}"
+                text = " ".join(routine.instructions[i].body_text.split())
+                yield f"costs: {_price(bound, text)}{_rounds(after, routine, i, line, solved)}"
 
 
 def _price(bound: Bound, text: str) -> str:
@@ -93,8 +95,8 @@ def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> s
     flow, forest = control_flow(routine), loops(routine)
     inner = forest.innermost[flow.block_of[i]]
     times = ""
-    if solved.executed.get(line):
-        each = solved.executed[line]
+    each = solved.executed.get(line, 0)
+    if each >= 1:
         times = f", {each:g} time{'' if each == 1 else 's'} a thread in that launch"
     if inner is None:
         return times
@@ -112,11 +114,14 @@ def new_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
                 yield number, line[2:]
 
 
-def _not_promised(finding: Diagnostic, solved: Solution) -> Iterator[str]:
+def _not_promised(seen: Seen, finding: Diagnostic, solved: Solution) -> Iterator[str]:
     inputs = (finding.witness or {}).get("inputs")
     if inputs is not None:
         yield f"not promised: launches and contents other than those that were executed ({inputs}), and that it is what was meant"
     else:
         yield "not promised: that it is what was meant; the finding was argued, and the cure is, too"
+    routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
+    if inputs is not None and routine is not None and launch(routine).threads is None:
+        yield "not promised: CTAs of another size than that, as the kernel does not say its own"
     if solved.schedules and not solved.is_complete:
         yield f"not promised: what comes after the end of that run ({solved.why})"

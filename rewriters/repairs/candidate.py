@@ -26,6 +26,8 @@ class Candidate:
     """What it costs in comparison with others."""
     at: tuple[int, ...] = ()
     """The instructions that are changed."""
+    is_move: bool = False
+    """Whether its edits are one, as what is put in at one place is taken out at another."""
     weaker: tuple[Candidate, ...] = ()
     """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
 
@@ -60,7 +62,8 @@ def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:
     text = index.text[slice(*_span(trouble, i))]
     says = f"move `{' '.join(text.split()).rstrip(';')}` from line {lines[0]} to {'after' if place.after else 'before'} line {lines[1]}"
     edits = (instead(index, routine, i, ""), put(index, routine, place, text))
-    return Candidate(says, edits, kind * ROUNDS ** depth(routine, place), (i,))
+    deeper = max(0, depth(routine, place) - depth(routine, Place(i)))
+    return Candidate(says, edits, kind * ROUNDS**deeper, (i,), is_move=True)
 
 
 def _span(trouble: Trouble, i: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Edits of a text that put statements at a place, change one, move one or take it away; and how offsets of the text after them are those of the text before."""
+"""Edits of a text that put statements at a place or change one; and which offset of the text before an offset of the text after is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from ptxkit.diagnostics import Edit
 from ptxkit.rewriters.repairs.places import Place
 from ptxkit.syntax import Index
 
+LINES = 1000
+"""So many characters are looked at to see how lines end."""
+
 
 def put(index: Index, routine: Routine, place: Place, *statements: str) -> Edit:
     """Statements at a place, each on a line of its own."""
     span = index.span(routine.where(place.instruction))
     margin = _margin(index, span.start)
+    end = "\r\n" if index.text.find("\r\n", 0, LINES) >= 0 else "\n"
     if place.after:
-        return Edit(span.end, span.end, "".join([f"\n{margin}{one}" for one in statements]))
-    return Edit(span.start, span.start, "".join([f"{one}\n{margin}" for one in statements]))
+        return Edit(span.end, span.end, "".join([f"{end}{margin}{one}" for one in statements]))
+    return Edit(span.start, span.start, "".join([f"{one}{end}{margin}" for one in statements]))
 
 
 def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
@@ -31,16 +35,19 @@ def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     return tuple(found.values())
 
 
-def parts(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
-    """The edits without one of them, or without one of the statements that one puts in."""
-    for n, one in enumerate(edits):
+def parts(steps: Sequence[Sequence[Edit]]) -> Iterator[tuple[Edit, ...]]:
+    """The edits without one step, be it a move or an edit, or without one of the statements that an edit puts in."""
+    for n, step in enumerate(steps):
+        others = [edit for k, other in enumerate(steps) if k != n for edit in other]
+        if others:
+            yield joined(others)
+        if len(step) > 1:
+            continue
+        (one,) = step
         lines = one.text.splitlines(keepends=True)
-        if one.start == one.end and len(lines) > 2:
-            statements = [k for k, line in enumerate(lines) if line.strip()]
-            for k in statements:
-                yield (*edits[:n], Edit(one.start, one.end, "".join(lines[:k] + lines[k + 1 :])), *edits[n + 1 :])
-        elif len(edits) > 1:
-            yield (*edits[:n], *edits[n + 1 :])
+        statements = [k for k, line in enumerate(lines) if line.strip()]
+        for k in statements if one.start == one.end and len(statements) > 1 else ():
+            yield joined([*others, Edit(one.start, one.end, "".join(lines[:k] + lines[k + 1 :]))])
 
 
 def _margin(index: Index, at: int) -> str:

@@ -126,9 +126,7 @@ def _solved(
             yield one, solved
 
 
-def offer(
-    module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = None, *, compilers: Sequence[str] = VALIDATORS
-) -> Fix | str:
+def offer(module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = None, *, compilers: Sequence[str] = VALIDATORS) -> Fix | str:
     """The repair of a finding that was argued, as an editor has it, or why there is none: of what is found with executions, the finding of
     the same function that shares a line with it."""
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -11,15 +12,17 @@ from ptxkit import fixing
 from ptxkit.analyses.execution.execute import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
-from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.syntax import parse
 
+SECONDS = 60.0
+"""So much time of a processor the tries for one finding may take."""
 MOST_TRIES = 40
 """So many candidates are tried for one finding."""
 MOST_BETTER = 6
@@ -86,6 +89,7 @@ class _Solving:
         self.trying = Trying(looking, seen, finding)
         self.tries = 0
         self.reasons: dict[str, None] = {}
+        self.end = time.process_time() + SECONDS
         self.best: Solution | None = None
         self.better = 0
 
@@ -101,19 +105,19 @@ class _Solving:
         while len(steps) < MOST_EDITS:
             part: Candidate | None = None
             for one in candidates(of):
-                if self.tries >= MOST_TRIES:
+                if self._is_over:
                     break
                 made = joined((*edits, *one.edits))
                 says = self._says(made)
                 if says is Says.ENOUGH:
                     found = self._proved((*steps, self._weakened(edits, one)))
                     if found is not None and self._is_best(found):
-                        return self.best
+                        return self.best or found
                 elif says is Says.LESS and part is None:
                     part = one
             if self.best is not None:
                 return self.best
-            if part is None or self.tries >= MOST_TRIES:
+            if part is None or self._is_over:
                 break
             steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
@@ -121,6 +125,11 @@ class _Solving:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether enough was tried."""
+        return self.tries >= MOST_TRIES or time.process_time() > self.end
 
     def _is_best(self, found: Solution) -> bool:
         """Whether a repair leaves nothing in its function, or enough others were looked at. The best one is kept."""
@@ -136,8 +145,8 @@ class _Solving:
 
     def _why(self) -> str:
         if not self.tries:
-            return "no edit of one place that could cure it is known"
-        tried = f"{self.tries} candidate{'s were' if self.tries > 1 else ' was'} tried"
+            return "no edit is known that could cure it at one place"
+        tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
         return "; ".join([tried, *list(self.reasons)[:2]])
 
     # --- trying
@@ -210,7 +219,7 @@ class _Solving:
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
-        for rest in parts(edits):
+        for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
         ran = self._schedules(edits)
@@ -240,7 +249,7 @@ class _Solving:
     def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
         runs: dict[str | int, Run] = {}
-        for schedule in ("lockstep", *SCHEDULES):
+        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
             own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
             if own is None or ran is None:
                 continue

@@ -1,4 +1,4 @@
-"""What a finding knows that a repair needs: the instructions, which of them comes first, and whether one thread, one warp or one CTA is involved."""
+"""What a finding knows that a repair needs: its instructions, which of them comes first, and how far apart its threads are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.rewriters.repairs.looking import Seen
 from ptxkit.rewriters.repairs.places import Loud, Place, between, is_loud
 from ptxkit.syntax import Index
@@ -82,7 +82,7 @@ class Trouble:
         for witness in self.witnesses:
             who = [(one.get("cta"), one.get("thread")) for one in witness.get("accesses", ()) if "thread" in one]
             if len(who) == 2:
-                pairs.append((*who, witness.get("launch", {}).get("block") or [1, 1, 1]))
+                pairs.append((who[0], who[1], witness.get("launch", {}).get("block") or [1, 1, 1]))
         return bool(pairs) and all(holds(*pair) for pair in pairs)
 
     @cached_property
@@ -98,9 +98,11 @@ class Trouble:
     ) -> list[Place]:
         """The places between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
         nothing was executed, those between any. `pairs` are those to be looked at instead."""
-        chosen = self.pairs if pairs is None else [pair for pair in self.pairs if pair in pairs] + [
-            pair for pair in pairs if pair not in self.pairs
-        ]
+        chosen = (
+            self.pairs
+            if pairs is None
+            else [pair for pair in self.pairs if pair in pairs] + [pair for pair in pairs if pair not in self.pairs]
+        )
         sure = [pair for pair in chosen if pair in self.pairs[: self.witnessed]][:MOST_PAIRS]
         found = [between(self.routine, first, last, least, loud) for first, last in sure or chosen[:FEW_PAIRS]]
         if sure and found:

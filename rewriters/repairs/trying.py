@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptxkit import fixing
-from ptxkit.analyses.dynamic.exercise import Exercise
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import UNKNOWN, loaded
+from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.launches import most_operations
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
@@ -22,7 +22,7 @@ from ptxkit.rewriters.repairs.looking import Looking, Seen
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
-SCHEDULES: tuple[str | int, ...] = ("late", "early", 1)
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
 """The schedules, besides that which showed a finding, under which a repair is run."""
 SECONDS = 10.0
 """So long one run may take."""
@@ -59,6 +59,9 @@ class Trying:
         self.seen = seen
         self.finding = finding
         self.example = self._example()
+        own = (finding.witness or {}).get("launch", {})
+        self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
+        """That which showed the finding."""
         self.runs = 0
         self._own: dict[str | int, Run | None] = {}
         self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
@@ -76,14 +79,16 @@ class Trying:
 
     # --- on the machine
 
-    def own(self, schedule: str | int = "lockstep") -> Run | None:
-        """What the text itself does in the launch."""
+    def own(self, schedule: str | int | None = None) -> Run | None:
+        """What the text itself does in the launch, under the schedule that showed the finding if none is given."""
+        schedule = self.schedule if schedule is None else schedule
         if schedule not in self._own:
             self._own[schedule] = self._run(self.seen.text, Shift(()), schedule)
         return self._own[schedule]
 
-    def run(self, edits: Sequence[Edit], schedule: str | int = "lockstep") -> Run | None:
+    def run(self, edits: Sequence[Edit], schedule: str | int | None = None) -> Run | None:
         """What the edited text does in the launch; None if it cannot be run."""
+        schedule = self.schedule if schedule is None else schedule
         key = (tuple(edits), schedule)
         if key not in self._known:
             self._known[key] = self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
@@ -97,7 +102,7 @@ class Trying:
         try:
             code = loaded(facts.module, self.looking.target or "")
             kernel = next(one for one in facts.routines if one.name == self.example.kernel)
-            operations = Exercise(kernel, code).operations * (1 if schedule == "lockstep" else PATIENCE)
+            operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
             counting = Counting()
             ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
         except (ValueError, StopIteration, MemoryError):
@@ -111,7 +116,7 @@ class Trying:
         return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
-        found = {}
+        found: dict[Key, Finding] = {}
         for one in ran.wrong:
             found.setdefault(self.key(one.diagnostic, shift), one)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,7 @@ class TestReport:
         assert result.stdout.startswith("shift: refuted\n")
         assert "witness: line 15: thread (1,0,0) of CTA (0,0,0): write" in result.stdout or "witness: line 14" in result.stdout
         assert f"replay: ptxkit verify {shift} --block 64 --param n=64" in result.stdout
-        assert (
-            "covered: accesses: 0 of shared memory, 128 of global memory; not covered: the bounds of `a`, as their sizes" in result.stdout
-        )
+        assert "covered: accesses: 0 of shared memory, 128 of global memory; not covered: the bounds of `a`" in result.stdout
 
 
 class TestLaunch:
@@ -190,6 +189,78 @@ def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
 @pytest.mark.parametrize(("name", "code"), [("wmma_shape_load.bad", 3), ("wmma_shape_load.good", 0)])
 def test_an_error_of_lint_keeps_a_kernel_from_being_verified(name: str, code: int) -> None:
     assert run(str(PAIRS / f"{name}.ptx"), "--block", "128").exit_code == code
+
+
+BRANCH = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+    .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>;
+    ld.param.u64 %d1, [out];
+    ld.param.u32 %r1, [n];
+    and.b32 %r2, %r1, 3;
+T:  .branchtargets A, B;
+    brx.idx %r2, T;
+A:  mov.u32 %r3, 1;
+    bra.uni E;
+B:  mov.u32 %r3, 2;
+E:  st.global.u32 [%d1], %r3;
+    ret;
+}
+"""
+
+
+def pair(name: str) -> list[str]:
+    """A file of the pairs, and a block that it may have."""
+    path = PAIRS / f"{name}.ptx"
+    required = re.search(r"[.]reqntid ([0-9, ]+)", path.read_text())
+    return [str(path), "--block", required[1].replace(" ", "") if required else "128"]
+
+
+class TestDoubts:
+    """What `lint` argues of another index than the one that is given."""
+
+    def test_a_warning_leaves_open_what_was_made_up(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(BRANCH)
+
+        result = run(str(path), "--block", "1")
+
+        assert result.exit_code == 3
+        assert "lint has a warning: the list has 2 labels" in result.stdout
+
+    def test_it_is_said_where_all_was_given(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(BRANCH)
+
+        result = run(str(path), "--block", "1", "--param", "n=1", "--array", "out=u32:64:zeros")
+
+        assert result.exit_code == 0
+        assert "not covered: lint has a warning: the list has 2 labels" in result.stdout
+
+    @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+    @pytest.mark.parametrize("name", ["pdl_no_wait", "wmma_swapped_ab", "compact_activemask", "transpose_oob"])
+    def test_a_bug_that_no_execution_shows_is_not_verified(self, name: str) -> None:
+        """In the bad file; of these the good twins are."""
+        assert run(*pair(f"{name}.bad"), "--grid", "2").exit_code == 3
+        assert run(*pair(f"{name}.good"), "--grid", "2").exit_code == 0
+
+    @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+    def test_a_matrix_that_leaves_its_variable_by_a_descriptor_is_no_finding(self) -> None:
+        """Which part of it matters is for who wrote the layout to know."""
+        result = run(str(PAIRS / "wgg_no_bar.good.ptx"), "--block", "128", "--format", "json")
+
+        assert result.exit_code == 3
+        assert json.loads(result.stdout)["findings"] == []
+
+    @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+    @pytest.mark.parametrize(("name", "rule"), [("tc_no_dealloc", "T001"), ("tc_no_proxy_fence", "P002"), ("bulk_size_not16", "A016")])
+    def test_an_mma_has_a_descriptor_that_makes_sense(self, name: str, rule: str) -> None:
+        result = run(*pair(f"{name}.bad"), "--format", "json")
+
+        assert result.exit_code == 1
+        assert json.loads(result.stdout)["findings"][0]["rule"] == rule
 
 
 class TestMemory:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,3 +226,41 @@ def test_a_step_of_a_thousand_threads(client: Client, tmp_path: Path) -> None:
         lines.append(client.top(17)["line"])
     assert lines[4:9] == [LOOP, LOOP + 1, SETP, SETP + 1, LOOP]
     assert client.end() == 0
+
+
+def test_a_launch_that_never_ends_is_paused_and_ended(client: Client, tmp_path: Path) -> None:
+    ptx, launch = written(tmp_path, SUMS.replace("setp.lt.u32 %p1, %r3, %r1;", "setp.ne.u32 %p1, %r3, 0;"))
+    client.begin(program=ptx, launch=launch)
+    client.request("pause", threadId=1)
+    stop = client.stopped()
+    assert stop["reason"] == "pause"
+    assert client.top(stop["threadId"])["name"] == "k"
+    client.request("continue", threadId=1)
+    assert client.end() == 0
+
+
+def test_an_editor_may_come_through_a_port(sums: tuple[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "ptxkit", "debug", "--dap", "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None and str(port) in process.stderr.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rwb") as stream:
+            for number, name in enumerate(("initialize", "disconnect"), 1):
+                body = json.dumps({"seq": number, "type": "request", "command": name}).encode()
+                stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                stream.flush()
+                length = int(stream.readline().partition(b":")[2])
+                stream.readline()
+                assert json.loads(stream.read(length))["success"]
+        assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    "sent", [b"hello\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 9\r\n\r\n{{{{{{{{{"]
+)
+def test_what_is_no_protocol_ends_it(client: Client, sent: bytes) -> None:
+    assert client.process.stdin is not None
+    client.process.stdin.write(sent)
+    client.process.stdin.close()
+    assert client.process.wait(timeout=60) == 2

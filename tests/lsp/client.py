@@ -82,11 +82,12 @@ class Client:
                 params: dict[str, Any] = message["params"]
                 return params
 
-    def start(self, encodings: tuple[str, ...] = ("utf-16",)) -> dict[str, Any]:
-        """Shakes hands. The server's capabilities."""
-        found: dict[str, Any] = self.request(
-            "initialize", processId=None, rootUri=None, capabilities={"general": {"positionEncodings": list(encodings)}}
-        )
+    def start(self, encodings: tuple[str, ...] = ("utf-16",), resolves: bool = False) -> dict[str, Any]:
+        """Shakes hands; with `resolves`, as a client that asks for the edits of an action when it was chosen. The server's capabilities."""
+        own: dict[str, Any] = {"general": {"positionEncodings": list(encodings)}}
+        if resolves:
+            own["textDocument"] = {"codeAction": {"resolveSupport": {"properties": ["edit"]}}}
+        found: dict[str, Any] = self.request("initialize", processId=None, rootUri=None, capabilities=own)
         self.notify("initialized")
         capabilities: dict[str, Any] = found["capabilities"]
         return capabilities

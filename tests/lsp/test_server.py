@@ -130,6 +130,22 @@ def test_quick_fixes_are_those_of_the_findings(client: Client) -> None:
     client.close()
 
 
+def test_a_repair_is_looked_for_when_it_is_chosen(client: Client) -> None:
+    client.start(resolves=True)
+    client.open(URI, TEXT.replace("[tile], %r1", "[tile], 7"))
+    assert ("C001", 12) in settled(client)
+    place = {"start": position(TEXT, "bar.sync"), "end": position(TEXT, "bar.sync")}
+    actions = client.request("textDocument/codeAction", textDocument=DOCUMENT, range=place, context={"diagnostics": []})
+    (action,) = [one for one in actions if one["title"] == "C001: look for a repair that is proved"]
+    assert "edit" not in action
+
+    resolved = client.request("codeAction/resolve", **action)
+
+    changes = resolved["edit"]["changes"][URI]
+    assert sorted([change["newText"].strip() for change in changes]) == ["", "bar.sync 0;"]
+    client.close()
+
+
 def test_any_text_is_answered(client: Client) -> None:
     client.start()
     for number, text in enumerate(["", "}{", "\x00\x01", ".entry", "é" * 50, "ld.global.", "// only a comment"]):

@@ -83,6 +83,8 @@ class Lanes:
         part.bytes = self.bytes
         return part
 
+    repeated = subset
+
     def _octets(self, address: Any, size: int) -> Any:
         return self.cta[:, None], np.asarray(address, np.int64)[:, None] + np.arange(size)
 

@@ -464,3 +464,28 @@ def test_lanes_of_a_mask_meet_at_two_instructions(schedule: str | int) -> None:
     E: mul.wide.u32 %rd4, %r5, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r6; ret;""")
     found = run(text, count=32, block=32, schedule=schedule).tolist()
     assert found == [lane + 16 if lane < 16 else lane - 16 + 100 for lane in range(32)]
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "early", 3])
+def test_a_cooperative_grid_has_memory_at_which_it_synchronizes(schedule: Any) -> None:
+    """As `grid_group::sync` does: every CTA counts itself there, and waits until all have."""
+    text = kernel("""
+    mov.u32 %r5, %envreg1; mov.u32 %r6, %envreg2; mov.b64 %rd4, {%r6, %r5};
+    st.global.u32 [%rd3], 7; setp.eq.s64 %p1, %rd4, 0; @%p1 ret;
+    bar.sync 0; setp.ne.u32 %p2, %r4, 0; @%p2 bra DONE;
+    atom.acq_rel.gpu.global.add.u32 %r7, [%rd4+4], 1;
+    L: ld.acquire.gpu.global.u32 %r8, [%rd4+4]; mov.u32 %r12, %nctaid.x; setp.lt.u32 %p3, %r8, %r12; @%p3 bra L;
+    DONE: bar.sync 0; sub.u32 %r9, 63, %r1; mul.wide.u32 %rd5, %r9, 4; add.s64 %rd6, %rd1, %rd5;
+    ld.global.u32 %r10, [%rd6]; bar.sync 0; add.u32 %r10, %r10, %r1; st.global.u32 [%rd3+256], %r10;
+    ret;
+    """)
+
+    assert run(text, count=128, grid=2, block=32, cooperative=True, schedule=schedule)[64:].tolist() == list(range(7, 71))
+    assert run(text, count=128, grid=2, block=32)[64:].tolist() == [0] * 64
+
+
+def test_a_bulk_copy_of_an_odd_size_and_a_barrier_that_is_not_there() -> None:
+    copy = ".shared .align 128 .b8 s[64]; mov.u32 %r5, s; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r5], %r1; ret;"
+
+    assert faults(kernel(copy), count=64).kind == "copy-size"
+    assert faults(kernel("bar.sync 16; ret;"), checks="all").kind == "barrier"

@@ -116,7 +116,7 @@ def bulk(op: Operation) -> Semantics:
     def run(lanes: Any, given: Any) -> None:
         sizes = lanes.broadcast(np.asarray(given.size, np.int64)[()])
         if (sizes % 16).any():
-            lanes.fault(sizes % 16 != 0, "the size of a bulk copy must be a multiple of 16 bytes")
+            lanes.fault(sizes % 16 != 0, "the size of a bulk copy must be a multiple of 16 bytes", "copy-size")
         memory = lanes.memory
         left, right = (lanes.broadcast(np.asarray(x if x is not None else 0, np.int64)[()]) for x in (given.left, given.right))
         here, start = places(

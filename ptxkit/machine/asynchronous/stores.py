@@ -40,7 +40,7 @@ def store_asynchronously(op: Operation) -> Semantics:
 
 def reduce_asynchronously(op: Operation) -> Semantics:
     """`red.async`: an atomic reduction; its bytes are counted on an mbarrier, if there is one."""
-    change = combining(op.slot(".op"), op.type, False)
+    change = combining(op.slot(".op") or ".add", op.type, False)
     dtype = change.dtype
     # the table allows both windows where none is named: then the address is generic
     space = op.space("a") if op.slot(".ss") else ".generic"

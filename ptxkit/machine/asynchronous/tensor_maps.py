@@ -34,6 +34,10 @@ ELEMENTS = (
 )  # fmt: skip
 """Element types by their codes."""
 
+PACKED = {".b4x16": (8, 8), ".b4x16_p64": (8, 16), ".b6x16_p32": (12, 16)}
+"""Types of sixteen elements that are copied as one: the bytes of these in global memory, and in shared memory with what is left free."""
+TOGETHER = 16
+
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = ("none", "32B", "64B", "128B", "96B")
 ATOMICITIES = ("16B", "32B", "32B_flip_8B", "64B")
@@ -161,8 +165,11 @@ def encode(
         _must(len(lower) == len(upper) == wanted, f"the corners of the bounding box have {wanted} coordinates")
         bits = {3: 15, 4: 7, 5: 4}[rank]
         _must(all(-(1 << bits) <= c < 1 << bits for c in (*lower, *upper)), f"corners must be between {-(1 << bits)} and {(1 << bits) - 1}")
-    if type in ELEMENTS[:13]:
-        inner = box[0] * element_size(type)
+    if type in PACKED:
+        _must(dims[0] % TOGETHER == 0, f"the innermost dimension of {type} must be a multiple of {TOGETHER}, not {dims[0]}")
+        _must(box[0] % TOGETHER == 0, f"the innermost side of a box of {type} must be a multiple of {TOGETHER}, not {box[0]}")
+    if mode == "tile" or type in ELEMENTS[:13]:
+        inner = box[0] * element_size(type) if type in ELEMENTS[:13] else box[0] // TOGETHER * PACKED[type][1]
         _must(interleave != "none" or inner % 16 == 0, f"the innermost side of the box must be a multiple of 16 bytes, and has {inner}")
         limit = {"32B": 32, "64B": 64, "128B": 128, "96B": 96}.get(swizzle)
         _must(
@@ -189,7 +196,7 @@ def _must(holds: bool, reason: str) -> None:
 
 @attrs.frozen
 class Described:
-    """A tensor map as read from memory; dimensions in the driver's order."""
+    """A tensor map as read from memory; dimensions in the driver's order. Of a packed type an element is `TOGETHER` of the driver's."""
 
     address: int
     type: str
@@ -212,8 +219,13 @@ class Described:
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
-        return element_size(self.type)
+        """Bytes of an element, or of the elements that are copied as one, in global memory."""
+        return PACKED[self.type][0] if self.type in PACKED else element_size(self.type)
+
+    @property
+    def spread_size(self) -> int:
+        """The bytes that they have in shared memory."""
+        return PACKED[self.type][1] if self.type in PACKED else element_size(self.type)
 
 
 def described(raw: bytes) -> Described:
@@ -231,12 +243,16 @@ def described(raw: bytes) -> Described:
     steps = tuple(found["element_stride"][:rank].tolist())
     _must(all(box), "a side of its box is 0")
     _must(all(steps), "an element stride is 0")
-    size = element_size(type) if type in ELEMENTS[:13] else 0
+    dims = tuple(d or 1 << 32 for d in found["global_dim"][:rank].tolist())
+    if type in PACKED:
+        _must(dims[0] % TOGETHER == 0 and box[0] % TOGETHER == 0, f"its innermost sides are not of groups of {TOGETHER} elements")
+        dims, box = (dims[0] // TOGETHER, *dims[1:]), (box[0] // TOGETHER, *box[1:])
+    size = PACKED[type][0] if type in PACKED else element_size(type)
     corners = rank - 2 if mode == "im2col" else 1 if mode == "im2col_w" else 0
     return Described(
         int(found["global_address"]),
         type,
-        tuple(d or 1 << 32 for d in found["global_dim"][:rank].tolist()),
+        dims,
         (size, *found["global_stride"][: rank - 1].tolist()),
         box,
         steps,

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptxkit.machine.asynchronous.agents import Footprint, footprint
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
-from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
+from ptxkit.machine.asynchronous.tensor_maps import PACKED, SIZE, TOGETHER, Described, described
 from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining, flushed
@@ -142,8 +142,18 @@ def _elements(buffer: Buffer, part: Part, size: int) -> Any:
     return as_strided(whole[first:], part.counts, part.strides)
 
 
+def _groups(buffer: Buffer, part: Part, size: int) -> Any:
+    """The elements of a part that is packed, where they are: bytes along a dimension more."""
+    return as_strided(buffer.view(np.dtype(np.uint8))[part.address - buffer.origin :], (*part.counts, size), (*part.strides, 1))
+
+
 def fetched(buffer: Buffer, tensor: Described, tile: Tile) -> Array:
-    """The elements of a tile in the order in which they come to shared memory, as bytes."""
+    """The elements of a tile in the order in which they come to shared memory, as bytes. What is left free between packed ones is zero."""
+    if tensor.type in PACKED:
+        apart = np.zeros((*tile.shape, tensor.spread_size), np.uint8)
+        for part in tile.parts:
+            apart[(*part.where, slice(tensor.size))] = _groups(buffer, part, tensor.size)
+        return apart.reshape(-1)
     found = np.full(tile.shape, fill_value(tensor), np.dtype(f"u{tensor.size}"))
     for part in tile.parts:
         found[part.where] = converted(_elements(buffer, part, tensor.size), tensor.type)
@@ -152,6 +162,11 @@ def fetched(buffer: Buffer, tensor: Described, tile: Tile) -> Array:
 
 def stored(buffer: Buffer, tensor: Described, tile: Tile, data: Array, change: Combining | None) -> None:
     """Writes the elements of a tile that lie within the tensor, or combines them with what is there."""
+    if tensor.type in PACKED:
+        apart = data.reshape(*tile.shape, tensor.spread_size)
+        for part in tile.parts:
+            _groups(buffer, part, tensor.size)[...] = apart[(*part.where, slice(tensor.size))]
+        return
     source = converted(data.view(np.dtype(f"u{tensor.size}")), tensor.type).reshape(tile.shape)
     for part in tile.parts:
         there = _elements(buffer, part, tensor.size)
@@ -222,6 +237,12 @@ def tensor(op: Operation) -> Semantics:
             assert one is not None
             if address is not None:
                 one = attrs.evolve(one, address=address[i])
+            if one.type in PACKED:
+                first = coordinates[i][0]
+                if first % TOGETHER:
+                    reason = f"the first coordinate in a tensor of {one.type}, {first}, is no multiple of {TOGETHER}"
+                    lanes.fault(np.arange(lanes.count) == i, reason, "tensormap")
+                coordinates[i][0] = first // TOGETHER
             tile = cut(one, coordinates[i], offsets[i])
             _check(lanes, i, one, tile)
             found.append((one, tile))
@@ -231,6 +252,7 @@ def tensor(op: Operation) -> Semantics:
         plans = tiles(lanes, given)
         memory = lanes.memory
         sizes = _sizes(plans)
+        counted = np.array([int(np.prod(tile.shape)) * one.size for one, tile in plans], np.int64)
         there, to = places(lanes, space, given.d, sizes, "write", ALIGN)
         columns = to[:, None]
         barriers = mbarriers_at(lanes, space, given.mbar)
@@ -252,7 +274,8 @@ def tensor(op: Operation) -> Semantics:
             return fetched(memory.globals, *plans[lane])
 
         footprints = lambda: [*_rows_of(lanes, "read", plans, rows[:, 0]), *in_columns(lanes, "write", there, columns, sizes, rows)]  # noqa: E731
-        Transfer(lanes, read, write, rows, sizes, footprints).start()
+        # what is left free between packed elements is not counted (as compiled code waits for it)
+        Transfer(lanes, read, write, rows, counted, footprints).start()
 
     def store(lanes: Any, given: Any) -> None:
         plans = tiles(lanes, given)
@@ -303,7 +326,8 @@ def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals
 
 
 def _sizes(plans: list[tuple[Described, Tile]]) -> Array:
-    return np.array([int(np.prod(tile.shape)) * one.size for one, tile in plans], np.int64)
+    """The bytes of tiles in shared memory."""
+    return np.array([int(np.prod(tile.shape)) * one.spread_size for one, tile in plans], np.int64)
 
 
 def _reduced(type: str) -> str:
@@ -340,8 +364,6 @@ def _understood(raw: bytes, mode: str, rank: int) -> tuple[str, Described | None
         return f"a tensor map in {found.mode} mode in an instruction in {mode} mode", None
     if found.interleave != "none":
         raise Unsupported("interleaved tensors are not executed: the manual does not say how slices of channels follow one another")
-    if found.type not in ELEMENTS[:13]:
-        raise Unsupported(f"tensors of {found.type} are not executed")
     swizzled(0, found.swizzle, found.atomicity)
     return "", found
 

@@ -24,6 +24,7 @@ from ptxkit.machine.driver import (
     contexts,
     copies,
     devices,
+    graph_calls,
     launching,
     library,
     memory,
@@ -39,7 +40,7 @@ from ptxkit.machine.driver.interface import BY_BASE, CALLS, LOG, Failure, absent
 from ptxkit.machine.driver.python import Python
 from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
 
-_PARTS = (contexts, copies, devices, launching, memory, modules, pools, streams, tensor_maps)
+_PARTS = (contexts, copies, devices, graph_calls, launching, memory, modules, pools, streams, tensor_maps)
 """Importing them declares their functions."""
 
 SONAME = "libcuda.so.1"
@@ -121,7 +122,12 @@ def _found(name: bytes, version: int) -> int:
     word = name.decode(errors="replace")
     if not word.startswith("cu"):
         raise Failure("NOT_FOUND")
-    return address(_named(word, version))
+    name_in_c = _named(word, version)
+    loaded = next((one for one in _installed if isinstance(one, ctypes.CDLL)), None)
+    if loaded is None or name_in_c not in CALLS:
+        return address(name_in_c)
+    # that of the library, which does nothing any more once the interpreter has ended
+    return ctypes.cast(loaded[name_in_c], ctypes.c_void_p).value or 0
 
 
 @call("*q q")

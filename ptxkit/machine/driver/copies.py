@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+from ptxkit.machine.driver.graphs import MEMCPY, MEMSET
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.memory import check, read, write
 from ptxkit.machine.driver.state import STATE
-from ptxkit.machine.driver.streams import stream_of
+from ptxkit.machine.driver.streams import on
 from ptxkit.machine.memory.windows import CONST
 
 
@@ -28,8 +29,7 @@ def cuMemcpy(target: int, source: int, size: int) -> None:
 
 @call("q q q q", settles=True)
 def cuMemcpyAsync(target: int, source: int, size: int, stream: int) -> None:
-    stream_of(stream)
-    _copy(target, source, size)
+    on(stream, MEMCPY, lambda: _copy(target, source, size))
 
 
 @call("q q q", "cuMemcpyHtoD_v2", settles=True)
@@ -40,9 +40,8 @@ def cuMemcpyHtoD(target: int, source: int, size: int) -> None:
 
 @call("q q q q", "cuMemcpyHtoDAsync_v2", settles=True)
 def cuMemcpyHtoDAsync(target: int, source: int, size: int, stream: int) -> None:
-    stream_of(stream)
     check(target, size)
-    _copy(target, source, size)
+    on(stream, MEMCPY, lambda: _copy(target, source, size))
 
 
 @call("q q q", "cuMemcpyDtoH_v2", settles=True)
@@ -53,9 +52,8 @@ def cuMemcpyDtoH(target: int, source: int, size: int) -> None:
 
 @call("q q q q", "cuMemcpyDtoHAsync_v2", settles=True)
 def cuMemcpyDtoHAsync(target: int, source: int, size: int, stream: int) -> None:
-    stream_of(stream)
     check(source, size)
-    _copy(target, source, size)
+    on(stream, MEMCPY, lambda: _copy(target, source, size))
 
 
 @call("q q q", "cuMemcpyDtoD_v2", settles=True)
@@ -67,8 +65,9 @@ def cuMemcpyDtoD(target: int, source: int, size: int) -> None:
 
 @call("q q q q", "cuMemcpyDtoDAsync_v2", settles=True)
 def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: int) -> None:
-    stream_of(stream)
-    cuMemcpyDtoD(target, source, size)
+    check(source, size)
+    check(target, size)
+    on(stream, MEMCPY, lambda: _copy(target, source, size))
 
 
 @call("q q q q q", settles=True)
@@ -78,7 +77,7 @@ def cuMemcpyPeer(target: int, target_context: int, source: int, source_context: 
 
 @call("q q q q q q", settles=True)
 def cuMemcpyPeerAsync(target: int, target_context: int, source: int, source_context: int, size: int, stream: int) -> None:
-    cuMemcpyDtoD(target, source, size)
+    cuMemcpyDtoDAsync(target, source, size, stream)
 
 
 class _Side(ctypes.Structure):
@@ -136,8 +135,7 @@ def _start(side: _Side | _Side3) -> int:
     return int(side.host if side.kind == _HOST else side.device)
 
 
-def _rows(address: int) -> None:
-    copy = Copy2D.from_address(address)
+def _rows(copy: Copy2D) -> None:
     source, target = copy.source, copy.target
     from_, to = _start(source), _start(target)
     for row in range(copy.height):
@@ -150,21 +148,22 @@ def _rows(address: int) -> None:
 
 @call("q", "cuMemcpy2D_v2", settles=True)
 def cuMemcpy2D(copy: int) -> None:
-    _rows(copy)
+    _rows(Copy2D.from_address(copy))
 
 
 @call("q", "cuMemcpy2DUnaligned_v2", settles=True)
 def cuMemcpy2DUnaligned(copy: int) -> None:
-    _rows(copy)
+    _rows(Copy2D.from_address(copy))
 
 
 @call("q q", "cuMemcpy2DAsync_v2", settles=True)
 def cuMemcpy2DAsync(copy: int, stream: int) -> None:
-    _rows(copy)
+    given = Copy2D.from_buffer_copy(ctypes.string_at(copy, ctypes.sizeof(Copy2D)))
+    on(stream, MEMCPY, lambda: _rows(given))
 
 
-def _planes(address: int) -> None:
-    copy = Copy3D.from_address(address)
+def planes(copy: Copy3D) -> None:
+    """Copies a box."""
     places = []
     for side in (copy.target, copy.source):
         pitch, height = side.pitch or copy.width, side.height or copy.height
@@ -177,12 +176,13 @@ def _planes(address: int) -> None:
 
 @call("q", "cuMemcpy3D_v2", settles=True)
 def cuMemcpy3D(copy: int) -> None:
-    _planes(copy)
+    planes(Copy3D.from_address(copy))
 
 
 @call("q q", "cuMemcpy3DAsync_v2", settles=True)
 def cuMemcpy3DAsync(copy: int, stream: int) -> None:
-    _planes(copy)
+    given = Copy3D.from_buffer_copy(ctypes.string_at(copy, ctypes.sizeof(Copy3D)))
+    on(stream, MEMCPY, lambda: planes(given))
 
 
 def _fill(address: int, value: int, size: int, count: int) -> None:
@@ -193,7 +193,8 @@ def _fill(address: int, value: int, size: int, count: int) -> None:
     write(address, (value % (1 << 8 * size)).to_bytes(size, "little") * count)
 
 
-def _fill_rows(address: int, pitch: int, value: int, size: int, width: int, height: int) -> None:
+def fill_rows(address: int, pitch: int, value: int, size: int, width: int, height: int) -> None:
+    """Fills the rows of a rectangle with elements of a size."""
     for row in range(height):
         _fill(address + row * pitch, value, size, width)
 
@@ -215,37 +216,34 @@ def cuMemsetD32(address: int, value: int, count: int) -> None:
 
 @call("q u q q", settles=True)
 def cuMemsetD8Async(address: int, value: int, count: int, stream: int) -> None:
-    stream_of(stream)
-    _fill(address, value, 1, count)
+    on(stream, MEMSET, lambda: _fill(address, value, 1, count))
 
 
 @call("q u q q", settles=True)
 def cuMemsetD16Async(address: int, value: int, count: int, stream: int) -> None:
-    stream_of(stream)
-    _fill(address, value, 2, count)
+    on(stream, MEMSET, lambda: _fill(address, value, 2, count))
 
 
 @call("q u q q", settles=True)
 def cuMemsetD32Async(address: int, value: int, count: int, stream: int) -> None:
-    stream_of(stream)
-    _fill(address, value, 4, count)
+    on(stream, MEMSET, lambda: _fill(address, value, 4, count))
 
 
 @call("q q u q q", "cuMemsetD2D8_v2", settles=True)
 def cuMemsetD2D8(address: int, pitch: int, value: int, width: int, height: int) -> None:
-    _fill_rows(address, pitch, value, 1, width, height)
+    fill_rows(address, pitch, value, 1, width, height)
 
 
 @call("q q u q q", "cuMemsetD2D32_v2", settles=True)
 def cuMemsetD2D32(address: int, pitch: int, value: int, width: int, height: int) -> None:
-    _fill_rows(address, pitch, value, 4, width, height)
+    fill_rows(address, pitch, value, 4, width, height)
 
 
 @call("q q u q q q", settles=True)
 def cuMemsetD2D8Async(address: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
-    _fill_rows(address, pitch, value, 1, width, height)
+    on(stream, MEMSET, lambda: fill_rows(address, pitch, value, 1, width, height))
 
 
 @call("q q u q q q", settles=True)
 def cuMemsetD2D32Async(address: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
-    _fill_rows(address, pitch, value, 4, width, height)
+    on(stream, MEMSET, lambda: fill_rows(address, pitch, value, 4, width, height))

@@ -7,8 +7,11 @@ import os
 import sys
 from typing import Any
 
+import attrs
+
 from ptxkit.machine.driver.devices import CTAS_OF_MULTIPROCESSOR, MULTIPROCESSORS, REGISTERS, attribute
 from ptxkit.machine.driver.enumerations import numbers
+from ptxkit.machine.driver.graphs import KERNEL, Node
 from ptxkit.machine.driver.interface import LOG, Failure, call
 from ptxkit.machine.driver.modules import Function
 from ptxkit.machine.driver.state import STATE
@@ -25,6 +28,15 @@ class Attribute(ctypes.Structure):
     """CUlaunchAttribute."""
 
     _fields_ = (("id", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("value", ctypes.c_uint32 * 16))
+
+
+class Kernel(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = (
+        ("function", ctypes.c_uint64), ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint32),
+        ("places", ctypes.c_uint64), ("extra", ctypes.c_uint64), ("kernel", ctypes.c_uint64), ("context", ctypes.c_uint64),
+    )  # fmt: skip
 
 
 class Config(ctypes.Structure):
@@ -73,23 +85,45 @@ def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
     return [ctypes.string_at(buffer + at, length) for at, length in layout]
 
 
-def launch(
+@attrs.frozen(eq=False)
+class Prepared:
+    """A launch with all that it needs: `data` are the bytes of each parameter."""
+
+    handle: int
+    function: Function
+    grid: Dimensions
+    block: Dimensions
+    shared: int
+    data: list[bytes]
+    cluster: Dimensions | None
+    cooperative: bool = False
+    """Whether its CTAs may wait for each other."""
+
+    def run(self) -> None:
+        """Runs the kernel. A fault of its threads is what later calls report, as that of an asynchronous launch is."""
+        _run(self)
+
+
+def prepared(
     handle: int, grid: Dimensions, block: Dimensions, shared: int, places: int, extra: int, cluster: Dimensions | None = None
-) -> None:
-    """Runs a kernel. A fault of its threads is what later calls report, as that of an asynchronous launch is."""
+) -> Prepared:
+    """A launch of a kernel with its parameters as they are now. Raises `Failure` for one that cannot be."""
     STATE.current()
     function = STATE.of(handle, Function)
     if not all((*grid, *block)) or block[0] * block[1] * block[2] > attribute("MAX_THREADS_PER_BLOCK"):
         raise Failure("INVALID_VALUE", f"a grid of {grid} and a block of {block}")
     if shared > function.attribute(numbers("CUfunction_attribute")["MAX_DYNAMIC_SHARED_SIZE_BYTES"]):
         raise Failure("INVALID_VALUE", f"{shared} bytes of dynamic shared memory are more than `{function.name}` was given")
-    data = _parameters(function, places, extra)
+    return Prepared(handle, function, grid, block, shared, _parameters(function, places, extra), cluster)
+
+
+def _run(one: Prepared) -> None:
     settings, machine = STATE.settings, STATE.machine
     STATE.launches += 1
     try:
         run = machine.launch(
-            function.code, function.name, *data,
-            grid=grid, block=block, cluster=cluster, shared=shared,
+            one.function.code, one.function.name, *one.data,
+            grid=one.grid, block=one.block, cluster=one.cluster, shared=one.shared, cooperative=one.cooperative,
             checks=settings.checks, schedule=settings.schedule, budget=settings.seconds,
         )  # fmt: skip
     except Fault as fault:
@@ -104,29 +138,44 @@ def launch(
         os.write(1, run.output.encode())
 
 
+def kernel_node(one: Prepared) -> Node:
+    """A node of a graph that runs a kernel with the parameters of a launch."""
+    # what getters give points to copies: what the caller passed may be gone by then
+    pieces = [ctypes.create_string_buffer(piece, len(piece)) for piece in one.data]
+    places = (ctypes.c_uint64 * max(1, len(pieces)))(*[ctypes.addressof(piece) for piece in pieces])
+    given = Kernel(one.handle, one.grid, one.block, one.shared, ctypes.addressof(places))
+    return Node(KERNEL, one.run, given=given, kept=(pieces, places), cluster=one.cluster)
+
+
+def launch(stream: int, one: Prepared) -> None:
+    """Runs a kernel, or puts it into the graph that the stream is captured to."""
+    captured = stream_of(stream).captured
+    if captured is None:
+        one.run()
+        return
+    captured.add(kernel_node(one))
+
+
 @call("q u u u u u u u q q q", settles=True)
 def cuLaunchKernel(
     function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, places: int, extra: int
 ) -> None:
-    stream_of(stream)
-    launch(function, (gx, gy, gz), (bx, by, bz), shared, places, extra)
+    launch(stream, prepared(function, (gx, gy, gz), (bx, by, bz), shared, places, extra))
 
 
 @call("q u u u u u u u q q", settles=True)
 def cuLaunchCooperativeKernel(
     function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, places: int
 ) -> None:
-    stream_of(stream)
-    launch(function, (gx, gy, gz), (bx, by, bz), shared, places, 0)
+    launch(stream, attrs.evolve(prepared(function, (gx, gy, gz), (bx, by, bz), shared, places, 0), cooperative=True))
 
 
 @call("q q q q", settles=True)
 def cuLaunchKernelEx(config: int, function: int, places: int, extra: int) -> None:
     one = Config.from_address(config)
-    stream_of(one.stream)
     grid: Any = tuple(one.grid)
     block: Any = tuple(one.block)
-    launch(function, grid, block, one.shared, places, extra, one.cluster())
+    launch(one.stream, prepared(function, grid, block, one.shared, places, extra, one.cluster()))
 
 
 # --- occupancy

@@ -6,6 +6,7 @@ Linux on x86-64 and ARM64 only.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import platform
@@ -46,7 +47,14 @@ def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ct
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     slots = (ctypes.c_uint64 * len(names)).in_dll(library, "slots")
     slots[:] = [address(name) for name in names]
+    atexit.register(_end, slots)
     return library
+
+
+def _end(slots: ctypes.Array[ctypes.c_uint64]) -> None:
+    """The interpreter ends: what C gives back after that must not come to Python any more, and so does nothing."""
+    nothing = ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0
+    slots[:] = [nothing] * len(slots)
 
 
 def image(soname: str, names: Sequence[str], machine: str) -> bytes:

@@ -7,6 +7,7 @@ import ctypes
 import attrs
 
 from ptxkit.machine.driver.enumerations import numbers
+from ptxkit.machine.driver.graphs import MEM_ALLOC, MEM_FREE, Alloc, Node, used
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.memory import allocate, free, held
 from ptxkit.machine.driver.state import STATE
@@ -150,17 +151,29 @@ def _from(pool: int, size: int) -> int:
 
 @call("*q q q", settles=True)
 def cuMemAllocAsync(size: int, stream: int) -> int:
-    stream_of(stream)
-    return _from(STATE.pools.get("current") or _default(), size)
+    return _captured(stream, _from(STATE.pools.get("current") or _default(), size), size)
 
 
 @call("*q q q q", settles=True)
 def cuMemAllocFromPoolAsync(size: int, pool: int, stream: int) -> int:
-    stream_of(stream)
-    return _from(pool, size)
+    return _captured(stream, _from(pool, size), size)
+
+
+def _captured(stream: int, address: int, size: int) -> int:
+    """The address, which a node of the graph stands for if the stream is captured."""
+    captured = stream_of(stream).captured
+    if captured is not None:
+        captured.add(Node(MEM_ALLOC, lambda: used(size), given=Alloc(size=size, address=address)))
+    return address
 
 
 @call("q q")
 def cuMemFreeAsync(address: int, stream: int) -> None:
-    stream_of(stream)
-    free(address, "device", "managed", "host")
+    captured = stream_of(stream).captured
+    if captured is None:
+        free(address, "device", "managed", "host")
+        return
+    found = STATE.memory.get(address)
+    if found is None:
+        raise Failure("INVALID_VALUE")
+    captured.add(Node(MEM_FREE, lambda: used(-found.size), given=ctypes.c_uint64(address)))

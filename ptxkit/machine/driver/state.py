@@ -66,6 +66,8 @@ class State:
         self.findings: list[Any] = []
         self.output: list[str] = []
         self.launches = 0
+        self.graph_memory = [0, 0, 0, 0]
+        """Of memory that graphs have allocated: bytes in use, the most that were, bytes reserved, the most that were."""
         self.absent: dict[str, int] = {}
         """How often functions that are not here were called."""
 

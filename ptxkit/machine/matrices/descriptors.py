@@ -84,6 +84,6 @@ def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Arra
     `first` are the positions in `lanes` of those on whose behalf each descriptor is read.
     """
     count = where.shape[1] * where.shape[2]
-    readers = lanes.subset(np.repeat(first, count))
+    readers = lanes.repeated(np.repeat(first, count))
     halves = readers.load(space, where.reshape(-1), np.dtype(np.uint64), 2)
     return np.stack(halves, -1).view(np.uint8).reshape(len(first), where.shape[1], -1)

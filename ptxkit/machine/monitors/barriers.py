@@ -306,8 +306,8 @@ class Barriers(Monitor):
             message = f"{threads(len(mine))} come to {where} by `{this}` (line {now}), {len(before)} by `{other}` (line {line})"
         else:
             message = (
-                f"threads part at {where}: {len(mine)} come to it on line {now}, {len(before)} on line {line};"
-                f" all of the CTA must execute one and the same"
+                f"threads diverge before {where}: {len(mine)} come to it on line {now}, {len(before)} on line {line};"
+                f" all must execute the same instruction"
             )
         groups = [*self.collected.groups(before, line, f"barrier {number}"), *self.collected.groups(mine, now, f"barrier {number}")]
         self.collected.add(

@@ -16,6 +16,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
@@ -49,6 +50,8 @@ _BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
 """What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
+SHOWN = 16
+"""Of so many bytes a witness has the value."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
@@ -673,7 +676,9 @@ class Races(Monitor):
         if bound.has(".warp") or not arguments:
             return
         number = np.asarray(arguments[0])
-        keys = lanes.cta * 16 + number
+        if (number >= BARRIERS).any():
+            return
+        keys = lanes.cta * BARRIERS + number
         waits = not bound.has(".arrive")
         self.only_waits &= waits
         came: list[tuple[int, int]] = []
@@ -868,7 +873,10 @@ class Races(Monitor):
             return
         variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
-        sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
+        held = self.names.bytes_at(space, start, end) if space != TENSOR and end - start <= SHOWN else None
+        # what is in flight has not been written yet: who reads it reads what lies there
+        values = [held if done == "read" else None for done in does]
+        sides = [Side(*name, kind.line, done, value) for name, kind, done, value in zip(named, kinds, does, values, strict=True)]
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race

@@ -9,7 +9,9 @@ followed, through registers, shuffles, and shared, local and global memory by by
 
 A value is undefined if all that it is made from is undefined: arithmetic with an undefined operand is, unless another operand decides the
 result (`selp`, `and`, `or`, comparisons that are combined with a predicate, `x ^ x`); a vector or a word of which some bytes are defined is
-taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed.
+taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed. A matrix that
+a warp loads together, an operand of an MMA in shared memory and the source of a bulk store are used where they are read: a warning (R008),
+if nobody has written any of it; of a bulk copy of a row of bytes, if there are 16 that nobody has written.
 
 Undefined at first are registers, shared and local memory (R001, R008), what `malloc` gives, and buffers that the host allocated and did not
 write (R008, a warning: here they hold zeros). Global variables are zeros by the ISA. What shfl takes from a lane that is not there, or not
@@ -24,6 +26,7 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import FIRST
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
@@ -32,6 +35,7 @@ from ptxkit.machine.semantics._shuffling import sources
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Body, Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
@@ -174,6 +178,8 @@ class Uninitialized(Monitor):
         site = getattr(lanes, "site", None)
         if access.kind == "read":
             plan = self.undefined.plans.get(id(site))
+            if plan is not None and plan.bound.converges is not None and space == ".shared":
+                self._matrix(plan.site, lanes, shadow, at, size)
             if plan is None or not plan.loads:
                 return
             found = _all_written(shadow, at, size)
@@ -216,6 +222,65 @@ class Uninitialized(Monitor):
                 source[never] = origin
             found.append(np.where(undefined, source, 0).astype(np.uint8))
         self.undefined.loaded.setdefault("loaded", []).append((lanes, found))
+
+    # --- matrices, and what is copied from shared memory
+
+    def _matrix(self, site: Site, lanes: Any, shadow: Array, at: Any, size: int) -> None:
+        """A matrix, or a part of one, that a warp loads together: eight rows of 16 bytes, or what each lane has at once."""
+        if size == 16:
+            matrix = lanes.warp * 4 + lanes.lane // 8
+        else:
+            matrix = lanes.warp
+        at = np.broadcast_to(np.asarray(at, np.int64), lanes.count)
+        self._operand(site, lanes, np.arange(lanes.count), matrix, at, size, shadow, "loads a matrix from")
+
+    def started(self, flight: Flight) -> None:
+        """An operation begins that reads shared memory: an MMA, or a copy."""
+        site, lanes = getattr(flight.lanes, "site", None), flight.lanes
+        shadow = self._shadows.get(".shared")
+        if flight.footprints is None or site is None or shadow is None or shadow.all():
+            return
+        is_row = site.bound.form.mnemonic == "cp" and not site.bound.has(".tensor")
+        for one in flight.footprints():
+            if one.kind != "read" or not one.space.startswith(".shared") or not len(one.at):
+                continue
+            if (one.size == 16).all():
+                self._operand(site, lanes, one.lane, one.lane, one.at, 16, shadow, "multiplies a matrix from")
+                continue
+            for lane, first, size in zip(one.lane.tolist(), one.at.tolist(), one.size.tolist(), strict=True):
+                chunks = shadow[first : first + size // 16 * 16].reshape(-1, 16)
+                missing = np.flatnonzero((chunks == NEVER).all(axis=1))
+                if len(missing) and (is_row or len(missing) == len(chunks)):
+                    self._unwritten(site, lanes, lane, first + 16 * int(missing[0]), 16, "copies", len(missing))
+
+    def _operand(self, site: Site, lanes: Any, lane: Array, matrix: Array, at: Array, size: int, shadow: Array, verb: str) -> None:
+        """Rows of matrices, each with a lane and the number of its matrix: one of which nobody has written a byte is used here."""
+        rows = shadow[at[:, None] + np.arange(size)].any(axis=1)
+        if rows.all():
+            return
+        _, position = np.unique(matrix, return_inverse=True)
+        missing = np.bincount(position, ~rows) == np.bincount(position)
+        if missing.any():
+            row = int(np.flatnonzero(missing[position])[0])
+            self._unwritten(site, lanes, int(lane[row]), int(at[row]), size, verb, int(np.count_nonzero(missing)))
+
+    def _unwritten(self, site: Site, lanes: Any, lane: int, at: int, size: int, verb: str, count: int) -> None:
+        if self.collected.knows((id(site), "unwritten"), count):
+            return
+        variable, offset = self.collected.names.variable(".shared", at)
+        name = short(variable) if variable else "shared memory"
+        cta, thread = self.collected.thread(lanes, lane)
+        witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
+        assert isinstance(site.bound, Bound)
+        self.collected.add(
+            (id(site), "unwritten"),
+            MEMORY,
+            f"`{site.bound.opcode}` of {spoken_thread(cta, thread)} {verb} {name}[{offset}..{offset + size - 1}], which nobody has written",
+            site,
+            {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
+            severity=Severity.WARNING,
+            count=count,
+        )
 
     def _bytes_of(self, site: Site, space: str, at: int, size: int, severity: Severity) -> _Origin:
         if space == ".local":

@@ -63,8 +63,10 @@ def _zero(space: str) -> Any:
 
 def multimem(op: Operation) -> Semantics:
     """Memory behind a multimem address (ISA 9.7.10.13): one location, on one device: it is its own sum."""
-    if op.has(".async") or op.has(".cp"):
-        raise Unsupported("asynchronous multimem operations are not executed")
+    if op.has(".async"):
+        from ptxkit.machine.asynchronous.stores import reduce_asynchronously, store_asynchronously
+
+        return store_asynchronously(op) if op.has(".st") else reduce_asynchronously(op)
     space, dtype, width = op.space("a"), dtype_of(op.type), op.width("d") if op.operand("d") else op.width("b")
     if op.has(".ld_reduce"):
         return Semantics(lambda lanes, a: lanes.load(space, a, dtype, width), lanes=True)

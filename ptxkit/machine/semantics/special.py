@@ -85,6 +85,10 @@ def _allocated(size: int) -> int:
     return -(-size // ALLOCATION_UNIT) * ALLOCATION_UNIT
 
 
+_WORKSPACE = {"%envreg1": 32, "%envreg2": 0}
+"""Where drivers put the address of the memory at which the CTAs of a cooperative launch synchronize (0 in others): its halves."""
+
+
 @cache
 def special_value(name: str) -> Value | None:
     """What gives a special register (`%tid.x`; of one without its component, the first) of lanes, and its dtype; None if there is none."""
@@ -102,6 +106,9 @@ def special_value(name: str) -> Value | None:
     if stem.startswith("%pm"):
         dtype = U64 if stem.endswith("_64") else U32
         return _of_launch(lambda launch: 0, dtype), dtype
+    if stem in _WORKSPACE:
+        shift = _WORKSPACE[stem]
+        return _of_launch(lambda launch: launch.workspace >> shift & 0xFFFFFFFF), U32
     if stem.startswith("%envreg"):
         return _of_launch(lambda launch: 0), U32
     return None

@@ -77,7 +77,7 @@ def _alloc(op: Operation) -> Semantics:
             if columns not in _ALLOCATIONS:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
             if not memory.permit:
-                one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "tensor memory")
+                one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
@@ -128,7 +128,7 @@ def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
         return
     at = tensor_memory.offsets(int(lanes.cta[0]), rows, columns)
     if at.shape[0] != lanes.count or lanes.count == 1:
-        lanes, at = lanes.at(np.zeros(at.size, np.int64)), at.reshape(-1, 1)
+        lanes, at = lanes.repeated(np.zeros(at.size, np.int64)), at.reshape(-1, 1)
     for column in range(at.shape[1]):
         lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, np.ascontiguousarray(at[:, column]), tensor_memory.CELL))
 
@@ -252,7 +252,7 @@ def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines:
     found = []
     for _, rank in _pair(op, lane):
         where = _where(descriptor, rank, lines, chunks, k_major).reshape(-1)
-        readers = lane.at(np.zeros(len(where), np.int64))
+        readers = lane.repeated(np.zeros(len(where), np.int64))
         _, at = places(readers, ".shared" if rank < 0 else ".shared::cluster", where, 16, "read", 16)
         found.append(_footprint("read", ".shared", at, 16))
     return found

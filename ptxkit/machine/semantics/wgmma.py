@@ -139,7 +139,7 @@ def _chunks(lanes: Any, first: Array, descriptor: Any, n: int, k: int, bits: int
     """The bytes of B, which all warps read, on behalf of one lane of each warpgroup."""
     where = _where(lanes, first, descriptor, n, k, bits, k_major)
     readers = np.repeat(first, where[0].size)
-    found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
+    found, at = places(lanes.repeated(readers), ".shared", where.reshape(-1), 16, "read", 16)
     return attrs.evolve(footprint(lanes, "read", found, at, 16, readers), by_all=True)
 
 
@@ -149,7 +149,7 @@ def _rows_of_a(lanes: Any, first: Array, heads: Array, descriptor: Any, m: int, 
     line, chunk = np.indices(where.shape[1:])
     row = line if k_major else chunk * (128 // bits)
     readers = heads[:, (row * WARPS // m).reshape(-1)].reshape(-1)
-    found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
+    found, at = places(lanes.repeated(readers), ".shared", where.reshape(-1), 16, "read", 16)
     return footprint(lanes, "read", found, at, 16, readers)
 
 

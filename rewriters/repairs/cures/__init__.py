@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.rewriters.repairs.candidate import Candidate
+from ptxkit.rewriters.repairs.candidate import ROUNDS, Candidate
 from ptxkit.rewriters.repairs.cures import barriers, clusters, divergence, fences, groups, mbarriers, named, orders
 from ptxkit.rewriters.repairs.trouble import Trouble
 
@@ -25,7 +25,9 @@ def candidates(trouble: Trouble) -> Iterator[Candidate]:
     near = set(trouble.instructions)
 
     def order(one: Candidate) -> tuple[int, bool]:
-        return one.price, bool(one.at) and near.isdisjoint(one.at)
+        # what is said of an instruction is said of a loop that is there already
+        known = one.at == trouble.instructions[:1]
+        return one.price // (ROUNDS if known else 1), bool(one.at) and near.isdisjoint(one.at)
 
     seen = set()
     for one in sorted([one for cure in CURES for one in cure(trouble)], key=order):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.mbarriers import mbarrier_operand
 from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import BARRIER, WARP_BARRIER, Candidate, insertion
-from ptxkit.rewriters.repairs.places import Place, between
+from ptxkit.rewriters.repairs.places import Place, between, is_loud, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 OF_ALL_LANES = "bar.warp.sync 0xffffffff;"
@@ -19,15 +20,28 @@ FAMILIES = "SAMTG"
 
 def inserted(trouble: Trouble) -> Iterator[Candidate]:
     """A barrier of the warp or of the CTA on every path from one access to the other (9.7.14.1, 9.7.14.2)."""
-    if trouble.family not in FAMILIES or trouble.is_of_a_thread:
+    if trouble.family not in FAMILIES or trouble.is_of_a_thread or not _is_of_two(trouble):
         return
     if trouble.is_of_a_warp:
         for place in trouble.common(Level.WARP):
             yield insertion(trouble, place, WARP_BARRIER, OF_ALL_LANES)
     for place in _before_arrivals(trouble):
         yield insertion(trouble, place, WARP_BARRIER, OF_ALL_LANES)
-    for place in trouble.common(Level.CTA):
+    for place in trouble.common(Level.CTA, _waits if trouble.family == "A" else is_loud):
         yield insertion(trouble, place, BARRIER, OF_THE_CTA)
+
+
+def _waits(bound: Bound) -> bool:
+    """Whether it matters to a barrier behind copies on which side of an instruction it stands."""
+    return bool(bound.barrier) or any(one.action == "wait" for one in bound.asynchronous)
+
+
+def _is_of_two(trouble: Trouble) -> bool:
+    """Whether it is about two accesses, one of them a write; what is argued of one is about two if both are of memory."""
+    if trouble.witnesses:
+        return trouble.witnessed > 0 or bool(trouble.accesses)
+    bounds = [bound for pair in trouble.pairs[:1] for i in pair if (bound := trouble.bound(i)) is not None]
+    return len(bounds) == 2 and all(bound.memory or synchronizes(bound) for bound in bounds)
 
 
 def _before_arrivals(trouble: Trouble) -> list[Place]:

@@ -18,16 +18,18 @@ ARRIVES, WAITS = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligne
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
     """A barrier of the cluster on every path from one access to the other, or to the end; its wait; an arrival that releases."""
-    if trouble.family not in FAMILIES or (trouble.family == "C" and not trouble.finding.rule == "C010") or trouble.is_of_a_cta:
+    if trouble.family not in FAMILIES or (trouble.family == "C" and trouble.finding.rule != "C010") or trouble.is_of_a_cta:
         return
     uses = barriers(trouble.routine).cluster
     own = [i for pair in trouble.pairs for i in pair]
-    if not uses and not any((bound := trouble.bound(i)) is not None and bound.has(".shared::cluster") for i in (*trouble.instructions, *own)):
+    bounds = [bound for i in (*trouble.instructions, *own) if (bound := trouble.bound(i)) is not None]
+    if not uses and not any(bound.has(".shared::cluster") for bound in bounds):
         return
     for use in uses:
         bound = trouble.bound(use.instruction)
         if use.arrives and bound is not None and bound.has(".relaxed"):
-            yield change(trouble, use.instruction, changed(trouble.routine, use.instruction, opcode=lambda text: text.replace(".relaxed", "")))
+            released = changed(trouble.routine, use.instruction, opcode=lambda text: text.replace(".relaxed", ""))
+            yield change(trouble, use.instruction, released)
     for use in [one for one in uses if one.arrives]:
         for last in [one.instruction for one in uses if one.arrives and comes_to(trouble.routine, use.instruction, one.instruction)]:
             for place in between(trouble.routine, use.instruction, last, Level.CTA)[::-1]:

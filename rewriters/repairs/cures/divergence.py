@@ -58,7 +58,7 @@ def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
         yield change(trouble, i, changed(trouble.routine, i, unguarded=True))
     flow, dominance = control_flow(trouble.routine), dominators(trouble.routine)
     home = flow.block_of[i]
-    for other in trouble.instructions:
+    for other in trouble.instructions if trouble.family == "T" else ():
         if other != i and flow.block_of[other] == home:
             yield move(trouble, i, Place(other + 1) if i < other else Place(other))
     wanted = _LEVELS.get(bound.converges.level, Level.WARP)

@@ -26,7 +26,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     if trouble.family not in FAMILIES:
         return
     for effect, statement, form, pairs in _fences(trouble):
-        own = trouble.such(lambda bound, effect=effect: effect in bound.effects)
+        own = _with(trouble, effect)
         places = trouble.common(least(form), synchronizes, pairs)
         for place in places:
             for i in own:
@@ -37,6 +37,10 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         if effect == OF_INITS:
             for place in trouble.common(Level.CTA, synchronizes, pairs):
                 yield insertion(trouble, place, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
+
+
+def _with(trouble: Trouble, effect: str) -> list[int]:
+    return trouble.such(lambda bound: effect in bound.effects)
 
 
 Pairs = list[tuple[int, int]]

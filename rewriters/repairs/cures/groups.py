@@ -12,7 +12,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import BARRIER, COMMIT, STRONGER, WAIT, Candidate, change, insertion, move
 from ptxkit.rewriters.repairs.cures.barriers import OF_THE_CTA
-from ptxkit.rewriters.repairs.places import Place, between, synchronizes
+from ptxkit.rewriters.repairs.places import Place, between
 from ptxkit.rewriters.repairs.trouble import FEW_PAIRS, MOST_PAIRS, Trouble
 from ptxkit.rewriters.repairs.wording import changed, on_queue, position, worded
 from ptxkit.syntax import constant_value
@@ -143,7 +143,7 @@ class _Queue:
                 if home != there and post.dominates(there, home):
                     yield move(self.trouble, commit, place)
         for wait in [i for i in self.waits if any(comes_to(self.routine, i, last) for _, last in self.pairs)]:
-            for place in self.trouble.common(loud=synchronizes, pairs=self.pairs):
+            for place in self.trouble.common(loud=_is_barrier, pairs=self.pairs):
                 if place.instruction != wait:
                     yield move(self.trouble, wait, place)
 
@@ -161,14 +161,14 @@ class _Queue:
         it where there is none."""
         if self.wait is None:
             return
-        places = self.trouble.common(least(self.wait), synchronizes, self.pairs)
+        places = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
         for place in places:
             yield self._rungs(place)
         if self.commit is not None and not form_operands(self.commit) and not self.commits:
             for place in places:
                 yield insertion(self.trouble, place, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
         if self.trouble.witnesses and not self.trouble.is_of_a_thread:
-            for place in self.trouble.common(Level.CTA, synchronizes, self.pairs):
+            for place in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
                 yield self._rungs(place, OF_THE_CTA)
 
     def _rungs(self, place: Place, *behind: str) -> Candidate:
@@ -189,6 +189,11 @@ class _Queue:
         return worded(self.wait, {}, n) if form_operands(self.wait) else worded(self.wait, {})
 
 
+def _is_barrier(bound: Bound) -> bool:
+    """Whether it matters on which side of an instruction a wait stands: later it is for no less."""
+    return bool(bound.barrier or bound.completes)
+
+
 def form_operands(form: Form) -> bool:
     """Whether instructions of a form have operands."""
     return len(form.syntax.split()) > 1
@@ -197,4 +202,4 @@ def form_operands(form: Form) -> bool:
 def _ladder(rungs: list[Candidate]) -> Candidate:
     """The strongest candidate, with the weaker ones."""
     first, *weaker = rungs
-    return Candidate(first.says, first.edits, first.price, first.at, tuple(weaker))
+    return Candidate(first.says, first.edits, first.price, first.at, weaker=tuple(weaker))

@@ -243,16 +243,14 @@ class _Mbarriers:
             for one in self._completions():
                 yield insertion(self.trouble, place, MOVE, f"{one} [{name}];")
         for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
-            name = self._address_at(wait)
-            for start in self._operations[-1:] if name else ():
+            address = self._address_at(wait)
+            for start in self._operations[-1:] if address else ():
                 for place in between(self.routine, start, wait, loud=synchronizes)[:2]:
                     for one in (*self._completions(), "mbarrier.arrive.shared::cta.b64 _,"):
-                        yield insertion(self.trouble, place, MOVE, f"{one} [{name}];")
+                        yield insertion(self.trouble, place, MOVE, f"{one} [{address}];")
         for i, name in dead:
             for size in self._sizes()[:3]:
-                yield insertion(
-                    self.trouble, self._behind(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};"
-                )
+                yield insertion(self.trouble, self._behind(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
         for i, name in dead:
             for parity in self._parities():
                 yield insertion(self.trouble, self._behind(i), WAIT, _spin(name, parity))
@@ -264,13 +262,13 @@ class _Mbarriers:
         if dead:
             return
         # the address of another use may serve
-        for first, last in self.trouble.pairs[:2]:
+        for _, last in self.trouble.pairs[:2]:
             for i in self._does("arrive"):
-                name = self._address_at(i)
-                if name and comes_to(self.routine, i, last):
+                address = self._address_at(i)
+                if address and comes_to(self.routine, i, last):
                     for place in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
-                            yield insertion(self.trouble, place, WAIT, _spin(name, parity))
+                            yield insertion(self.trouble, place, WAIT, _spin(address, parity))
 
     @cached_property
     def _operations(self) -> list[int]:
@@ -375,7 +373,8 @@ def _of_cluster(opcode: str) -> Iterator[str]:
         yield wide
     if ".shared::cta" in wide:
         remote = wide.replace(".shared::cta", ".shared::cluster")
-        yield remote if ".cluster." in remote.replace(".shared::cluster", "") else remote.replace(
-            ".shared::cluster", ".release.cluster.shared::cluster"
+        yield (
+            remote
+            if ".cluster." in remote.replace(".shared::cluster", "")
+            else remote.replace(".shared::cluster", ".release.cluster.shared::cluster")
         )
-

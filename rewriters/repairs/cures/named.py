@@ -1,4 +1,4 @@
-"""Barriers with numbers and counts (9.7.14.1): counts that do not fit one another, numbers that a CTA has not, arrivals that are too many."""
+"""Barriers with numbers and counts (9.7.14.1): counts that do not fit one another, numbers that a CTA has not, too many arrivals."""
 
 from __future__ import annotations
 

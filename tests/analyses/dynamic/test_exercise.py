@@ -83,3 +83,46 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
     for argument in (Array(".f32", MOST_BYTES), Map(".f32", (1 << 20, 1 << 20), (8, 8))):
         with pytest.raises(Fault, match="made up"):
             argument.make(Machine("sm_90a"), COUNT, 1, [])
+
+
+def test_one_thread_where_nobody_does_more() -> None:
+    done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
+
+    assert [one.one_thread for one in done.found] == [False]
+
+
+def test_a_race_of_warps_that_one_warp_is_without() -> None:
+    # lane 0 of each warp stores the number of its warp, which the kernel does not look at otherwise
+    done = exercised(f"{INDEX} and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra L; st.global.u32 [%rd1+65536], %r1; L:")
+
+    assert {one.other_shapes for one in done.found} == {False}
+
+
+def test_a_divisor_that_was_made_up_merges_threads() -> None:
+    body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; div.u32 %r2, %r1, %r3;
+mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert all(one.other_sizes is False for one in done.found)
+
+
+def test_what_only_a_shuffle_orders() -> None:
+    body = """.shared .align 4 .b8 s[128];
+mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
+shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; xor.b32 %r3, %r3, 4; add.u32 %r4, %r2, %r3; ld.shared.u32 %r6, [%r4];
+ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, directives=".reqntid 32")
+
+    assert [one.in_order for one in done.found] == [False]
+
+
+def test_flags_that_are_zero_at_first() -> None:
+    # CTA 0 stores and sets a flag without a release, CTA 1 reads what was stored if it sees the flag
+    body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r4, 1; setp.eq.u32 %p1, %r1, 1; @%p1 bra READ;
+st.global.u32 [%rd1+4], %r4; st.relaxed.gpu.global.u32 [%rd1], %r4; ret;
+READ: ld.relaxed.gpu.global.u32 %r2, [%rd1]; setp.ne.u32 %p2, %r2, 1; @%p2 bra END;
+ld.global.u32 %r3, [%rd1+4]; st.global.u32 [%rd1+8], %r3; END:"""
+    done = exercised(body.replace("[%rd1]", "[%rd1+128]"))
+
+    assert {one.finding.diagnostic.name for one in done.found} == {"race-global"}

@@ -9,9 +9,17 @@ from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.boxes import split
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
-from ptxkit.analyses.inputs.launches import FEW, OPERATIONS, OPERATIONS_AN_INSTRUCTION, Sizes, example, most_operations
+from ptxkit.analyses.inputs.launches import (
+    FEW,
+    OPERATIONS,
+    OPERATIONS_AN_INSTRUCTION,
+    Sizes,
+    divides,
+    example,
+    most_operations,
+)
 from ptxkit.analyses.inputs.parameters import Role, parameters
-from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.analyses.inputs.shapes import fewest, is_for_several_ctas, is_said, shapes, tells_ctas_apart
 from ptxkit.rewriters.profiling.description import parse
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -103,6 +111,68 @@ def test_structures_keep_their_arrays_in_a_launch_file() -> None:
     launch = parse(toml.text([example(routine, shapes(routine)[0])]))[0]
 
     assert launch.arguments[0].parts[0][0] == 8  # type: ignore[union-attr]
+
+
+INDEX = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;"
+
+
+@pytest.mark.parametrize(
+    ("body", "directives", "threads"),
+    [
+        ("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;", "", 1),
+        (f"{INDEX} {ELEMENT}", "", 32),
+        (f"{INDEX} shr.u32 %r2, %r1, 5; mul.wide.u32 %rd2, %r2, 4; add.s64 %rd1, %rd1, %rd2; {ELEMENT}", "", 64),
+        (f"{INDEX} setp.gt.u32 %p1, %r1, 99; @%p1 bra L; {ELEMENT} L:", "", 101),
+        (f"{INDEX} shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 2; @%p1 bra L; {ELEMENT} L:", "", 65),
+        (f"{INDEX} mov.u32 %r2, %ntid.x; mad.lo.u32 %r1, %r2, %r1, %r1; {ELEMENT}", "", 64),
+        (f"{INDEX} bar.sync 0; {ELEMENT}", "", 64),
+        (f"{INDEX} {ELEMENT}", ".reqntid 8, 4", 32),
+    ],
+)
+def test_the_fewest_threads_that_a_kernel_is_for(body: str, directives: str, threads: int) -> None:
+    assert fewest(kernel(body, directives=directives)) == threads
+
+
+def test_a_block_that_the_kernel_says() -> None:
+    assert is_said(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (96, 1, 1))
+    assert not is_said(kernel(INDEX + ELEMENT, directives=".maxntid 96"), (64, 1, 1))
+    assert not is_said(kernel(INDEX + ELEMENT, directives=".maxntid 1024"), (1024, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("body", "grid"),
+    [
+        ("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 3; @%p1 bra L; st.global.u32 [%rd1], %r1; L:", (4, 1, 1)),
+        ("mov.u32 %r2, %ctaid.x; setp.gt.u32 %p1, %r2, 1; @%p1 bra L; st.global.u32 [%rd1], %r1; L:", (3, 1, 1)),
+        ("mov.u32 %r2, %ctaid.x; st.global.u32 [%rd1], %r2;", (1, 1, 1)),
+        (
+            "atom.global.add.u32 %r2, [%rd1], 1; mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3+64], %r2;",
+            (2, 1, 1),
+        ),
+    ],
+)
+def test_as_many_ctas_as_are_told_apart(body: str, grid: tuple[int, int, int]) -> None:
+    assert shapes(kernel(f"{INDEX} {body}"))[0].grid == grid
+
+
+def test_ctas_by_what_a_kernel_does_with_their_index() -> None:
+    stored = kernel(f"{INDEX} mov.u32 %r2, %ctaid.x; st.global.u32 [%rd1], %r2;")
+    placed = kernel("ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; " + ELEMENT)
+
+    assert not tells_ctas_apart(stored)
+    assert not is_for_several_ctas(stored)
+    assert tells_ctas_apart(placed)
+    assert is_for_several_ctas(placed)
+
+
+def test_what_something_is_divided_by_can_be_one() -> None:
+    body = f"{INDEX} ld.param.u32 %r3, [n]; div.u32 %r1, %r1, %r3; {ELEMENT}"
+    routine = kernel(body, ".param .u64 p, .param .u32 n")
+    one = dict(example(routine, shapes(routine)[0], Sizes(units=True)).arguments)["n"]
+
+    assert divides(routine)
+    assert isinstance(one, Number)
+    assert one.value == 1
 
 
 def test_the_memory_of_arguments() -> None:

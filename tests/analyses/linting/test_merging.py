@@ -87,3 +87,9 @@ def test_who_has_exited_misses_barriers_and_collectives_alike() -> None:
     shown = [finding("C001", 177, severity="warning", exited=8), finding("C008", 240)]
 
     assert put_together([], shown) == [("C008", 240, "error", [177])]
+
+
+def test_a_wrong_address_is_no_cause_of_what_is_argued_there() -> None:
+    argued = finding("M010", 9, severity="warning")
+
+    assert {one[0] for one in put_together([argued], [finding("M012", 9)])} == {"M010", "M012"}

@@ -71,6 +71,25 @@ class TestRaces:
 
         assert (found.outcome, [one.finding.diagnostic.severity for one in found.findings]) == (VERIFIED, ["info"])
 
+    def test_equal_values_that_may_be_others_are_no_flag(self) -> None:
+        body = "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.global.u32 %r1, [%d2]; st.global.u32 [%d1], VALUE;"
+        declared = ".param .u64 a, .param .u64 b, .param .u32 n"
+        loaded_ = verdict(body.replace("VALUE", "%r1") + ELEMENT.replace("[a]", "[b]") + "st.global.u32 [%d3], %r1;", declared=declared)
+        given = verdict(f"ld.param.u32 %r2, [n]; {body.replace('VALUE', '%r2')}", declared=declared)
+
+        assert (loaded_.outcome, given.outcome) != (VERIFIED, VERIFIED)
+        assert given.outcome == VERIFIED
+
+    def test_values_that_are_equal_by_chance_leave_it_open(self) -> None:
+        """Each thread stores what lies in its row of equal numbers."""
+        body = f"{ELEMENT} and.b32 %r2, %r1, 0; ld.param.u64 %d1, [b]; st.global.u32 [%d1], %r4;"
+        body = body.replace("and.b32 %r2, %r1, 0;", "shr.u32 %r4, %r1, 6;")
+
+        found = verdict(body, declared=".param .u64 a, .param .u64 b")
+
+        assert found.outcome == UNDECIDED
+        assert "need not be (8.7.1)" in found.reasons[0].text
+
 
 class TestDeadlocks:
     def test_a_phase_that_nobody_completes(self) -> None:

@@ -124,6 +124,41 @@ def test_a_tile_that_is_stored_changes_the_elements_within(drawn, reduction):
     assert np.frombuffer(memory.read(address, tensor.nbytes), dtype).tolist() == expected.reshape(-1).tolist()
 
 
+@pytest.mark.parametrize(("type", "size", "apart"), [(".b4x16", 8, 8), (".b4x16_p64", 8, 16), (".b6x16_p32", 12, 16)])
+@pytest.mark.parametrize("start", [[0, 0], [128, -1], [-16, 3]])
+def test_packed_elements_are_copied_sixteen_at_once(type, size, apart, start):
+    """Three rows of 16 groups, a box of 8 groups in two rows; what is outside is zero, and what is free between groups."""
+    rows = np.random.default_rng(3).integers(1, 256, (3, 16, size), dtype=np.uint8)
+    memory, lanes, address = prepared(rows)
+    made = TensorMap(tensor=address, shape=(3, 256), strides=(16 * size, 0), box=(2, 128), type=type).encoded(address)
+    expected = np.zeros((2, 8, apart), np.uint8)
+    for row in range(2):
+        for group in range(8):
+            y, x = start[1] + row, start[0] // 16 + group
+            if 0 <= y < 3 and 0 <= x < 16:
+                expected[row, group, :size] = rows[y, x]
+    loaded(memory, lanes, made, start, 16 * size)
+    assert (memory.shared.data[TO : TO + expected.size].reshape(expected.shape) == expected).all()
+    memory.write(address, np.zeros_like(rows))
+    values = {"map": placed(memory, made), "c": words(start), "s": np.uint64(TO)}
+    execute("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1]", lanes, values)
+    execute("cp.async.bulk.commit_group", lanes)
+    execute("cp.async.bulk.wait_group 0", lanes, 0, n=0)
+    back = memory.view(address, rows.nbytes).reshape(rows.shape)
+    inside = back.any(-1)
+    assert (back[inside] == rows[inside]).all()
+    assert inside.sum() == expected.any(-1).sum()
+
+
+def test_packed_elements_begin_at_a_group():
+    memory, lanes, address = prepared(np.zeros((3, 128), np.uint8))
+    made = TensorMap(tensor=address, shape=(3, 256), strides=(128, 0), box=(2, 128), type=".b4x16").encoded(address)
+    with pytest.raises(Stopped, match="8, is no multiple of 16"):
+        loaded(memory, lanes, made, [8, 0], 128)
+    with pytest.raises(ValueError, match=r"box of \.b4x16 must be a multiple of 16"):
+        TensorMap(tensor=address, shape=(3, 256), strides=(128, 0), box=(2, 40), type=".b4x16")
+
+
 def columns(tensor, lower, upper, steps, pixels, channels, coordinates, offsets):
     """Pixels one after another, as 5.5.4 describes them: the base goes through the box, what is read lies the offsets away."""
     sizes = tensor.shape[1:-1][::-1]

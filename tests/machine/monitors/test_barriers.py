@@ -32,9 +32,9 @@ BAD = {
     "threads part at one barrier": (
         "@%p2 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E: st.global.u32 [%rd2], %r1;",
         "C001",
-        "threads part at barrier 0 of CTA (0,0,0)",
+        "threads diverge before barrier 0 of CTA (0,0,0)",
     ),
-    "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads part at barrier 0"),
+    "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads diverge before barrier 0"),
     "a barrier that some pass by": (
         "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others, which have not come to it, are past it",
     ),

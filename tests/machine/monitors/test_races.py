@@ -274,3 +274,28 @@ def test_addresses_of_the_process_are_watched_too() -> None:
         found.append(machine.launch(code, "k", buffer.address, 7, grid=1, block=64, checks="races").findings)
         assert given[0] and not given[1:].any()
     assert len({(len(one), one[0].diagnostic.rule, one[0].diagnostic.span.line) for one in found}) == 1
+
+
+def test_a_race_of_one_instruction_in_a_loop_has_the_values_that_each_wrote() -> None:
+    """Thread 1 writes a word in its first iteration, thread 0 in its second, with others written in between."""
+    body = """
+        setp.gt.u32 %p3, %r1, 1; @%p3 ret;
+        mov.u32 %r4, 0; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+        L: add.u32 %r5, %r1, %r4; add.u32 %r5, %r5, 40; st.global.u32 [%rd3], %r5; add.s64 %rd3, %rd3, 4;
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p4, %r4, 3; @%p4 bra L;
+    """
+    found = findings(body, block=32)
+
+    assert [access["value"] for access in found[0].witness["accesses"]] == ["0x29", "0x29"]
+    assert found[0].diagnostic.severity is Severity.INFO
+
+
+def test_an_operation_in_flight_has_the_bytes_that_are_read() -> None:
+    body = """
+        st.shared.u32 [%r3], 77; bar.sync 0;
+        @%p1 cp.async.ca.shared.global [%r3], [%rd1], 4;
+        @%p1 ld.shared.u32 %r6, [%r3]; cp.async.wait_all;
+    """
+    found = findings(body)
+
+    assert [access.get("value") for access in found[0].witness["accesses"]] == [None, "0x4d"]

@@ -116,3 +116,35 @@ def test_a_launch_without_checks_between_two_with() -> None:
     counts = [len(machine.launch(code, "k", out, 7, grid=1, block=64, checks=checks).findings) for checks in ("uninitialized", (), "all")]
     assert counts[:2] == [1, 0]
     assert counts[2] >= 1
+
+
+TILE = ".shared .align 128 .b8 tile[1024];"
+ROWS = "mov.u32 %r3, tile; shl.b32 %r4, %r1, 4; add.u32 %r4, %r3, %r4;"
+FILL = "st.shared.v4.b32 [%r4], {%r1, %r1, %r1, %r1};"
+LOAD = "bar.warp.sync -1; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r4];"
+COPY = """
+    fence.proxy.async.shared::cta; bar.sync 0; setp.eq.u32 %p2, %r1, 0;
+    @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+"""
+
+
+class TestWhatAWarpOrAnOperationReads:
+    @pytest.mark.parametrize("use", [LOAD, COPY])
+    @pytest.mark.parametrize(("fill", "expected"), [("", ["R008"]), (FILL, [])])
+    def test_a_matrix_and_a_copy(self, use: str, fill: str, expected: list[str]) -> None:
+        found, ended = watched(f"{ROWS} {fill} {use}", "uninitialized", TILE, block=32)
+
+        assert (rules(found), ended) == (expected, "ended")
+
+    def test_one_matrix_of_several(self) -> None:
+        """Lanes 8 to 15 have the rows of the second one."""
+        some = "setp.ge.u32 %p1, %r1, 8; setp.lt.and.u32 %p3, %r1, 16, %p1; @!%p3 " + FILL
+
+        found, _ = watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)
+
+        assert "tile[128..143], which nobody has written" in found[0].diagnostic.message
+
+    def test_a_row_that_is_not_there_is_padding(self) -> None:
+        some = "setp.ne.u32 %p1, %r1, 9; @%p1 " + FILL
+
+        assert watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)[0] == []

@@ -7,6 +7,7 @@ import pytest
 from executing import execute
 from stand_in import all_lanes
 
+from ptxkit.machine import Machine
 from ptxkit.machine.memory import SHARED, Memory
 
 
@@ -76,3 +77,29 @@ def test_what_multimem_gives_on_one_device(memory):
     address = np.full(8, memory.allocate(64), np.uint64)
     execute("multimem.red.relaxed.gpu.global.add.u32 [%rd1], %r1", lanes, address, np.uint32(2))
     assert execute("multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1]", lanes, address).tolist() == [16] * 8
+
+
+def test_multimem_operations_in_flight_end_with_the_launch():
+    text = """.version 9.3
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .b64 %d;
+    .reg .b32 %r;
+    ld.param.u64 %d, [out];
+    mov.u32 %r, %tid.x;
+    multimem.red.async.release.gpu.global.add.u32 [%d], %r;
+    mul.wide.u32 %d, %r, 4;
+    {
+        .reg .b64 %e;
+        ld.param.u64 %e, [out];
+        add.u64 %d, %d, %e;
+    }
+    multimem.st.async.release.gpu.global.u32 [%d + 4], %r;
+    ret;
+}
+"""
+    machine = Machine("sm_100a")
+    out = np.zeros(33, np.uint32)
+    machine.launch(machine.load(text), "k", out, grid=1, block=32)
+    assert out.tolist() == [sum(range(32)), *range(32)]

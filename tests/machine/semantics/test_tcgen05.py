@@ -101,13 +101,15 @@ done:
 REGISTERS = "{" + ", ".join(f"r{i}" for i in range(32)) + "}"
 
 
-def execute(body: str, tiles: Any = None, cells: Any = None, *, warps: str = "", target: str = "sm_100a") -> Any:
+def execute(body: str, tiles: Any = None, cells: Any = None, *, warps: str = "", target: str = "sm_100a", ctas: int = 1) -> Any:
     """The cells (ctas, 128, 512) after thread 0 (of the first CTA of a pair) has executed `body`, and all warps `warps`.
+
+    There is a pair for `cta_group::2`, else as many CTAs as asked for, in one cluster.
 
     `here` is the address of `tile` as descriptors have it, `d` that of the allocation, `on` true.
     """
     pair = "cta_group::2" in body
-    ctas = 2 if pair else 1
+    ctas = 2 if pair else ctas
     tiles = np.zeros((ctas, SHARED), np.uint8) if tiles is None else tiles
     cells = np.zeros((ctas, 128, 512), np.uint32) if cells is None else cells
     fill, read = [], []
@@ -128,18 +130,18 @@ def execute(body: str, tiles: Any = None, cells: Any = None, *, warps: str = "",
     text = KERNEL.format(
         target=target,
         shared=SHARED,
-        cluster=".reqnctapercluster 2" if pair else "",
+        cluster=f".reqnctapercluster {ctas}" if ctas > 1 else "",
         group="cta_group::2" if pair else "cta_group::1",
         fill="\n".join(fill),
         read="\n".join(read),
-        sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if pair else "bar.sync 0;",
+        sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if ctas > 1 else "bar.sync 0;",
         issuer="!q",
         body=("setp.ne.u32 p, rank, 0; @p bra issued;" if pair else "") + body,
         warps=warps,
     )
     out = np.zeros((ctas, 128, 512), np.uint32)
     machine = Machine(target=target)
-    machine.launch(machine.load(text), "k", tiles, cells, out, grid=ctas, block=128, cluster=ctas if pair else None)
+    machine.launch(machine.load(text), "k", tiles, cells, out, grid=ctas, block=128, cluster=ctas if ctas > 1 else None)
     return out
 
 
@@ -197,6 +199,21 @@ def test_loads_that_reduce(op: str, function: Any) -> None:
     out = execute("", cells=cells, warps=warps, target="sm_103a")
     dtype = {"u32": np.uint32, "s32": np.int32, "f32": np.float32}[op[-3:]]
     assert (out[0, :, 64].view(dtype) == function(cells[0, :, :4].view(dtype), axis=1)).all()
+
+
+def test_what_is_added_to_an_address_counts_columns() -> None:
+    cells = np.random.default_rng(9).integers(0, 1 << 32, (1, 128, 512), dtype=np.uint64).astype(np.uint32)
+    out = execute(
+        "",
+        cells=cells,
+        warps="""tcgen05.ld.sync.aligned.32x32b.x2.b32 {r0, r1}, [x + 5];
+        tcgen05.wait::ld.sync.aligned;
+        add.u32 n, x, 80;
+        tcgen05.st.sync.aligned.32x32b.x2.b32 [n - 10], {r0, r1};""",
+    )
+    expected = cells.copy()
+    expected[0, :, 70:72] = cells[0, :, 5:7]
+    assert (out == expected).all()
 
 
 def test_a_warp_reaches_its_own_lanes() -> None:
@@ -347,6 +364,32 @@ def test_a_from_tensor_memory_scaled_and_masked() -> None:
     found = execute(body, memory.bytes, cells)[0, :, 64 : 64 + n].view(np.float32)
     assert (found[[0, 127]] == c[[0, 127]]).all()
     assert _matches(found[1:127], value(a[1:127], ".f16"), value(b, ".f16").T, c[1:127] / 8, 2.0**-20)
+
+
+@pytest.mark.parametrize("ctas", [1, 2, 4])
+def test_each_cta_multiplies_what_is_its_own(ctas: int) -> None:
+    """Tiles of as many chunks of 16 bytes as two CTAs have threads; places in tensor memory with something added to them."""
+    rng = np.random.default_rng(16)
+    m, n, k = 128, 16, 16
+    tiles = np.zeros((ctas, SHARED), np.uint8)
+    cells = np.zeros((ctas, 128, 512), np.uint32)
+    left, right = [], []
+    for cta in range(ctas):
+        memory = _Memory()
+        a, b = random(rng, (m, k), ".f16"), random(rng, (n, k), ".f16")
+        da, db = (_descriptor(place(memory, 0, at, x, 16, 0, True)) for at, x in ((A, a), (B, b)))
+        tiles[cta] = np.asarray(memory.bytes).reshape(-1)[:SHARED]
+        cells[cta, :, 256:264] = a.view(np.uint32)
+        left.append(value(a, ".f16"))
+        right.append(value(b, ".f16").T)
+    what = 1 << 4 | n >> 3 << 17 | m >> 4 << 24
+    body = f"""add.u64 g, here, {da}; add.u64 h, here, {db}; mov.u32 n, {what};
+        tcgen05.mma.cta_group::1.kind::f16 [d + 32], g, h, n, 0;
+        tcgen05.mma.cta_group::1.kind::f16 [d + 64], [d + 256], h, n, 0;"""
+    found = execute(body, tiles, cells, ctas=ctas).view(np.float32)
+    for cta in range(ctas):
+        for column in (32, 64):
+            assert _matches(found[cta, :, column : column + n], left[cta], right[cta], 0, 2.0**-20), (cta, column)
 
 
 def test_halves_are_kept_one_in_a_cell() -> None:

@@ -1,0 +1,76 @@
+"""CTAs that stand for others in shared memory: what is found is what is found with all of them watched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sample import HEAD
+
+import ptxkit
+from ptxkit.analyses.execution import observing
+from ptxkit.analyses.execution.execute import Executed, execute, loaded
+from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.parameters import parameters
+from ptxkit.analyses.framework.routine import routines
+
+START = """
+    .reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 8 .b8 data[4096];
+    mov.u32 %r1, %tid.x; mov.u32 %r9, %ctaid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, data; add.u32 %r4, %r3, %r2;
+    xor.b32 %r5, %r2, 128; add.u32 %r5, %r3, %r5;
+"""
+EXCHANGE = "st.shared.u32 [%r4], %r1; {} ld.shared.u32 %r6, [%r5];"
+IN_ONE = "setp.eq.u32 %p1, %r9, {}; @%p1 bra LATER; bar.sync 0; LATER:"
+
+
+def executed(body: str, grid: int, threads: int = 64) -> Executed:
+    module = ptxkit.parse(f"{HEAD}.visible .entry k(.param .u64 a)\n{{\n{START}\n{body}\nret;\n}}\n")
+    arguments = tuple([one.made_up(threads * grid) for one in parameters(routines(module)[0])])
+    return execute(loaded(module), Launch("k", (grid, 1, 1), (threads, 1, 1), arguments))
+
+
+def names(found: Executed) -> list[str]:
+    return [one.diagnostic.name for one in found.findings]
+
+
+def test_one_stands_for_all_that_do_the_same() -> None:
+    found = executed(EXCHANGE.format("bar.sync 0;"), grid=6)
+
+    assert (found.covered["stood_for"], found.covered["shared"], found.findings) == (5, 6 * 128, ())
+
+
+def test_a_race_that_all_have_is_found() -> None:
+    found = executed(EXCHANGE.format(""), grid=6)
+
+    assert (found.covered["stood_for"], names(found)) == (5, ["smem-race"])
+
+
+@pytest.mark.parametrize(("grid", "threads"), [(6, 64), (130, 1024)])
+def test_one_that_does_something_else_is_watched_itself(grid: int, threads: int) -> None:
+    """The second launch has more threads than are resident at once."""
+    found = executed(EXCHANGE.format(IN_ONE.format(grid - 2)), grid, threads)
+
+    ctas = {tuple(access["cta"]) for one in found.findings for access in one.witness["accesses"]}
+    assert names(found)[0] == "smem-race"
+    assert ctas == {(grid - 2, 0, 0)}
+
+
+def test_addresses_of_shared_memory_are_compared() -> None:
+    """Every CTA but the first has all its threads store to one word."""
+    body = "setp.eq.u32 %p1, %r9, 0; selp.b32 %r7, %r4, %r3, %p1; st.shared.u32 [%r7], %r1;"
+
+    found = executed(body, grid=3)
+
+    assert names(found) == ["smem-race"]
+    assert found.covered["stood_for"] == 0
+
+
+def test_findings_are_those_of_a_run_with_all_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [EXCHANGE.format(""), EXCHANGE.format("bar.sync 0;"), EXCHANGE.format(IN_ONE.format(2)), "ld.shared.u32 %r6, [%r5+4096];"]
+    standing = [names(executed(body, grid=5)) for body in bodies]
+
+    def nobody(*_: Any) -> bool:
+        return True
+
+    monkeypatch.setattr(observing, "_has_flights", nobody)
+    assert [names(executed(body, grid=5)) for body in bodies] == standing
