@@ -57,6 +57,7 @@ def run(routine: Routine) -> Ran | None:
         return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
+    # the machine, and NumPy with it, is imported where something is executed
     from ptxkit.analyses.execution.execute import module_code
 
     code = module_code(routine)
