@@ -11,7 +11,6 @@ import attrs
 from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
 from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import fault_space, module_code
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Argument, Example, Number
 from ptxkit.analyses.inputs.launches import example, most_operations
@@ -58,6 +57,9 @@ def run(routine: Routine) -> Ran | None:
         return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
+    # the machine, and NumPy with it, is imported where something is executed
+    from ptxkit.analyses.execution.execute import module_code
+
     code = module_code(routine)
     return next(_launches(routine, code), None) if code is not None else None
 
@@ -83,6 +85,8 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
 
 def _is_outside(fault: Fault | None) -> bool:
     """Whether a launch left global memory."""
+    from ptxkit.analyses.execution.execute import fault_space
+
     return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 
 
