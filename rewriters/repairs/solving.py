@@ -110,7 +110,8 @@ class _Solving:
                 made = joined((*edits, *one.edits))
                 says = self._says(made)
                 if says is Says.ENOUGH:
-                    found = self._proved((*steps, self._weakened(edits, one)))
+                    proofs = (self._proved((*steps, rung)) for rung in self._rungs(edits, one))
+                    found = next((proof for proof in proofs if proof is not None), None)
                     if found is not None and self._is_best(found):
                         return self.best or found
                 elif says is Says.LESS and part is None:
@@ -190,13 +191,14 @@ class _Solving:
         again = [one for one in found if self.trying.key(attrs.evolve(one, related=()), shift)[1] <= lines]
         return Says.NO if again else Says.ENOUGH
 
-    def _weakened(self, edits: Sequence[Edit], one: Candidate) -> Candidate:
-        """The weakest form of a candidate that is still enough."""
+    def _rungs(self, edits: Sequence[Edit], one: Candidate) -> list[Candidate]:
+        """The forms of a candidate that are enough in the launch of the witness, the weakest first."""
+        found = [one]
         for weaker in one.weaker:
             if self._says(joined((*edits, *weaker.edits))) is not Says.ENOUGH:
                 break
-            one = weaker
-        return one
+            found.append(weaker)
+        return found[::-1]
 
     def _rest(self, edits: Sequence[Edit]) -> Trouble | None:
         """What is left of the finding after some edits, in terms of the text before."""

@@ -148,7 +148,10 @@ class _Queue:
                     yield move(self.trouble, wait, point)
 
     def _passes_something(self, wait: int, point: Point) -> bool:
-        """Whether a commit or a barrier stands between a wait and a point: else it is the same there."""
+        """Whether a commit or a barrier stands between a wait and a point of its block: else it is the same there, or too far away."""
+        flow = control_flow(self.routine)
+        if flow.block_of[wait] != flow.block_of[point.instruction]:
+            return False
         low, high = sorted((wait, point.instruction + point.after))
         return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.such(_is_barrier))
 
