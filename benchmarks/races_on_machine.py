@@ -7,6 +7,8 @@ Without an option every kernel of ../shared/races, with its launch and parameter
 kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
 not to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
 
+`--busy`: seconds are those of the processor, as on a computer that does other things besides the clock measures these.
+
 `--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
 
 `--without-launch`: what `lint` says of the kernels of ../shared/races, of which it knows no launch: by label, how many have an error or
@@ -40,7 +42,7 @@ from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.linting.running import is_executable
 from ptxkit.analyses.verify.verdict import VERIFIED, verify
 from ptxkit.cli._agreeing import agreed
-from ptxkit.cli._launching import Options, of_options
+from ptxkit.cli._launching import Options, names_of, of_options
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.machine import Fault, Machine
 from ptxkit.rewriters.profiling.description import read
@@ -71,7 +73,7 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     started = time.perf_counter()
     try:
         kernel = next(one for one in routines(module) if one.function.header.is_entry)
-        verdict = verify(loaded(module), launch_of(module, kernel, row), [str(i) for i in range(64)][: _count(kernel)], budget)
+        verdict = verify(loaded(module), launch_of(module, kernel, row), list(names_of(module, kernel)), budget)
     except (Exception, Fault) as why:  # a kernel that cannot be loaded or launched is one of the figures
         return Result(row["file"], row["label"], type(why).__name__, 0.0, (), str(why))
     verdict = agreed(module, kernel.name, verdict)
@@ -84,10 +86,6 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
         errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name]
         wrong = "; ".join([f"{one.rule} {one.message}" for one in errors])
     return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong)
-
-
-def _count(kernel: Routine) -> int:
-    return len(kernel.function.header.parameters)
 
 
 def launch_of(module: Module, kernel: Routine, row: dict[str, str]) -> Any:

@@ -243,10 +243,11 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 continue
             original = looking.at(fixture.text)
             routine = next((one for one in original.facts.routines if one.name == kernel["entry"]), None)
-            wrong, expected = results(fixture, kernel, fixture.text) if routine is not None else ("no such kernel", [])
+            chosen = list(deletions(routine, options.most)) if routine is not None else []
+            wrong, expected = results(fixture, kernel, fixture.text) if chosen else ("nothing to delete", [])
             if routine is None or wrong:
                 continue
-            for i, kind, instead in deletions(routine, options.most):
+            for i, kind, instead in chosen:
                 if time.monotonic() > end:
                     break
                 span = original.facts.index.span(routine.where(i))

@@ -175,7 +175,7 @@ class Exercise:
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
-        last = None
+        wrong: list[Launched] = []
         is_always_wrong = True
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
@@ -198,9 +198,12 @@ class Exercise:
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
             else:
-                last = (ran, shape)
+                wrong.append((ran, shape))
         # what goes wrong with every shape does so by itself
-        return last if is_always_wrong else None
+        if not wrong or not is_always_wrong:
+            return None
+        is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in wrong[-1][0].wrong)
+        return wrong[-1] if is_one_cause else None
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
@@ -361,7 +364,8 @@ def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
 
     def holds(bound: Bound) -> bool:
-        return any(one.order and one.access != "write" and bound.form.mnemonic != "red" for one in bound.memory)
+        strong = any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
+        return strong and bound.form.mnemonic != "red"
 
     return any(has_such(one, holds) for one in reached(routine))
 
@@ -379,7 +383,7 @@ def has_rounds(routine: Routine) -> bool:
 def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
-    return any(one.diagnostic.rule[:1] == family and lines & _lines(one) for one in other.wrong)
+    return any(one.diagnostic.rule[:1] == family and lines == _lines(one) for one in other.wrong)
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:

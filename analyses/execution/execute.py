@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.standing import APART, MOST
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
@@ -36,8 +37,6 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
-RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
-"""The rules that kinds of faults are violations of."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -195,7 +194,8 @@ class _Executing:
                 break
             if fault is not None or self._is_doubtful(one):
                 continue
-            unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
+            left = set(one.unseen) if self._decides(one) else set()
+            unseen = left if unseen is None else unseen & left
             contrasts += 1
             if not unseen and numbers.other >= LEAST_NUMBER and contrasts > 1:
                 break
@@ -217,6 +217,14 @@ class _Executing:
             return False
         sites = dependent(program, readers(program, self._numbers(program)))
         return any(is_about(self.code, finding, sites) for finding in wrong)
+
+    def _decides(self, one: _Attempt) -> bool:
+        """Whether it depends on numbers that were made up who goes where: else other numbers lead nowhere else."""
+        program = one.observer.program
+        if program is None:
+            return True
+        sites = dependent(program, readers(program, self._numbers(program)))
+        return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
     def _attempt(self, numbers: Numbers) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
@@ -481,10 +489,6 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     """What ended a run as a finding: its witness are the threads that could not go on."""
     from ptxkit.machine.findings import Finding
 
-    diagnostic = fault.diagnostic
-    if fault.kind in RULES:
-        rule, name = RULES[fault.kind]
-        diagnostic = attrs.evolve(diagnostic, rule=rule, name=name)
     accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]
     shape: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     if launch.cluster is not None:
@@ -494,4 +498,4 @@ def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
     if launch.cooperative:
         shape["cooperative"] = True
     shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
-    return Finding(diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))
+    return Finding(fault.diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

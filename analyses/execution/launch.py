@@ -149,7 +149,8 @@ class MadeUp:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
         for at, size, value in self.fixed:
             data[at : at + size] = _as_bytes(value, size)
-        return bytes(data)
+        # a kernel may read more than the parameter has
+        return bytes(data[: self.size])
 
 
 def _as_bytes(number: int, size: int) -> bytes:

@@ -86,11 +86,12 @@ def is_for_several_ctas(routine: Routine) -> bool:
     return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
 
 
-def _updates(routine: Routine) -> bool:
-    """Whether a kernel updates memory that is not its CTA's own."""
+def _updates(routine: Routine, operations: tuple[str, ...] = ()) -> bool:
+    """Whether a kernel updates memory that other CTAs may update: neither shared, nor at the scope of a CTA; by some `operations` only."""
 
     def holds(bound: Bound) -> bool:
-        return bound.form.mnemonic in ("atom", "red") and not any(word.startswith(".shared") for word in bound.modifiers)
+        is_own = any(word.startswith((".shared", ".cta")) for word in bound.modifiers)
+        return bound.form.mnemonic in ("atom", "red") and not is_own and (not operations or any(map(bound.has, operations)))
 
     return any(has_such(one, holds) for one in reached(routine))
 
@@ -320,7 +321,7 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     x, y, z = [max(2, _ctas_told_apart(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
-    if updated and not any(asks):
+    if not any(asks) and _updates(routine, (".add", ".inc")):
         # CTAs that take their numbers from a counter
         x = 2
     if cluster is not None:

@@ -179,6 +179,10 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
     elif is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
+    elif not one.one_thread and severity is not Severity.INFO:
+        # one that stores who a thread is may well have several
+        severity = Severity.WARNING if asks else Severity.INFO
+        notes.append("not shown with one thread, and nothing in the kernel needs several")
     elif not one.other_contents:
         severity = Severity.INFO
         notes.append("not shown with all contents of memory: these were made up")
@@ -186,10 +190,6 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
         is_race = rule.id[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
         severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
         notes.append("what it does depends on contents of memory that were made up")
-    elif not one.one_thread and severity is not Severity.INFO:
-        # one that stores who a thread is may well have several
-        severity = Severity.WARNING if asks else Severity.INFO
-        notes.append("not shown with one thread, and nothing in the kernel needs several")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic

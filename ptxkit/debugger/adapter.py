@@ -21,6 +21,7 @@ from ptxkit.debugger.program import Statement, shown
 from ptxkit.debugger.session import Session
 from ptxkit.debugger.state import Call, State
 from ptxkit.debugger.values import NoValue, Value, line_of
+from ptxkit.demangling import base, readable
 from ptxkit.machine.monitors import CHECKS
 from ptxkit.origins import frames
 
@@ -259,12 +260,13 @@ class Adapter:
         if stop is None or (stop.finding is None and stop.fault is None):
             raise Refused("it has not stopped at a fault or a finding")
         diagnostic = stop.finding.diagnostic if stop.finding is not None else stop.fault.diagnostic  # type: ignore[union-attr]
+        prose = self.session.text.prose
         notes = "\n".join([diagnostic.message, *diagnostic.notes, *[f"line {one.span.line}: {one.message}" for one in diagnostic.related]])
         return {
             "exceptionId": diagnostic.rule,
-            "description": diagnostic.message,
+            "description": prose(diagnostic.message),
             "breakMode": "always",
-            "details": {"message": notes, "typeName": diagnostic.name},
+            "details": {"message": prose(notes), "typeName": diagnostic.name},
         }, None
 
     # --- going on
@@ -344,7 +346,13 @@ class Adapter:
     def _frame(self, warp: int, call: Call, statement: Statement) -> dict[str, Any]:
         path = self.session.text.path
         source = {"name": Path(path).name, "path": path}
-        found = {"id": self._handle(_Frame(warp, call)), "name": call.body.name, "source": source, "line": statement.line, "column": 1}
+        found = {
+            "id": self._handle(_Frame(warp, call)),
+            "name": readable(call.body.name),
+            "source": source,
+            "line": statement.line,
+            "column": 1,
+        }
         return {**found, "presentationHint": "subtle"} if self._by_source and statement.origin is not None else found
 
     def _source_frame(self, warp: int, call: Call, origin: Any) -> dict[str, Any]:
@@ -352,7 +360,7 @@ class Adapter:
         name = Path(origin.path).name
         found: dict[str, Any] = {
             "id": self._handle(_Frame(warp, call)),
-            "name": f"{call.body.name} ({name}:{origin.line})",
+            "name": f"{base(call.body.name)} ({name}:{origin.line})",
             "line": origin.line,
             "column": max(1, origin.column),
         }

@@ -213,12 +213,12 @@ class Controller(Monitor):
             self._known.add(key)
             if diagnostic.severity != "info" and "findings" in self.stops_on and self.plan.how != "to":
                 warp = self._follow(_first_thread(finding.witness))
-                self.stop(Stop("finding", f"{diagnostic.rule}: {diagnostic.message}", warp, finding=finding))
+                self.stop(Stop("finding", self.text.prose(f"{diagnostic.rule}: {diagnostic.message}"), warp, finding=finding))
 
     def fault(self, fault: Fault) -> None:
         if "faults" in self.stops_on and self.plan.how != "to":
             warp = self._follow(fault.threads[0] if fault.threads else None)
-            self.stop(Stop("fault", str(fault), warp, fault=fault))
+            self.stop(Stop("fault", self.text.prose(str(fault)), warp, fault=fault))
 
     def end(self, launch: Launch) -> None:
         self.is_over = True

@@ -7,6 +7,8 @@ from pathlib import Path as FilePath
 
 import attrs
 
+from ptxkit.debug_info import parameter_names
+from ptxkit.demangling import in_prose, matching
 from ptxkit.diagnostics import Origin
 from ptxkit.origins import Origins, frames, own_frame, source_file
 from ptxkit.syntax import Block, Function, Index, Instruction, Module, Node, Path
@@ -84,8 +86,14 @@ class Text:
         return tuple(found)
 
     def entry(self, function: str) -> Statement | None:
-        """The first instruction of a function."""
-        return next((one for one in self.statements if one.function == function), None)
+        """The first instruction of a function, by its name in the PTX or in the source, as long as that means one."""
+        names = {one.function: one for one in reversed(self.statements)}
+        meant = matching(function, names)
+        return names[meant[0]] if len(meant) == 1 else None
+
+    def prose(self, text: str) -> str:
+        """A sentence with names as the source has them."""
+        return in_prose(text, [function.name for function in self.module.kernels], parameter_names(self.module))
 
     def source_of(self, origin: Origin) -> str | None:
         """The path of the file that an origin names, if it is there."""

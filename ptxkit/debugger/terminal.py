@@ -13,6 +13,7 @@ from ptxkit.debugger.program import Statement, shown
 from ptxkit.debugger.session import Session
 from ptxkit.debugger.state import Call, Part
 from ptxkit.debugger.values import NoValue, line_of
+from ptxkit.demangling import base, readable
 from ptxkit.origins import excerpt
 
 AROUND = 4
@@ -85,7 +86,7 @@ class Terminal(cmd.Cmd):
         text = self.session.text.lines[statement.line - 1].strip()
         count = len(part.positions)
         diverged = f", {count} of its threads" if len(state.parts(self.warp)) > 1 else ""
-        self._say(f"warp {self.warp}{diverged}: line {statement.line} of `{part.body.name}`: {text}")
+        self._say(f"warp {self.warp}{diverged}: line {statement.line} of `{base(part.body.name)}`: {text}")
         if statement.origin is not None:
             origin = shown(statement.origin)
             source = excerpt(origin, self.session.text.path)
@@ -167,7 +168,7 @@ class Terminal(cmd.Cmd):
         self._numbers += 1
         made = Breakpoint(frozenset([one.path for one in found]), condition, number=self._numbers)
         self.session.set_breakpoints([*self.session.breakpoints, made])
-        self._say(f"breakpoint {self._numbers}: line {', '.join([str(one.line) for one in found])} of `{found[0].function}`")
+        self._say(f"breakpoint {self._numbers}: line {', '.join([str(one.line) for one in found])} of `{base(found[0].function)}`")
 
     def _statements(self, where: str) -> tuple[Statement, ...]:
         text = self.session.text
@@ -209,7 +210,7 @@ class Terminal(cmd.Cmd):
         state = self.session.state
         for number, one in enumerate(state.calls(part)):
             statement = state.statement(one.body, one.i)
-            self._say(f"{'*' if number == self.frame else ' '}{number} {one.body.name}, line {statement.line}")
+            self._say(f"{'*' if number == self.frame else ' '}{number} {readable(one.body.name)}, line {statement.line}")
         self._say(f"statement {self.session.controller.number} of the launch; CTA {values_of(state.cta)}")
 
     def do_up(self, argument: str) -> None:

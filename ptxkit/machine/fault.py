@@ -16,6 +16,9 @@ Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 SHOWN = 4
 """So many threads are named; the others are counted."""
 
+RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
+"""The rules that some kinds of faults are violations of."""
+
 NOWHERE = Span(0, 0, 1, 1, 1, 1)
 
 
@@ -74,7 +77,13 @@ class Fault(Exception):
         message = f"{self.reason} ({who})" if who else self.reason
         path, function, notes = self._about
         return Diagnostic(
-            "fault", f"fault-{self.kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=notes
+            *RULES.get(self.kind, ("fault", f"fault-{self.kind}")),
+            Severity.ERROR,
+            message,
+            span or NOWHERE,
+            path=path,
+            function=function,
+            notes=notes,
         )
 
     def detached(self) -> Fault:

@@ -254,12 +254,12 @@ class Launch:
         self.scheduler = None
 
     def accessed(self, access: Any) -> None:
-        if self.of_shared is not None and access.space.startswith(".shared"):
-            access = self.of_shared(access)
-            if access is None:
-                return
+        seen = self.of_shared(access) if self.of_shared is not None and access.space.startswith(".shared") else access
         for monitor in self.accessing:
-            monitor.access(access)
+            # what a value is may differ where who accesses what does not
+            one = access if monitor.follows_undefined else seen
+            if one is not None:
+                monitor.access(one)
 
     def found(self) -> None:
         """A monitor has found something."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ptxkit.diagnostics import Edit
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.edits import instead, put
-from ptxkit.rewriters.repairs.places import Place, depth
+from ptxkit.rewriters.repairs.points import Point, depth
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
@@ -27,7 +27,7 @@ class Candidate:
     at: tuple[int, ...] = ()
     """The instructions that are changed."""
     is_move: bool = False
-    """Whether its edits are one, as what is put in at one place is taken out at another."""
+    """Whether its edits are one, as what is put in at one point is taken out at another."""
     weaker: tuple[Candidate, ...] = ()
     """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
 
@@ -36,14 +36,14 @@ Cure = Callable[[Trouble], Iterator[Candidate]]
 """Candidates of one kind for a finding."""
 
 
-def insertion(trouble: Trouble, place: Place, kind: int, *statements: str) -> Candidate:
-    """Statements at a place."""
+def insertion(trouble: Trouble, point: Point, kind: int, *statements: str) -> Candidate:
+    """Statements at a point."""
     routine, index = trouble.routine, trouble.index
-    line = index.span(routine.where(place.instruction)).line
+    line = index.span(routine.where(point.instruction)).line
     text = " and ".join([f"`{one.rstrip(';')}`" for one in statements])
-    edits = (put(index, routine, place, *statements),)
-    price = kind * ROUNDS ** depth(routine, place)
-    return Candidate(f"put in {text} {'after' if place.after else 'before'} line {line}", edits, price)
+    edits = (put(index, routine, point, *statements),)
+    price = kind * ROUNDS ** depth(routine, point)
+    return Candidate(f"put in {text} {'after' if point.after else 'before'} line {line}", edits, price)
 
 
 def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Candidate:
@@ -52,17 +52,17 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
     line = index.span(routine.where(i)).line
     text = " ".join(index.text[slice(*_span(trouble, i))].split()).rstrip(";")
     says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"take out `{text}` on line {line}"
-    return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Place(i)), (i,))
+    return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Point(i)), (i,))
 
 
-def move(trouble: Trouble, i: int, place: Place, kind: int = MOVE) -> Candidate:
+def move(trouble: Trouble, i: int, point: Point, kind: int = MOVE) -> Candidate:
     """An instruction elsewhere."""
     routine, index = trouble.routine, trouble.index
-    lines = [index.span(routine.where(one)).line for one in (i, place.instruction)]
+    lines = [index.span(routine.where(one)).line for one in (i, point.instruction)]
     text = index.text[slice(*_span(trouble, i))]
-    says = f"move `{' '.join(text.split()).rstrip(';')}` from line {lines[0]} to {'after' if place.after else 'before'} line {lines[1]}"
-    edits = (instead(index, routine, i, ""), put(index, routine, place, text))
-    deeper = max(0, depth(routine, place) - depth(routine, Place(i)))
+    says = f"move `{' '.join(text.split()).rstrip(';')}` from line {lines[0]} to {'after' if point.after else 'before'} line {lines[1]}"
+    edits = (instead(index, routine, i, ""), put(index, routine, point, text))
+    deeper = max(0, depth(routine, point) - depth(routine, Point(i)))
     return Candidate(says, edits, kind * ROUNDS**deeper, (i,), is_move=True)
 
 

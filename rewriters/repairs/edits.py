@@ -1,4 +1,4 @@
-"""Edits of a text that put statements at a place or change one; and which offset of the text before an offset of the text after is."""
+"""Edits of a text that put statements at a point or change one; and which offset of the text before an offset of the text after is."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from ptxkit import fixing
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.diagnostics import Edit
-from ptxkit.rewriters.repairs.places import Place
+from ptxkit.rewriters.repairs.points import Point
 from ptxkit.syntax import Index
 
 LINES = 1000
 """So many characters are looked at to see how lines end."""
 
 
-def put(index: Index, routine: Routine, place: Place, *statements: str) -> Edit:
-    """Statements at a place, each on a line of its own."""
-    span = index.span(routine.where(place.instruction))
+def put(index: Index, routine: Routine, point: Point, *statements: str) -> Edit:
+    """Statements at a point, each on a line of its own."""
+    span = index.span(routine.where(point.instruction))
     margin = _margin(index, span.start)
     end = "\r\n" if index.text.find("\r\n", 0, LINES) >= 0 else "\n"
-    if place.after:
+    if point.after:
         return Edit(span.end, span.end, "".join([f"{end}{margin}{one}" for one in statements]))
     return Edit(span.start, span.start, "".join([f"{one}{end}{margin}" for one in statements]))
 
 
 def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The edits with those that put something in at one place as one, in their order."""
+    """The edits with those that put something in at one point as one, in their order."""
     found: dict[tuple[int, int], Edit] = {}
     for one in edits:
         key = (one.start, one.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -145,7 +145,7 @@ class _Solving:
 
     def _why(self) -> str:
         if not self.tries:
-            return "no edit is known that could cure it at one place"
+            return "no local edit is known that could cure it"
         tried = f"{self.tries} edit{'s were' if self.tries > 1 else ' was'} tried, and none cures it"
         return "; ".join([tried, *list(self.reasons)[:2]])
 
@@ -248,11 +248,14 @@ class _Solving:
 
     def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
+        first = self.trying.own()
         runs: dict[str | int, Run] = {}
         for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
-            own, ran = self.trying.own(schedule), self.trying.run(edits, schedule)
-            if own is None or ran is None:
+            ran = self.trying.run(edits, schedule)
+            if first is None or ran is None:
                 continue
+            # what the text itself does is asked where it makes a difference
+            own = first if not ran.fault and ran.found.keys() <= first.found.keys() else self.trying.own(schedule) or first
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None
@@ -260,16 +263,18 @@ class _Solving:
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
-        theirs = {one.memory for schedule in runs if (one := self.trying.own(schedule)) is not None}
-        results = {one.memory for one in runs.values() if not one.fault}
-        if len(theirs) == 1 and len(results | theirs) > 1 and not self._was_cut_off(runs):
+        if first is not None and self._changes_results(first, runs):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
 
-    def _was_cut_off(self, runs: Iterable[str | int]) -> bool:
-        """Whether a run of the text itself did not run to completion."""
-        return any(one is None or one.fault for one in map(self.trying.own, runs))
+    def _changes_results(self, first: Run, runs: Mapping[str | int, Run]) -> bool:
+        """Whether results are others than those of the text itself, which always gives the same."""
+        results = {one.memory for one in runs.values() if not one.fault}
+        if first.fault or not results or results == {first.memory}:
+            return False
+        theirs = [self.trying.own(schedule) for schedule in runs]
+        return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
 
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:

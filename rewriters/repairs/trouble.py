@@ -16,7 +16,7 @@ from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.looking import Seen
-from ptxkit.rewriters.repairs.places import Loud, Place, between, is_loud
+from ptxkit.rewriters.repairs.points import Loud, Point, between, is_loud
 from ptxkit.syntax import Index
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Trouble:
         least: Level = Level.THREAD,
         loud: Loud = is_loud,
         pairs: Sequence[tuple[int, int]] | None = None,
-    ) -> list[Place]:
-        """The places between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
+    ) -> list[Point]:
+        """The points between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
         nothing was executed, those between any. `pairs` are those to be looked at instead."""
         chosen = (
             self.pairs
@@ -106,10 +106,10 @@ class Trouble:
         sure = [pair for pair in chosen if pair in self.pairs[: self.witnessed]][:MOST_PAIRS]
         found = [between(self.routine, first, last, least, loud) for first, last in sure or chosen[:FEW_PAIRS]]
         if sure and found:
-            every = [place for place in found[0] if all(place in other for other in found)]
+            every = [point for point in found[0] if all(point in other for other in found)]
             if every:
                 return every
-        return list(dict.fromkeys([place for own in found[:FEW_PAIRS] for place in own]))
+        return list(dict.fromkeys([point for own in found[:FEW_PAIRS] for point in own]))
 
     def such(self, holds: Callable[[Bound], object]) -> list[int]:
         """The instructions of the function for whose form something holds."""

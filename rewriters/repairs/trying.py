@@ -145,7 +145,7 @@ class Trying:
         return bad
 
     def _is_same(self, one: Diagnostic) -> bool:
-        """Whether a finding is this one, or another way to say it: of the same instruction, as wrong, and of a rule that can be cured."""
+        """Whether a finding is this one, or the same in other words: of the same instruction, as wrong, and of a rule that can be cured."""
         if one is self.finding:
             return True
         return one.span.line == self.finding.span.line and one.severity is not Severity.INFO and one.rule[0] in WAITING

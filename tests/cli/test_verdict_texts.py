@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,14 @@ def test_a_verdict_is_about_the_source(name: str) -> None:
     ]
     assert all(f"] {KERNELS[name]}: " in line for line in headlines)
     assert len(re.findall(r"^  = .*\.cuh?:\d+", result.stdout, re.MULTILINE)) >= len(headlines)
+    assert "_param_" not in "".join(headlines)
+
+
+@pytest.mark.skipif(not RACES.is_dir(), reason="../shared/races is not there")
+@pytest.mark.parametrize("name", ["gpuverify-memcpy_lentoobig", "sanitizer-Racecheck_warp_error", "scor-race_interblock_blkatom"])
+def test_a_replay_works_as_it_is_printed(name: str) -> None:
+    first = CliRunner().invoke(main, launch(name)).stdout
+    command = re.search(r"^  replay: ptxkit (.*)$", first, re.MULTILINE)
+    assert command is not None
+
+    assert CliRunner().invoke(main, shlex.split(command[1])).stdout == first

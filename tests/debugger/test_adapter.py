@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,11 @@ np = pytest.importorskip("numpy")
 
 from debug_client import Client  # noqa: E402
 from debugged import LAUNCH, RACE, SUMS, line_of, written  # noqa: E402
+
+import ptxkit  # noqa: E402
+from ptxkit.debugger.adapter import Adapter  # noqa: E402
+from ptxkit.debugger.program import Text  # noqa: E402
+from ptxkit.debugger.session import Session  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOP, SETP, STORE, BARRIER = (line_of(SUMS, one) for one in ("add.u32 %r4", "setp.lt.u32 %p1", "st.shared", "bar.sync"))
@@ -171,12 +178,14 @@ def test_lines_of_the_source(client: Client, tmp_path: Path) -> None:
     kernel = next(line for line in Path(ptx).read_text().splitlines() if ".entry" in line).split()[-1].rstrip("(")
     array = '{ buffer = "f32", length = 512, fill = "random" }'
     launch.write_text(f'[[kernel]]\nentry = "{kernel}"\ngrid = 2\nblock = 256\nargs = [{array}, {array}]\n', encoding="utf-8")
+    assert Text(ptxkit.parse(Path(ptx).read_text(), ptx), ptx).entry("neighbour") is not None
     said = client.begin({source: [7]}, program=ptx, launch=str(launch), steps="source")
     assert said[0]["verified"] and said[0]["line"] == 7
     client.stopped()
     frames = client.request("stackTrace", threadId=1)["stackFrames"]
     assert (frames[0]["source"]["path"], frames[0]["line"]) == (source, 7)
     assert frames[1]["source"]["path"] == ptx
+    assert (frames[0]["name"], frames[1]["name"]) == ("neighbour (neighbour.cu:7)", "neighbour<float>")
     client.request("next", threadId=1)
     client.stopped()
     assert client.top(1)["line"] == 8
@@ -256,11 +265,14 @@ def test_an_editor_may_come_through_a_port(sums: tuple[str, str]) -> None:
         assert process.wait(timeout=60) == 0
 
 
+def refuse(arguments: Any) -> Session:
+    raise AssertionError("nothing is launched")
+
+
 @pytest.mark.parametrize(
-    "sent", [b"hello\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 9\r\n\r\n{{{{{{{{{"]
+    "sent", [b"hello\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 3\r\n\r\n{{{"]
 )
-def test_what_is_no_protocol_ends_it(client: Client, sent: bytes) -> None:
-    assert client.process.stdin is not None
-    client.process.stdin.write(sent)
-    client.process.stdin.close()
-    assert client.process.wait(timeout=60) == 2
+def test_what_is_no_protocol_ends_it(sent: bytes) -> None:
+    said = io.BytesIO()
+    assert Adapter(io.BytesIO(sent), said, refuse).serve() == 2
+    assert b'"category": "stderr"' in said.getvalue()

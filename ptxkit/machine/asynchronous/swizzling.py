@@ -26,7 +26,7 @@ def swizzled(address: Any, swizzle: str, atomicity: str = "16B") -> Any:
     if swizzle == "none":
         return address
     if (swizzle, atomicity) not in _BITS:
-        raise Unsupported(f"the {swizzle} swizzle with an atomicity of {atomicity} is not executed")
+        raise Unsupported(f"the {swizzle} swizzle with an atomicity of {atomicity} is not executed: the manual at hand has no table of it")
     to, count, of = _BITS[swizzle, atomicity]
     return address ^ ((address >> of & (1 << count) - 1) << to)
 

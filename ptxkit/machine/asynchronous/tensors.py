@@ -208,7 +208,7 @@ def _cutter(mode: str) -> tuple[str, Cutter]:
         return "im2col", column_of_pixels
     if mode == ".im2col_no_offs":
         return "im2col", lambda tensor, c, _: column_of_pixels(tensor, c, (0,) * (tensor.rank - 2))
-    raise Unsupported(f"the mode `{mode}` of tensor copies is not executed")
+    raise Unsupported(f"the mode `{mode}` of tensor copies is not executed: the manual at hand does not say which pixels it takes")
 
 
 def tensor(op: Operation) -> Semantics:

@@ -255,7 +255,7 @@ def cuGraphNodeGetType(node: int) -> int:
 
 
 def _given(node: int, kind: int, place: int) -> None:
-    """Copies what a node was made from to a place."""
+    """Copies what a node was made from to an address."""
     one = STATE.of(node, Node)
     if one.kind != kind:
         raise Failure("INVALID_VALUE", f"a node of the kind {graphs.NAMES[one.kind]}")

@@ -52,7 +52,7 @@ def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ct
 
 
 def _end(slots: ctypes.Array[ctypes.c_uint64]) -> None:
-    """The interpreter ends: what C gives back after that must not come to Python any more, and so does nothing."""
+    """The interpreter ends: what C calls after that must not come to Python any more, and so does nothing."""
     nothing = ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0
     slots[:] = [nothing] * len(slots)
 

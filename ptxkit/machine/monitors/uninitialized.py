@@ -269,13 +269,13 @@ class Uninitialized(Monitor):
             return
         variable, offset = self.collected.names.variable(".shared", at)
         name = short(variable) if variable else "shared memory"
-        cta, thread = self.collected.thread(lanes, lane)
+        who = f"`{getattr(site.bound, 'opcode', '')}` of {spoken_thread(*self.collected.thread(lanes, lane))}"
         witness = {"space": "shared", "variable": variable, "offset": offset, "bytes": size}
         assert isinstance(site.bound, Bound)
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"`{site.bound.opcode}` of {spoken_thread(cta, thread)} {verb} {name}[{offset}..{offset + size - 1}], which nobody has written",
+            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which nobody has written",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,

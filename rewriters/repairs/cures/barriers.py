@@ -9,7 +9,7 @@ from ptxkit.analyses.events.mbarriers import mbarrier_operand
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import BARRIER, WARP_BARRIER, Candidate, insertion
-from ptxkit.rewriters.repairs.places import Place, between, is_loud, synchronizes
+from ptxkit.rewriters.repairs.points import Point, between, is_loud, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 OF_ALL_LANES = "bar.warp.sync 0xffffffff;"
@@ -23,12 +23,12 @@ def inserted(trouble: Trouble) -> Iterator[Candidate]:
     if trouble.family not in FAMILIES or trouble.is_of_a_thread or not _is_of_two(trouble):
         return
     if trouble.is_of_a_warp:
-        for place in trouble.common(Level.WARP):
-            yield insertion(trouble, place, WARP_BARRIER, OF_ALL_LANES)
-    for place in _before_arrivals(trouble):
-        yield insertion(trouble, place, WARP_BARRIER, OF_ALL_LANES)
-    for place in trouble.common(Level.CTA, _waits if trouble.family == "A" else is_loud):
-        yield insertion(trouble, place, BARRIER, OF_THE_CTA)
+        for point in trouble.common(Level.WARP):
+            yield insertion(trouble, point, WARP_BARRIER, OF_ALL_LANES)
+    for point in _before_arrivals(trouble):
+        yield insertion(trouble, point, WARP_BARRIER, OF_ALL_LANES)
+    for point in trouble.common(Level.CTA, _waits if trouble.family == "A" else is_loud):
+        yield insertion(trouble, point, BARRIER, OF_THE_CTA)
 
 
 def _waits(bound: Bound) -> bool:
@@ -44,8 +44,8 @@ def _is_of_two(trouble: Trouble) -> bool:
     return len(bounds) == 2 and all(bound.memory or synchronizes(bound) for bound in bounds)
 
 
-def _before_arrivals(trouble: Trouble) -> list[Place]:
-    """Places between an access and an arrival by which one lane tells others that its warp has done it."""
+def _before_arrivals(trouble: Trouble) -> list[Point]:
+    """Points between an access and an arrival by which one lane tells others that its warp has done it."""
     arrivals = trouble.such(lambda bound: any(one.action == "arrive" for one in bound.barrier) and mbarrier_operand(bound) is not None)
     firsts = [first for first, _ in trouble.pairs] or [i for i in trouble.instructions if i not in arrivals]
     found = []
@@ -53,5 +53,5 @@ def _before_arrivals(trouble: Trouble) -> list[Place]:
         for first in dict.fromkeys([*firsts, *trouble.instructions]):
             if first not in arrivals and trouble.family in "MS" and comes_to(trouble.routine, first, arrival):
                 found.append(between(trouble.routine, first, arrival, Level.WARP))
-    common = [place for place in found[0] if all(place in other for other in found)] if found else []
-    return common or list(dict.fromkeys([place for own in found[:2] for place in own]))
+    common = [point for point in found[0] if all(point in other for other in found)] if found else []
+    return common or list(dict.fromkeys([point for own in found[:2] for point in own]))

@@ -8,7 +8,7 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.barriers import barriers
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, Candidate, change, insertion
-from ptxkit.rewriters.repairs.places import between, synchronizes
+from ptxkit.rewriters.repairs.points import between, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed
 
@@ -32,12 +32,12 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
             yield change(trouble, use.instruction, released)
     for use in [one for one in uses if one.arrives]:
         for last in [one.instruction for one in uses if one.arrives and comes_to(trouble.routine, use.instruction, one.instruction)]:
-            for place in between(trouble.routine, use.instruction, last, Level.CTA)[::-1]:
-                yield insertion(trouble, place, CLUSTER_BARRIER // 2, WAITS)
-    for place in trouble.common(Level.CTA, synchronizes):
-        yield insertion(trouble, place, CLUSTER_BARRIER, ARRIVES, WAITS)
+            for point in between(trouble.routine, use.instruction, last, Level.CTA)[::-1]:
+                yield insertion(trouble, point, CLUSTER_BARRIER // 2, WAITS)
+    for point in trouble.common(Level.CTA, synchronizes):
+        yield insertion(trouble, point, CLUSTER_BARRIER, ARRIVES, WAITS)
     ends = trouble.such(lambda bound: bound.flow in ("return", "exit"))
     for i in trouble.instructions[:1]:
         for end in [one for one in ends if comes_to(trouble.routine, i, one)]:
-            for place in between(trouble.routine, i, end, Level.CTA, synchronizes)[:3]:
-                yield insertion(trouble, place, CLUSTER_BARRIER, ARRIVES, WAITS)
+            for point in between(trouble.routine, i, end, Level.CTA, synchronizes)[:3]:
+                yield insertion(trouble, point, CLUSTER_BARRIER, ARRIVES, WAITS)

@@ -12,7 +12,7 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change, move
-from ptxkit.rewriters.repairs.places import Place, level
+from ptxkit.rewriters.repairs.points import Point, level
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 
@@ -23,7 +23,7 @@ _LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA, "
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """Other masks; no guard; another place, which all threads come to; no such instruction at all."""
+    """Other masks; no guard; another point, which all threads come to; no such instruction at all."""
     if trouble.family not in FAMILIES:
         return
     for i in trouble.instructions:
@@ -60,23 +60,23 @@ def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
     home = flow.block_of[i]
     for other in trouble.instructions if trouble.family == "T" else ():
         if other != i and flow.block_of[other] == home:
-            yield move(trouble, i, Place(other + 1) if i < other else Place(other))
+            yield move(trouble, i, Point(other + 1) if i < other else Point(other))
     wanted = _LEVELS.get(bound.converges.level, Level.WARP)
     for tree, is_after in ((dominance.post, True), (dominance.tree, False)):
         block = tree.parent[home] if home < len(tree.parent) else -1
         while 0 <= block < len(flow.blocks):
             one = flow.blocks[block]
-            place = Place(one.start) if is_after else Place(one.end - 1, after=len(one.edges) == 1 and one.edges[0].via == "fall")
-            if one.end > one.start and level(trouble.routine, place) >= wanted:
-                if _may_be_executed_by_more(trouble.routine, i, bound, place):
-                    yield move(trouble, i, place)
+            point = Point(one.start) if is_after else Point(one.end - 1, after=len(one.edges) == 1 and one.edges[0].via == "fall")
+            if one.end > one.start and level(trouble.routine, point) >= wanted:
+                if _may_be_executed_by_more(trouble.routine, i, bound, point):
+                    yield move(trouble, i, point)
                 break
             block = tree.parent[block] if tree.parent[block] != block else -1
     if bound.barrier and not bound.writes:
         yield change(trouble, i, "", BARRIER)
 
 
-def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, place: Place) -> bool:
+def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, point: Point) -> bool:
     """Whether it does no harm if threads that did not execute an instruction do, elsewhere: it does nothing for good, what it gives is
     needed by nobody else there, and does not say who is there."""
     if bound.barrier and not bound.writes:
@@ -84,18 +84,18 @@ def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, place: Plac
     changes = any(one.access != "read" for one in bound.memory) or bound.effects or bound.asynchronous
     if changes or any(bound.uniform(one.name) == "one" for one in bound.operands if one.writes):
         return False
-    live, block = liveness(routine), control_flow(routine).block_of[place.instruction]
-    after = live.after_instruction(place.instruction) if place.after else live.before_instruction(place.instruction)
+    live, block = liveness(routine), control_flow(routine).block_of[point.instruction]
+    after = live.after_instruction(point.instruction) if point.after else live.before_instruction(point.instruction)
     if block in control_flow(routine).successors(block):
         after |= live.before[block]
     written = registers(routine).writes[i]
-    return not any(after >> number & 1 for number in written) or _is_only_read_behind(routine, i, place)
+    return not any(after >> number & 1 for number in written) or _is_only_read_after(routine, i, point)
 
 
-def _is_only_read_behind(routine: Routine, i: int, place: Place) -> bool:
-    """Whether the new place comes before the old one, and nothing else writes what is written there: so it is read behind both."""
+def _is_only_read_after(routine: Routine, i: int, point: Point) -> bool:
+    """Whether the new point comes before the old one, and nothing else writes what is written there: so it is read behind both."""
     tree, flow = dominators(routine).tree, control_flow(routine)
-    if not tree.dominates(flow.block_of[place.instruction], flow.block_of[i]):
+    if not tree.dominates(flow.block_of[point.instruction], flow.block_of[i]):
         return False
     known = registers(routine)
     written = set(known.writes[i])

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
 from ptxkit.rewriters.repairs.cures.groups import least
-from ptxkit.rewriters.repairs.places import synchronizes
+from ptxkit.rewriters.repairs.points import synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import with_effect, worded
 
 OF_PROXIES, OF_INITS, OF_WGMMA = "proxy-fence-async", "init-fence", "wgmma-fence"
 OF_TENSOR_CORES = ("tcgen05-after-thread-sync", "tcgen05-before-thread-sync")
+Pairs = list[tuple[int, int]]
 SPACES = {"shared": ".shared::cta", "global": ".global"}
 FAMILIES = "PMWTG"
 """Rules about what a fence orders."""
@@ -26,24 +28,26 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     if trouble.family not in FAMILIES:
         return
     for effect, statement, form, pairs in _fences(trouble):
-        own = _with(trouble, effect)
-        places = trouble.common(least(form), synchronizes, pairs)
-        for place in places:
+        # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
+        own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
+        points = trouble.common(least(form), synchronizes, pairs)
+        for point in points:
             for i in own:
-                if i != place.instruction:
-                    yield move(trouble, i, place, FENCE)
-        for place in places:
-            yield insertion(trouble, place, FENCE, statement)
+                if i != point.instruction:
+                    yield move(trouble, i, point, FENCE)
+        for point in points:
+            yield insertion(trouble, point, FENCE, statement)
         if effect == OF_INITS:
-            for place in trouble.common(Level.CTA, synchronizes, pairs):
-                yield insertion(trouble, place, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
+            for point in trouble.common(Level.CTA, synchronizes, pairs):
+                yield insertion(trouble, point, CLUSTER_BARRIER, statement, _ARRIVES, _WAITS)
+
+
+def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
+    return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, last) for first, last in pairs)
 
 
 def _with(trouble: Trouble, effect: str) -> list[int]:
     return trouble.such(lambda bound: effect in bound.effects)
-
-
-Pairs = list[tuple[int, int]]
 
 
 def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:

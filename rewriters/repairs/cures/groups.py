@@ -1,4 +1,4 @@
-"""Groups of asynchronous operations (9.7.10.24.1, 9.7.16.7): commits and waits that are missing, too weak or at the wrong place."""
+"""Groups of asynchronous operations (9.7.10.24.1, 9.7.16.7): commits and waits that are missing, too weak or at the wrong point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import BARRIER, COMMIT, STRONGER, WAIT, Candidate, change, insertion, move
 from ptxkit.rewriters.repairs.cures.barriers import OF_THE_CTA
-from ptxkit.rewriters.repairs.places import Place, between
+from ptxkit.rewriters.repairs.points import Point, between
 from ptxkit.rewriters.repairs.trouble import FEW_PAIRS, MOST_PAIRS, Trouble
 from ptxkit.rewriters.repairs.wording import changed, on_queue, position, worded
 from ptxkit.syntax import constant_value
@@ -107,8 +107,8 @@ class _Queue:
         """A commit between operations and a wait which paths come to that pass none."""
         if self.commit is None or form_operands(self.commit):
             return
-        for place in self._places(self._uncommitted(), least(self.commit)):
-            yield insertion(self.trouble, place, COMMIT, worded(self.commit, {}))
+        for point in self._points(self._uncommitted(), least(self.commit)):
+            yield insertion(self.trouble, point, COMMIT, worded(self.commit, {}))
 
     def _uncommitted(self) -> list[tuple[int, int]]:
         """Operations that may be in no group when a wait comes, with that wait; of operations one after the other the last."""
@@ -128,24 +128,29 @@ class _Queue:
             return True
         return any(first < i < following for i in (*self.commits, *self.waits))
 
-    def _places(self, pairs: Sequence[tuple[int, int]], level: Level) -> list[Place]:
-        """Places between the instructions of all pairs, where there are any; else those between some."""
+    def _points(self, pairs: Sequence[tuple[int, int]], level: Level) -> list[Point]:
+        """Points between the instructions of all pairs, where there are any; else those between some."""
         found = [between(self.routine, first, last, level, self._counts) for first, last in pairs[:MOST_PAIRS]]
-        every = [place for place in found[0] if all(place in other for other in found)] if found else []
-        return every or list(dict.fromkeys([place for own in found[:FEW_PAIRS] for place in own]))
+        every = [point for point in found[0] if all(point in other for other in found)] if found else []
+        return every or list(dict.fromkeys([point for own in found[:FEW_PAIRS] for point in own]))
 
     def _moved(self) -> Iterator[Candidate]:
         """Commits and waits that are there, elsewhere: a commit before the wait, a wait behind the commit and before a barrier."""
         flow, post = control_flow(self.routine), dominators(self.routine).post
         for commit in self.commits:
-            for place in self._places([(commit, wait) for wait in self.waits if comes_to(self.routine, commit, wait)], Level.THREAD):
-                home, there = flow.block_of[commit], flow.block_of[place.instruction]
+            for point in self._points([(commit, wait) for wait in self.waits if comes_to(self.routine, commit, wait)], Level.THREAD):
+                home, there = flow.block_of[commit], flow.block_of[point.instruction]
                 if home != there and post.dominates(there, home):
-                    yield move(self.trouble, commit, place)
+                    yield move(self.trouble, commit, point)
         for wait in [i for i in self.waits if any(comes_to(self.routine, i, last) for _, last in self.pairs)]:
-            for place in self.trouble.common(loud=_is_barrier, pairs=self.pairs):
-                if place.instruction != wait:
-                    yield move(self.trouble, wait, place)
+            for point in self.trouble.common(loud=_is_barrier, pairs=self.pairs):
+                if self._passes_something(wait, point):
+                    yield move(self.trouble, wait, point)
+
+    def _passes_something(self, wait: int, point: Point) -> bool:
+        """Whether a commit or a barrier stands between a wait and a point: else it is the same there."""
+        low, high = sorted((wait, point.instruction + point.after))
+        return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.such(_is_barrier))
 
     def _of_another_kind(self) -> Iterator[Candidate]:
         """A wait for the groups of this queue instead of one for those of another."""
@@ -161,27 +166,27 @@ class _Queue:
         it where there is none."""
         if self.wait is None:
             return
-        places = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
-        for place in places:
-            yield self._rungs(place)
+        points = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
+        for point in points:
+            yield self._rungs(point)
         if self.commit is not None and not form_operands(self.commit) and not self.commits:
-            for place in places:
-                yield insertion(self.trouble, place, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
+            for point in points:
+                yield insertion(self.trouble, point, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
         if self.trouble.witnesses and not self.trouble.is_of_a_thread:
-            for place in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
-                yield self._rungs(place, OF_THE_CTA)
+            for point in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
+                yield self._rungs(point, OF_THE_CTA)
 
-    def _rungs(self, place: Place, *behind: str) -> Candidate:
-        """A wait for all groups at a place; then for those before the youngest, and for reads only."""
+    def _rungs(self, point: Point, *then: str) -> Candidate:
+        """A wait for all groups at a point; then for those before the youngest, and for reads only."""
         assert self.wait is not None
-        price = WAIT + (BARRIER if behind else 0)
-        rungs = [insertion(self.trouble, place, price, self._wait("0"), *behind)]
+        price = WAIT + (BARRIER if then else 0)
+        rungs = [insertion(self.trouble, point, price, self._wait("0"), *then)]
         if form_operands(self.wait):
             reading = {".read": ".read"} if "{.read}" in self.wait.syntax else {}
             if reading:
-                rungs.append(insertion(self.trouble, place, price, worded(self.wait, reading, "0"), *behind))
+                rungs.append(insertion(self.trouble, point, price, worded(self.wait, reading, "0"), *then))
             for n in range(1, min(MOST_GROUPS, len(self.commits) + 1)):
-                rungs.append(insertion(self.trouble, place, price, worded(self.wait, reading, str(n)), *behind))
+                rungs.append(insertion(self.trouble, point, price, worded(self.wait, reading, str(n)), *then))
         return _ladder(rungs)
 
     def _wait(self, n: str) -> str:

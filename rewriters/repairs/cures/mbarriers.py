@@ -22,7 +22,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.names import Symbol
 from ptxkit.rewriters.repairs.candidate import FENCE, MOVE, WAIT, Candidate, change, insertion
-from ptxkit.rewriters.repairs.places import Place, between, synchronizes
+from ptxkit.rewriters.repairs.points import Point, between, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value
@@ -223,7 +223,7 @@ class _Mbarriers:
                 address = self._address_at(last)
                 if address is not None:
                     text = f"mbarrier.inval{'.shared::cta' if bound.has('.shared::cta') else '.shared'}.b64 [{address}];"
-                    yield insertion(self.trouble, Place(last), FENCE, text)
+                    yield insertion(self.trouble, Point(last), FENCE, text)
 
     def _address_at(self, i: int) -> str | None:
         """The register of the address that an access of shared memory has."""
@@ -238,27 +238,27 @@ class _Mbarriers:
         """An arrival, a wait, an init or an announcement that is not there, for registers that nothing reads."""
         dead = self._dead_addresses()
         for i, name in dead:
-            place = self._behind(i)
-            yield insertion(self.trouble, place, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
+            point = self._right_after(i)
+            yield insertion(self.trouble, point, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
             for one in self._completions():
-                yield insertion(self.trouble, place, MOVE, f"{one} [{name}];")
+                yield insertion(self.trouble, point, MOVE, f"{one} [{name}];")
         for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
             address = self._address_at(wait)
             for start in self._operations[-1:] if address else ():
-                for place in between(self.routine, start, wait, loud=synchronizes)[:2]:
+                for point in between(self.routine, start, wait, loud=synchronizes)[:2]:
                     for one in (*self._completions(), "mbarrier.arrive.shared::cta.b64 _,"):
-                        yield insertion(self.trouble, place, MOVE, f"{one} [{address}];")
+                        yield insertion(self.trouble, point, MOVE, f"{one} [{address}];")
         for i, name in dead:
             for size in self._sizes()[:3]:
-                yield insertion(self.trouble, self._behind(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
+                yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
         for i, name in dead:
             for parity in self._parities():
-                yield insertion(self.trouble, self._behind(i), WAIT, _spin(name, parity))
+                yield insertion(self.trouble, self._right_after(i), WAIT, _spin(name, parity))
         counts = list(dict.fromkeys([*self._dead_counts(), *self._arrivals(), 1]))
         for i, name in dead:
             for count in counts[:MOST_VALUES]:
                 if count:
-                    yield insertion(self.trouble, self._behind(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
+                    yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
         if dead:
             return
         # the address of another use may serve
@@ -266,9 +266,9 @@ class _Mbarriers:
             for i in self._does("arrive"):
                 address = self._address_at(i)
                 if address and comes_to(self.routine, i, last):
-                    for place in between(self.routine, i, last, loud=synchronizes)[:2]:
+                    for point in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
-                            yield insertion(self.trouble, place, WAIT, _spin(address, parity))
+                            yield insertion(self.trouble, point, WAIT, _spin(address, parity))
 
     @cached_property
     def _operations(self) -> list[int]:
@@ -289,10 +289,10 @@ class _Mbarriers:
                 found.append("cp.async.mbarrier.arrive.noinc.shared.b64")
         return found
 
-    def _behind(self, i: int) -> Place:
+    def _right_after(self, i: int) -> Point:
         """Right after an instruction."""
         block = control_flow(self.routine).blocks[control_flow(self.routine).block_of[i]]
-        return Place(i + 1) if i + 1 < block.end else Place(i, after=True)
+        return Point(i + 1) if i + 1 < block.end else Point(i, after=True)
 
     @cached_property
     def _unread(self) -> set[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import FENCE, OPERAND, Candidate, change, insertion
-from ptxkit.rewriters.repairs.places import synchronizes
+from ptxkit.rewriters.repairs.points import synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed
 
@@ -35,8 +35,8 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
             says = f"{one.says}; {other.says}"
             yield Candidate(says, (*one.edits, *other.edits), one.price + other.price, (*one.at, *other.at))
     if flags or near:
-        for place in trouble.common(loud=synchronizes):
-            yield insertion(trouble, place, FENCE + 2, f"fence.acq_rel{scope};")
+        for point in trouble.common(loud=synchronizes):
+            yield insertion(trouble, point, FENCE + 2, f"fence.acq_rel{scope};")
 
 
 def _is_near(trouble: Trouble, i: int, ends: Iterable[int]) -> bool:

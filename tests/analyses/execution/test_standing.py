@@ -65,6 +65,17 @@ def test_addresses_of_shared_memory_are_compared() -> None:
     assert found.covered["stood_for"] == 0
 
 
+def test_values_are_followed_in_all() -> None:
+    """One CTA stores what nothing has made, and hands it on through shared memory."""
+    body = """
+        setp.eq.u32 %p1, %r9, 2; @%p1 bra AT; mov.u32 %r7, 5; AT: st.shared.u32 [%r4], %r7; bar.sync 0; ld.shared.u32 %r6, [%r5];
+        setp.gt.u32 %p2, %r6, 99; @%p2 bra E; bar.sync 0; E:
+    """
+    found = executed(body, grid=4)
+
+    assert (found.covered["stood_for"], found.findings[0].diagnostic.name) == (3, "uninitialised-register")
+
+
 def test_findings_are_those_of_a_run_with_all_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = [EXCHANGE.format(""), EXCHANGE.format("bar.sync 0;"), EXCHANGE.format(IN_ONE.format(2)), "ld.shared.u32 %r6, [%r5+4096];"]
     standing = [names(executed(body, grid=5)) for body in bodies]

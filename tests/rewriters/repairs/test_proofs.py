@@ -15,7 +15,7 @@ from ptxkit.rewriters.repairs import repair
 from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, usual_rules
-from ptxkit.rewriters.repairs.places import Place, between, level
+from ptxkit.rewriters.repairs.points import Point, between, level
 from ptxkit.rewriters.repairs.solving import Unsolved, solve
 from ptxkit.rewriters.repairs.trouble import trouble
 from ptxkit.rewriters.repairs.trying import Trying
@@ -71,14 +71,14 @@ def test_places_are_where_all_threads_come() -> None:
     for_all = between(found.routine, first, last, Level.CTA)
 
     assert for_all and set(for_all) < set(everywhere)
-    assert all(level(found.routine, place) >= Level.CTA for place in for_all)
+    assert all(level(found.routine, point) >= Level.CTA for point in for_all)
 
 
 def test_a_place_is_on_every_path() -> None:
     seen = LOOKING.at(text_of("guarded"))
     routine = seen.facts.routines[0]
 
-    assert between(routine, 4, 8) and all(isinstance(place, Place) for place in between(routine, 4, 8))
+    assert between(routine, 4, 8) and all(isinstance(point, Point) for point in between(routine, 4, 8))
     assert between(routine, 8, 4) == []
 
 

@@ -17,39 +17,39 @@ from ptxkit.isa.binding import Bound
 
 
 @frozen
-class Place:
+class Point:
     """Right before an instruction; with `after`, right after the last one of a block that control leaves straight on."""
 
     instruction: int
     after: bool = False
 
 
-def depth(routine: Routine, place: Place) -> int:
-    """How many loops are around a place."""
-    return loops(routine).depth(control_flow(routine).block_of[place.instruction])
+def depth(routine: Routine, point: Point) -> int:
+    """How many loops are around a point."""
+    return loops(routine).depth(control_flow(routine).block_of[point.instruction])
 
 
-def level(routine: Routine, place: Place) -> Level:
-    """The largest group of threads that all come to a place if any of them does, for certain."""
-    return uniformity(routine).block(control_flow(routine).block_of[place.instruction], exits_count=True).level
+def level(routine: Routine, point: Point) -> Level:
+    """The largest group of threads that all come to a point if any of them does, for certain."""
+    return uniformity(routine).block(control_flow(routine).block_of[point.instruction], exits_count=True).level
 
 
 Loud = Callable[[Bound], object]
 """What an instruction must be for it to matter on which side of it something stands."""
 
 
-def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD, loud: Loud | None = None) -> list[Place]:
-    """The places that every path from one instruction to another passes, and where all threads of a group come together.
+def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD, loud: Loud | None = None) -> list[Point]:
+    """The points that every path from one instruction to another passes, and where all threads of a group come together.
 
-    Of places with nothing loud between them only the latest; those in fewer loops first, then those nearer to the last.
+    Of points with nothing loud between them only the latest; those in fewer loops first, then those nearer to the last.
     """
     among = _along(routine, first, last, loud or is_loud)
     found = [one for one in among if level(routine, one) >= least and not _avoids(routine, first, last, one)]
     return sorted(found, key=lambda one: depth(routine, one))
 
 
-def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Place]:
-    """The places on paths from one instruction to another, the last ones first."""
+def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Point]:
+    """The points on paths from one instruction to another, the last ones first."""
     flow = control_flow(routine)
     start, end = flow.block_of[first], flow.block_of[last]
     ahead = closure(flow.successors(start), flow.successors)
@@ -69,23 +69,23 @@ def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Plac
         yield from _in(routine, flow.blocks[start], first + 1, flow.blocks[start].end, loud)
 
 
-def _in(routine: Routine, block: BasicBlock, start: int, end: int, loud: Loud) -> Iterator[Place]:
-    """The places before instructions `start` to `end` of a block, `end` included: that at the end, and those before something
+def _in(routine: Routine, block: BasicBlock, start: int, end: int, loud: Loud) -> Iterator[Point]:
+    """The points before instructions `start` to `end` of a block, `end` included: that at the end, and those before something
     loud."""
     is_whole = end == block.end
     if is_whole and end > start:
         if len(block.edges) == 1 and not _leaves(routine, end - 1):
-            yield Place(end - 1, after=True)
+            yield Point(end - 1, after=True)
         else:
-            yield Place(end - 1)
+            yield Point(end - 1)
             end -= 1
     elif not is_whole:
-        yield Place(end)
+        yield Point(end)
     bounds = bindings(routine)
     for i in range(end - 1, start - 1, -1):
         bound = bounds[i]
         if not isinstance(bound, Bound) or loud(bound):
-            yield Place(i)
+            yield Point(i)
 
 
 def _leaves(routine: Routine, i: int) -> bool:
@@ -103,12 +103,12 @@ def is_loud(bound: Bound) -> bool:
     return bool(bound.memory) or synchronizes(bound)
 
 
-def _avoids(routine: Routine, first: int, last: int, place: Place) -> bool:
-    """Whether a path from one instruction to another does not pass a place."""
-    i = place.instruction
-    if (place.after and i == first) or (not place.after and i == last):
+def _avoids(routine: Routine, first: int, last: int, point: Point) -> bool:
+    """Whether a path from one instruction to another does not pass a point."""
+    i = point.instruction
+    if (point.after and i == first) or (not point.after and i == last):
         return False
     flow = control_flow(routine)
     home = flow.blocks[flow.block_of[first]]
     starts = [first + 1] if first + 1 < home.end else [flow.blocks[after].start for after in home.successors]
-    return any(comes_without(routine, {i}, start)(last) and not (start == i and not place.after) for start in starts)
+    return any(comes_without(routine, {i}, start)(last) and not (start == i and not point.after) for start in starts)
