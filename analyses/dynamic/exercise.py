@@ -324,7 +324,8 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        is_small = least == WARP and threads not in elements(self.routine)
+        # lanes that work together may each have several elements of an array
+        is_small = least == WARP and (threads not in elements(self.routine) or needs(self.routine, "warp"))
         for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
