@@ -156,11 +156,11 @@ def _expected(term: Term) -> int:
         return 1
     one, other = term.args
     known, index = (one.constant, other) if one.constant is not None else (other.constant, one)
-    if known is None or not any(leaf.data and str(leaf.data[0]).startswith("%tid") for leaf in index.leaves()):
+    if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
         return 1
-    if term.operator.startswith("sh"):
+    if term.operator.startswith("shr"):
         return 2 * WARP if known >= WARP.bit_length() - 1 else 1
-    return 2 * WARP if WARP <= known < 1 << 31 else 1
+    return 2 * WARP if known >= WARP and term.operator.startswith(("and", "xor", "div", "rem")) else 1
 
 
 def _compared(term: Term) -> tuple[Term, int] | None:
