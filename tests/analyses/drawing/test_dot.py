@@ -173,7 +173,7 @@ def test_escaping_leaves_no_markup() -> None:
     assert escape("a\x00\ud800é") == "a��é"
 
 
-def test_colours_are_depended_on() -> None:
+def test_colours_are_told_apart() -> None:
     assert len(set(LIGHT.values())) == len(LIGHT)
     assert set(LIGHT) == set(DARK)
 
