@@ -24,6 +24,7 @@ from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, 
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
     Shape,
+    distinguishes_ctas,
     elements,
     fewest,
     is_for_several_ctas,
@@ -31,7 +32,6 @@ from ptxkit.analyses.inputs.shapes import (
     needs,
     reached,
     shapes,
-    tells_ctas_apart,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
@@ -324,7 +324,8 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        is_small = least == WARP and threads not in elements(self.routine)
+        # lanes that work together may each have several elements of an array
+        is_small = least == WARP and (threads not in elements(self.routine) or needs(self.routine, "warp"))
         for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
@@ -337,7 +338,7 @@ class Exercise:
         """What shows with one thread, where a kernel does not say how many it has, and does nothing that several are needed for."""
         if launch(self.routine).threads is not None or fewest(self.routine) > 1:
             return ran.wrong
-        is_one = not tells_ctas_apart(self.routine) and cluster_size(self.routine) is None
+        is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
         return self._also(ran.wrong, alone)
 

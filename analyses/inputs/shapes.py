@@ -107,7 +107,7 @@ def fewest(routine: Routine) -> int:
     known = launch(routine)
     if known.threads is not None:
         return math.prod(known.threads)
-    asks = _told_apart(routine)
+    asks = _depended_on(routine)
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
@@ -118,9 +118,9 @@ def fewest(routine: Routine) -> int:
 
 
 @fact
-def tells_ctas_apart(routine: Routine) -> bool:
+def distinguishes_ctas(routine: Routine) -> bool:
     """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
-    return bool(_told_apart(routine) & _CTAS)
+    return bool(_depended_on(routine) & _CTAS)
 
 
 def asks_who(routine: Routine) -> bool:
@@ -128,7 +128,7 @@ def asks_who(routine: Routine) -> bool:
     return any(name.partition(".")[0] in _WHO for name in read(routine))
 
 
-def _told_apart(routine: Routine) -> frozenset[str]:
+def _depended_on(routine: Routine) -> frozenset[str]:
     """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     leaves = {leaf for term in terms for leaf in term.leaves()}
@@ -156,11 +156,11 @@ def _expected(term: Term) -> int:
         return 1
     one, other = term.args
     known, index = (one.constant, other) if one.constant is not None else (other.constant, one)
-    if known is None or not any(leaf.data and str(leaf.data[0]).startswith("%tid") for leaf in index.leaves()):
+    if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
         return 1
-    if term.operator.startswith("sh"):
+    if term.operator.startswith("shr"):
         return 2 * WARP if known >= WARP.bit_length() - 1 else 1
-    return 2 * WARP if WARP <= known < 1 << 31 else 1
+    return 2 * WARP if known >= WARP and term.operator.startswith(("and", "xor", "div", "rem")) else 1
 
 
 def _compared(term: Term) -> tuple[Term, int] | None:
@@ -318,7 +318,7 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
     asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in _AXES]
-    x, y, z = [max(2, _ctas_told_apart(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
+    x, y, z = [max(2, _ctas_compared(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
     if not any(asks) and _updates(routine, (".add", ".inc")):
@@ -329,7 +329,7 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     return x, y, z
 
 
-def _ctas_told_apart(routine: Routine, axis: str) -> int:
+def _ctas_compared(routine: Routine, axis: str) -> int:
     """How many CTAs there are at least along a dimension where branches compare the index of a CTA with constants: four for
     `%ctaid.x == 3`."""
     found = 1

@@ -29,7 +29,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 
 def _ignored(routine: Routine) -> Iterator[Finding]:
-    """Waits that may give up, of which nothing depends on the answer, and after which shared memory is accessed or threads are told.
+    """Waits that may give up, of which nothing depends on the answer, before accesses of shared memory or signals to other threads.
 
     One whose answer is only stored, or returned, asks for somebody else: nothing that the mbarrier guards follows.
     """

@@ -19,7 +19,7 @@ from ptxkit.analyses.inputs.launches import (
     most_operations,
 )
 from ptxkit.analyses.inputs.parameters import Role, parameters
-from ptxkit.analyses.inputs.shapes import fewest, is_for_several_ctas, is_said, shapes, tells_ctas_apart
+from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
 from ptxkit.rewriters.profiling.description import parse
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -151,7 +151,7 @@ def test_a_block_that_the_kernel_says() -> None:
         ),
     ],
 )
-def test_as_many_ctas_as_are_told_apart(body: str, grid: tuple[int, int, int]) -> None:
+def test_as_many_ctas_as_are_depended_on(body: str, grid: tuple[int, int, int]) -> None:
     assert shapes(kernel(f"{INDEX} {body}"))[0].grid == grid
 
 
@@ -159,9 +159,9 @@ def test_ctas_by_what_a_kernel_does_with_their_index() -> None:
     stored = kernel(f"{INDEX} mov.u32 %r2, %ctaid.x; st.global.u32 [%rd1], %r2;")
     placed = kernel("ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; " + ELEMENT)
 
-    assert not tells_ctas_apart(stored)
+    assert not distinguishes_ctas(stored)
     assert not is_for_several_ctas(stored)
-    assert tells_ctas_apart(placed)
+    assert distinguishes_ctas(placed)
     assert is_for_several_ctas(placed)
 
 

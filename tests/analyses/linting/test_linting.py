@@ -67,3 +67,9 @@ def test_one_finding_for_what_has_a_line_in_common() -> None:
 
     assert [one.span.line for one in found] == [10, 30]
     assert {related.span.line for related in found[0].related} == {4, 11}
+
+
+def test_a_kernel_for_one_warp_is_no_race_of_several() -> None:
+    path = FOLDER.parent / "kernels" / "stmatrix.sm_90a.ptx"
+
+    assert [one.rule for one in lint(ptxkit.parse(path.read_text(), str(path)), budget=600.0) if one.severity is not Severity.INFO] == []
