@@ -13,7 +13,7 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Argument, Example, Number
-from ptxkit.analyses.inputs.launches import example, most_operations
+from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
 
@@ -69,7 +69,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
     at = {routine.where(i): i for i in range(len(routine.instructions))}
     left = RUNS * most_operations(routine)
     for shape in shapes(routine)[:MOST_SHAPES]:
-        likely = example(routine, shape)
+        likely = example(routine, shape, Sizes(counts=ROUNDS))
         for one in (likely.changed(_short), likely):
             for _ in range(MOST_GROWTHS):
                 ran, fault, cost = _ran(one, code, at, left)
