@@ -18,7 +18,7 @@ SIDE = 64
 
 
 Part = tuple[int, int, int]
-"""A part of an argument: the parameter's place, the offset in it, the bytes."""
+"""A part of an argument: the parameter's index, the offset in it, the bytes."""
 
 
 @attrs.frozen

@@ -127,7 +127,7 @@ class MadeUp:
             held[at : at + 8] = np.frombuffer((buffer.address + n * part).to_bytes(8, "little"), np.uint8)
         return buffer.address, buffer.address + self.room
 
-    def _numbers(self, contents: Contents, place: int) -> bytes:
+    def _numbers(self, contents: Contents, number: int) -> bytes:
         import numpy as np
 
         numbers = contents.numbers
@@ -145,7 +145,7 @@ class MadeUp:
             for at, size in self.strides:
                 data[at : at + size] = _as_bytes(numbers.other * numbers.stride, size)
         for (who, at, size), value in numbers.chosen:
-            if who == place:
+            if who == number:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
         for at, size, value in self.fixed:
             data[at : at + size] = _as_bytes(value, size)

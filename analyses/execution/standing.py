@@ -129,7 +129,7 @@ class StandIns:
 class _Group:
     """Lanes that execute together: which of them are of CTAs that are to do the same (None: all), how many of the first one."""
 
-    place: Array
+    lanes: Array
     others: Array | None
     first: int
     base: Array

@@ -28,10 +28,10 @@ _AXES = "xyz"
 def decisions(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tuple[tuple[Part, int], ...], ...]:
     """Choices of the numbers that are `free`, the best one first; none where no condition depends on them alone."""
     parts = {
-        (one.name, slot.offset, slot.size): (place, slot.offset, slot.size)
-        for place, one in enumerate(parameters(routine))
+        (one.name, slot.offset, slot.size): (number, slot.offset, slot.size)
+        for number, one in enumerate(parameters(routine))
         for slot in one.slots
-        if slot.role in (Role.NUMBER, Role.COUNT) and (place, slot.offset, slot.size) in free
+        if slot.role in (Role.NUMBER, Role.COUNT) and (number, slot.offset, slot.size) in free
     }
     asked = [one for one in dict.fromkeys(conditions(routine)) if _depends(one, parts)]
     if not asked:

@@ -31,7 +31,7 @@ def lint(
 
     Without `run` nothing is executed: what might have been shown is a warning. `also` is what executions of some kernels have shown
     already; the others are executed, for `budget` seconds altogether, if that is given. Functions of which the `store` knows what was found
-    in them are not looked at again, and it is told of others.
+    in them are not looked at again, and it learns of others.
     """
 
     def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:

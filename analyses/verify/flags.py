@@ -1,4 +1,4 @@
-"""Stores that set a flag: whoever executes one stores the same value, for every input.
+"""Stores that set a flag: all threads that execute one store the same value, for every input.
 
 Threads that store to one address with nothing between race (8.7.1). That they have stored equal values in one launch says nothing of the
 next, unless the value cannot differ between threads.

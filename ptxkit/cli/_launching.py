@@ -106,8 +106,8 @@ def _free(arguments: Sequence[Argument]) -> frozenset[Part]:
 
     return frozenset(
         [
-            (place, at, size)
-            for place, one in enumerate(arguments)
+            (number, at, size)
+            for number, one in enumerate(arguments)
             if isinstance(one, MadeUp) and not one.is_float
             for size in (1, 2, 4, 8)
             for at in range(0, one.size, size)

@@ -126,12 +126,12 @@ class WatchedLanes(Lanes):
         return self.sites[lane] if self.sites else self.site
 
     def at(self, positions: Array) -> WatchedLanes:
-        return self._told(super().at(positions), positions)
+        return self._notified(super().at(positions), positions)
 
     def repeated(self, positions: Array) -> WatchedLanes:
-        return self._told(super().repeated(positions), positions)
+        return self._notified(super().repeated(positions), positions)
 
-    def _told(self, found: Lanes, positions: Array) -> WatchedLanes:
+    def _notified(self, found: Lanes, positions: Array) -> WatchedLanes:
         """Lanes at positions of these, which know their instructions too."""
         assert isinstance(found, WatchedLanes)
         found.site = self.site

@@ -26,7 +26,7 @@ ROUNDS = 13
 GROWTH, MOST_GROWTHS = 16, 3
 """Arrays that a run leaves are made so many times as large, so often."""
 RUNS = 8
-"""What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring has come round."""
+"""What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring wraps around."""
 SECONDS = 60.0
 """So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
 STOPS = ("deadlock", "standstill")

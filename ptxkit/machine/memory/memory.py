@@ -28,7 +28,7 @@ GLOBAL_AT_FIRST = 1 << 26
 """Bytes of the buffer of global memory before it grows; what nobody accesses costs nothing."""
 
 TRIMMED = 1 << 23
-"""So many bytes at most are set to zero again when they are released; of more, the whole buffer is given back."""
+"""So many bytes at most are set to zero again when they are released; of more, the whole buffer is returned to the system."""
 
 UNDEFINED = 0xCB
 """What shared and local memory are filled with before a launch: their contents are undefined (ISA 5.1.7), and a zero would hide that."""

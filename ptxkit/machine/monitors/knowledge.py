@@ -105,13 +105,13 @@ class Knowledge:
         return found
 
     def _know_each(self, extra: Array, thread: Array, stamp: Array) -> Array:
-        answers: dict[tuple[int, int, int], bool] = {}
+        known: dict[tuple[int, int, int], bool] = {}
         found = []
         for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
-            answer = answers.get(question)
+            answer = known.get(question)
             if answer is None:
                 clock, other, when = question
-                answer = answers[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
+                answer = known[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
             found.append(answer)
         return np.array(found, bool)
 
