@@ -27,13 +27,13 @@ def _witnesses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     launch = machine.launch
 
     def witnessed(*arguments: Any) -> Any:
-        *rest, monitors, progress = arguments
+        *rest, monitors, progress, cooperative = arguments
         if not monitors:
             return launch(*arguments)
         log, fault = Log(), None
         findings: tuple[Any, ...] = ()
         try:
-            run = launch(*rest, (*monitors, log), progress)
+            run = launch(*rest, (*monitors, log), progress, cooperative)
             findings = run.findings
             return run
         except machine.Fault as error:

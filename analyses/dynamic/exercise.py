@@ -61,6 +61,8 @@ MOST_CONTRASTS = 6
 UNEVEN = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
+BARRIERS = "B"
+"""The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
@@ -275,6 +277,7 @@ class Exercise:
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
+        few = self._of_ones(ran, shape)
         guessed = is_guessed(self.routine)
         reshaped = self._of_other_shapes(ran, shape)
         alone = self._of_one_thread(ran, shape)
@@ -287,7 +290,7 @@ class Exercise:
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 None
                 if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding)
-                else all(_is_in(finding, one) for one in elsewhere),
+                else all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few)),
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 not _is_race(finding) or _is_in(finding, ordered),
@@ -311,6 +314,16 @@ class Exercise:
             return [other[0]]
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
+
+    def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
+        """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
+        sizes = Sizes(ones=True)
+        if not any(finding.diagnostic.rule[:1] == BARRIERS for finding in ran.wrong):
+            return None
+        if example(self.routine, shape, sizes) == example(self.routine, shape):
+            return None
+        few = self._first((shape,), sizes)
+        return few[0] if few is not None else None
 
     def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
         """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
@@ -385,6 +398,14 @@ def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
     return any(one.diagnostic.rule[:1] == family and lines == _lines(one) for one in other.wrong)
+
+
+def _is_as_such_in(finding: Finding, other: Ran) -> bool:
+    """Whether a finding about a barrier is in another run too, and not as a deadlock if it is none; others are not asked."""
+    if finding.diagnostic.rule[:1] != BARRIERS:
+        return True
+    ends, lines = "ends" in finding.witness, _lines(finding)
+    return any(one.diagnostic.rule[:1] == BARRIERS and lines == _lines(one) and ends == ("ends" in one.witness) for one in other.wrong)
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:

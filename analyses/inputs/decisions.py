@@ -70,7 +70,7 @@ def _draws(names: list[Leaf], asked: list[Term], shape: Shape) -> Iterator[tuple
 
 
 def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> set[tuple[int, bool]]:
-    """How conditions turn out for some threads."""
+    """What conditions are for some threads."""
     found = set()
     for threads in ((0, 0, 0), (1, 1, 1), tuple([side - 1 for side in shape.block])):
 

@@ -45,6 +45,8 @@ class Sizes:
     """Numbers that are compared are less by so many: no whole number of thread blocks."""
     units: bool = False
     """Numbers that something is divided by are 1: what they divide stays as it is."""
+    ones: bool = False
+    """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -97,6 +99,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return _number(slot.type, sizes.counts * slot.width)
     if slot.role is Role.STRIDE:
         return _number(slot.type, number * STRIDE)
+    if sizes.ones:
+        return _number(slot.type, 1)
     return _number(slot.type, max(1, number - sizes.uneven) if slot.is_compared else number)
 
 

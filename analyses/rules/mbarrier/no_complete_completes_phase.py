@@ -54,6 +54,7 @@ RULE = Rule(
         READY:
         bar.sync 0;
         mbarrier.arrive.noComplete.shared.b64 %rd2, [%r2], 1;
+        bar.sync 0;
         @%p1 bra LAST;
         mbarrier.arrive.shared::cta.b64 _, [%r2];
         LAST:
