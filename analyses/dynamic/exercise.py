@@ -24,6 +24,7 @@ from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, 
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
     Shape,
+    asks_ctas,
     distinguishes_ctas,
     elements,
     fewest,
@@ -298,12 +299,14 @@ class Exercise:
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
         """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
-        at addresses of a CTA's own, and updates nothing: a launch of it has one CTA."""
+        at addresses of a CTA's own, and updates nothing: a launch of it has one CTA, as has one of a
+        kernel that never asks for its CTA."""
         accesses = finding.witness.get("accesses", ())
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        return bool(one["cta"] != other["cta"] and one["thread"] == other["thread"] and one["line"] == other["line"])
+        is_alike = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_alike)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""

@@ -78,12 +78,21 @@ def is_said(routine: Routine, block: Size) -> bool:
 
 
 def is_for_several_ctas(routine: Routine) -> bool:
-    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory."""
-    if not any(name.startswith("%ctaid") for name in read(routine)):
-        return _updates(routine)
+    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory.
+
+    One that never asks which CTA it is, or how many there are, is for several only if what it updates may be its index: an address depends
+    on what nobody knows.
+    """
     made_of = [address for of in reached(routine) for address in addresses(of)]
     is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves()) or len(reached(routine)) > 1
+    if not asks_ctas(routine):
+        return is_hidden and _updates(routine)
     return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+
+
+def asks_ctas(routine: Routine) -> bool:
+    """Whether a kernel reads the index of a CTA, or how many there are."""
+    return any(name.startswith(("%ctaid", "%nctaid")) for name in read(routine))
 
 
 def _updates(routine: Routine, operations: tuple[str, ...] = ()) -> bool:
