@@ -280,18 +280,25 @@ class Exercise:
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
         guessed = is_guessed(self.routine)
-        reshaped = self._of_other_shapes(ran, shape)
-        alone = self._of_one_thread(ran, shape)
-        ordered = self._in_order(ran, contents)
-        for finding in ran.wrong:
+
+        def of_other_sizes(finding: Finding) -> bool | None:
+            if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
+                return None
+            return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
+
+        resized = [of_other_sizes(finding) for finding in ran.wrong]
+        # what depends on the sizes is no more than a note, whatever else it depends on
+        left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
+        reshaped = self._of_other_shapes(left, shape)
+        alone = self._of_one_thread(left, shape)
+        ordered = self._in_order(ran, left, contents)
+        for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
                 bool(_lines(finding) & set(sites.values())),
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
-                None
-                if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding)
-                else all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few)),
+                shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 not _is_race(finding) or _is_in(finding, ordered),
@@ -328,9 +335,8 @@ class Exercise:
         few = self._first((shape,), sizes)
         return few[0] if few is not None else None
 
-    def _of_other_shapes(self, ran: Ran, shape: Shape) -> tuple[Finding, ...] | None:
-        """What shows with all CTAs that are tried: those that the kernel may have. None if time is up before."""
-        left = ran.wrong
+    def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...] | None:
+        """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
         if is_said(self.routine, shape.block):
             return left
         least, threads = fewest(self.routine), math.prod(shape.block)
@@ -350,22 +356,23 @@ class Exercise:
                 return None
         return left
 
-    def _of_one_thread(self, ran: Ran, shape: Shape) -> tuple[Finding, ...]:
-        """What shows with one thread, where a kernel does not say how many it has, and does nothing that several are needed for."""
+    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+        """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
+        are needed for."""
         if launch(self.routine).threads is not None or fewest(self.routine) > 1:
-            return ran.wrong
+            return found
         is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
-        return self._also(ran.wrong, alone)
+        return self._also(found, alone) if found else ()
 
     def _also(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
         """Those of some findings that another shape does not refute."""
         one = self._within(shape, Sizes())
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
-    def _in_order(self, ran: Ran, contents: Contents) -> Ran:
+    def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
         """The run again as if what lanes execute together ordered their accesses."""
-        if not any(map(_is_race, ran.wrong)) or not needs(self.routine, "warp"):
+        if not any(map(_is_race, found)) or not needs(self.routine, "warp"):
             return ran
         return self._once(ran.example, contents, by_collectives=True)
 
