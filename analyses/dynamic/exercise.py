@@ -16,7 +16,7 @@ import attrs
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
@@ -35,6 +35,7 @@ from ptxkit.analyses.inputs.shapes import (
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
 
@@ -395,13 +396,21 @@ class Exercise:
 
 
 def hands_over(routine: Routine) -> bool:
-    """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
+    """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
+
+    Who waits at a barrier does the same afterwards, whoever came first.
+    """
 
     def holds(bound: Bound) -> bool:
-        strong = any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
-        return strong and bound.form.mnemonic != "red"
+        return not bound.barrier and any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+
+
+def is_read(routine: Routine, i: int) -> bool:
+    """Whether anything reads what an instruction writes to registers."""
+    numbering = ssa(routine)
+    return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
 
 
 def has_rounds(routine: Routine) -> bool:
