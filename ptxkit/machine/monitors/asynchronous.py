@@ -22,7 +22,7 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
-from ptxkit.machine.monitors.pieces import expanded, overlaps
+from ptxkit.machine.monitors.pieces import distinct, expanded, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class InFlight:
     def _agent(self, key: Any, issuer: int) -> int:
         found = self.agents.get(key)
         if found is None:
-            launch = self.races.launch
-            found = self.agents[key] = (launch.ctas + 1 + len(self.agents)) * launch.threads
+            knowledge = self.races.knowledge
+            found = self.agents[key] = (knowledge.first_agent + len(self.agents)) * knowledge.threads
             self.issuers[found] = issuer
         return found
 
@@ -408,8 +408,12 @@ class InFlight:
         shadow.use(piece)
         for what, now, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
-            known = self.happens_before(one.kind, place, before.thread, before.stamp)
-            rows = np.flatnonzero(~(known & self._known_by_readers(one, place, before)) if one.kind.is_collective else ~known)
+            # of many pieces few differ in who accessed them, and when
+            first, which = distinct(place, before.thread, before.stamp)
+            asked = before.at(first)
+            answers = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
+            known = answers[which]
+            rows = np.flatnonzero(~(answers & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else ~known)
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:

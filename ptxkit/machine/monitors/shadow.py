@@ -236,6 +236,8 @@ class Shadow:
     def how(self, site: int, strength: int, code: Array) -> Array:
         """The numbers of accesses of an instruction."""
         codes = code[:1] if code.strides == (0,) else code
+        if len(codes) > 1 and (codes == codes[0]).all():
+            codes = codes[:1]
         distinct, which = np.unique(codes, return_inverse=True) if len(codes) > 1 else (codes, np.zeros(1, np.int64))
         numbers = []
         for one in distinct.tolist():
