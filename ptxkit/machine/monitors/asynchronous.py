@@ -420,7 +420,9 @@ class InFlight:
             asked = before.at(first)
             answers = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
             known = answers[which]
-            rows = np.flatnonzero(~(answers & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else ~known)
+            rows = np.flatnonzero(
+                ~(answers & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else ~known
+            )
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
