@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values import fused
 from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
@@ -87,7 +88,17 @@ def _multiply(a: Any, b: Any, mode: str) -> Any:
 
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     """a b + c, rounded once."""
-    return _with_nans(in_blocks(partial(_fma, mode=mode), _BLOCK, a, b, c), b, c, a)
+    run = _fma_at_once if mode == "rn" and fused.is_there(8) else partial(_fma, mode=mode)
+    return _with_nans(in_blocks(run, _BLOCK, a, b, c), b, c, a)
+
+
+def _fma_at_once(a: Any, b: Any, c: Any) -> Any:
+    shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+    if len(shape) == 1:
+        return fused.doubles(a, b, c, shape[0])
+    if not shape:
+        return fused.doubles(a, b, c, 1)[0]
+    return _fma(a, b, c, "rn")
 
 
 def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
