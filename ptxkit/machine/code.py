@@ -6,9 +6,8 @@ for what is in flight. Blocks are numbered in reverse post-order, so that of two
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import attrs
@@ -18,7 +17,6 @@ from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.fault import Stop
-from ptxkit.machine.liveness import READS, VOTE, WRITES, Accesses, Liveness
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Scope, Symbol
@@ -35,14 +33,11 @@ from ptxkit.syntax import (
     Name,
     Node,
     Number,
-    Opcode,
     Path,
     Prototype,
     Targets,
     Vector,
 )
-
-Array = np.ndarray[Any, Any]
 
 STACK = 0
 """The register with the address of the thread's frame in `.local`."""
@@ -54,7 +49,6 @@ FIRST = 3
 """Registers of the program are numbered from here on."""
 
 _COMPONENTS = "xyzwrgba"
-_REGISTER = Kind.REGISTER
 HOLDING = ("wgmma", "tcgen05.ld")
 """The groups of asynchronous operations that hold registers."""
 
@@ -150,18 +144,20 @@ class Body:
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
         self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
         """By `id` of the scope and of the node: the registers that it names, in order."""
-        self._runs: list[tuple[int, Scope]] = []
-        """Where instructions of another scope than those before begin, and the scope."""
+        self._plans: dict[int, _Plan] = {}
         self._held = -1
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
         """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
+        self._votes: dict[np.dtype[Any], list[int]] = {}
+        """By dtype: the registers that operands use as that, each as often as one does."""
         self._flatten(bounds, index)
         self.formals = self._formals()
         self.blocks: list[BasicBlock] = []
         self._build()
         self._liveness()
+        self._choose_dtypes()
         if keeps_dead:
             for block in self.blocks:
                 block.all_registers = range(len(self.types))
@@ -184,16 +180,12 @@ class Body:
                         self.variables.append(symbol)
 
         enter((1,), body)
-        add = self.sites.append
         while stack:
             path, rest, scope, forms = stack[-1]
-            whole = (index, *path)
-            if not self._runs or self._runs[-1][1] is not scope:
-                self._runs.append((len(self.sites), scope))
             for i, statement in rest:
                 kind = type(statement)
                 if kind is Instruction:
-                    add(Site(statement, next(forms), scope, (*whole, i), self))  # type: ignore[arg-type]
+                    self.sites.append(Site(statement, next(forms), scope, (index, *path, i), self))  # type: ignore[arg-type]
                     continue
                 if kind is Label:
                     last_label = statement.name.text  # type: ignore[attr-defined]
@@ -253,22 +245,20 @@ class Body:
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()
-        return self._numbers.get((id(symbol), name)) or self._declared(symbol, name)
-
-    def _declared(self, symbol: Symbol, name: str) -> tuple[int, ...]:
-        """Numbers for the registers of a name."""
-        key = id(symbol)
-        kind = self._families.get(key)
-        if kind is None:
-            type_ = symbol.type or ".b32"
-            kind = self._families[key] = type_, dtype_of(type_), symbol.vector, symbol
-        if kind[2] > 1:
-            found = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
-        else:
-            found = (len(self.types),)
-            self.types.append(kind[0])
-            self.dtypes.append(kind[1])
-        self._numbers[key, name] = found
+        key = (id(symbol), name)
+        found = self._numbers.get(key)
+        if found is None:
+            kind = self._families.get(key[0])
+            if kind is None:
+                type_ = symbol.type or ".b32"
+                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector, symbol
+            first = len(self.types)
+            if kind[2] == 1:
+                self.types.append(kind[0])
+                self.dtypes.append(kind[1])
+                found = self._numbers[key] = (first,)
+            else:
+                found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
         return found
 
     def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
@@ -308,20 +298,25 @@ class Body:
 
     def reads_writes(self, i: int) -> tuple[int, int]:
         """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
-        reads, writes = self._accesses(self.sites[i])
+        reads, writes = self._accesses(self.sites[i], False)
         return _mask(reads), _mask(writes)
 
-    def _accesses(self, site: Site, votes: list[tuple[int, int]] | None = None) -> tuple[list[int], list[int]]:
-        """The registers that an instruction reads and surely writes, the guard's aside; `votes` get each with the dtype it is used as."""
-        plan = _plan(site.bound)
+    def _accesses(self, site: Site, votes: bool) -> tuple[list[int], list[int]]:
+        """The registers that an instruction reads and surely writes, the guard's aside; with `votes` it is noted as which dtype."""
+        bound = site.bound
+        plan = self._plans.get(id(bound))
+        if plan is None:
+            plan = self._plans[id(bound)] = _plan(bound, self._votes)
         if plan.flow:
             if plan.flow == "call":
                 return self._call_accesses(site)
             return [*self._read_of(site, plan), *[number for symbol, number in self.formals if symbol.kind is Kind.REGISTER]], []
         children = site.instruction.children
         first = 2 if type(children[0]) is Guard else 1
-        known = self._of_node.setdefault(id(site.scope), {})
-        reads, writes = list(plan.reads), list(plan.writes)
+        known = self._of_node.get(id(site.scope))
+        if known is None:
+            known = self._of_node[id(site.scope)] = {}
+        reads, writes = plan.reads[:], plan.writes[:]
         for at, rest, does_read, does_write, noted in plan.operands:
             node = children[first + at]
             for step in rest:
@@ -333,8 +328,8 @@ class Body:
                 reads += numbers
             if does_write:
                 writes += numbers
-            if votes is not None and noted:
-                votes += [(number, noted) for number in numbers]
+            if votes and noted is not None:
+                noted += numbers
         return reads, writes
 
     def _read_of(self, site: Site, plan: _Plan) -> Iterator[int]:
@@ -517,91 +512,74 @@ class Body:
     # --- liveness
 
     def _liveness(self) -> None:
-        """Which registers are live where, and in which dtype a register is held between blocks: that in which most instructions use it."""
-        blocks = self.blocks
-        of_site = np.full(len(self.sites) + 1, -1)
+        blocks, sites, accesses = self.blocks, self.sites, self._accesses
+        use: list[set[int]] = []
+        define: list[set[int]] = []
+        read_at_end: dict[int, int] = {}
         for number, block in enumerate(blocks):
-            of_site[block.start : block.end] = number
+            used = {STACK, TOP}
+            defined: set[int] = set()
+            for site in sites[block.start : block.end]:
+                reads, writes = accesses(site, True)
+                guard = site.instruction.children[0]
+                if type(guard) is Guard:
+                    # the registers of those that do not execute it stay as they are
+                    used.update([n for n in (*reads, *writes, *self.registers_of(site.scope, guard)) if n not in defined])
+                    continue
+                for n in reads:
+                    if n not in defined:
+                        used.add(n)
+                defined.update(writes)
             if block.last >= 0 and block.kind != "branch":
-                of_site[block.last] = number
-        accesses = self._all_accesses(of_site)
-        found = Liveness(accesses, of_site, len(blocks), len(self.types))
-        found.reads_at_end([(number, block.guard) for number, block in enumerate(blocks) if block.guard >= 0])
-        found.solve([[n for n in block.successors if n >= 0] for block in blocks], always=_mask((STACK, TOP)))
-        ends = found.of_instructions([block.last if block.kind != "branch" else -1 for block in blocks])
-        for block, live, out, at_end in zip(blocks, found.live, found.live_out, ends, strict=True):
-            block.live, block.live_out = live, out | at_end
-        for number, dtype in accesses.preferred(self.dtypes):
-            self.dtypes[number] = dtype
+                reads, writes = accesses(sites[block.last], True)
+                used.update([n for n in reads if n not in defined])
+                defined.update(writes)
+                read_at_end[number] = _mask(reads)
+            if block.guard >= 0 and block.guard not in defined:
+                used.add(block.guard)
+            defined.discard(STACK)
+            use.append(used)
+            define.append(defined)
+        # most registers live and die within one block
+        crossing = set().union(*use)
+        gen = [_mask(used) for used in use]
+        kept = [~_mask(defined & crossing) for defined in define]
+        live = [0] * len(blocks)
+        successors = [[n for n in block.successors if n >= 0] for block in blocks]
+        changed = True
+        while changed:
+            changed = False
+            for number in range(len(blocks) - 1, -1, -1):
+                out = 0
+                for n in successors[number]:
+                    out |= live[n]
+                new = gen[number] | (out & kept[number])
+                if new != live[number]:
+                    live[number] = new
+                    changed = True
+        for number, block in enumerate(blocks):
+            block.live = live[number]
+            block.live_out = read_at_end.get(number, 0)
+            for n in successors[number]:
+                block.live_out |= live[n]
 
-    def _all_accesses(self, of_site: Array) -> Accesses:
-        """The accesses of registers by all instructions."""
-        sites = self.sites
-        children = [site.instruction.children for site in sites]
-        numbers: list[tuple[int, ...]] = []
-        ends = [start for start, _ in self._runs[1:]]
-        for (start, scope), end in zip(self._runs, [*ends, len(sites)], strict=True):
-            parts = list(chain.from_iterable(children[start:end]))
-            keys = list(map(id, parts))
-            known = self._of_node.setdefault(id(scope), {})
-            self._name_all(scope, dict(zip(keys, parts, strict=True)), known)
-            numbers += map(known.__getitem__, keys)
-        roles: list[tuple[int, ...]] = []
-        others: list[tuple[int, int, int]] = []
-        for i, (site, parts_of) in enumerate(zip(sites, children, strict=True)):
-            guarded = type(parts_of[0]) is Guard
-            role = _roles(site.bound, guarded, len(parts_of))
-            if role is None:
-                role = (0,) * len(parts_of)
-                if of_site[i] >= 0:
-                    others += self._irregular(i, site, guarded)
-            roles.append(role)
-        return Accesses.of(numbers, roles, others)
-
-    def _name_all(self, scope: Scope, nodes: dict[int, Node], known: dict[int, tuple[int, ...]]) -> None:
-        """Finds the registers of all these parts of instructions."""
-        look_up, of_name = scope.lookup, self._numbers
-        inside: list[tuple[int, Node]] = []
-        for key, node in nodes.items():
-            if key in known:
+    def _choose_dtypes(self) -> None:
+        """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
+        most: dict[int, int] = {}
+        chosen: dict[int, np.dtype[Any]] = {}
+        for dtype, votes in self._votes.items():
+            size = dtype.itemsize
+            if dtype.kind not in "uif":
                 continue
-            kind = type(node)
-            if kind is Name:
-                name = node.text
-                symbol = look_up(name)
-                if symbol is None:
-                    known[key] = ()
-                elif symbol.kind is _REGISTER:
-                    known[key] = of_name.get((id(symbol), name)) or self._declared(symbol, name)
-                else:
-                    known[key] = self._registers_of(scope, node)
-            elif kind is Opcode or kind is Number:
-                known[key] = ()
-            else:
-                inside.append((key, node))
-        # most of what these have in them has been found by now
-        find = known.get
-        for key, node in inside:
-            found: tuple[int, ...] = ()
-            for child in node.children:
-                numbers = find(id(child))
-                if numbers is None:
-                    found = self._registers_of(scope, node)
-                    break
-                found += numbers
-            known[key] = found if type(node) is not Component else self._registers_of(scope, node)
+            for number, count in Counter(votes).items():
+                own = self.dtypes[number]
+                if own.kind in "ui" and size == own.itemsize and count > most.get(number, 0):
+                    most[number] = count
+                    chosen[number] = dtype
+        for number, dtype in chosen.items():
+            self.dtypes[number] = dtype
+        self._votes = {}
 
-    def _irregular(self, i: int, site: Site, guarded: bool) -> Iterator[tuple[int, int, int]]:
-        """The accesses of an instruction that has more of them than its operands show, or parts of operands with a role each."""
-        votes: list[tuple[int, int]] = []
-        reads, writes = self._accesses(site, votes)
-        within = guarded and _kind(site.bound) in ("", STRONG)
-        for number in (*reads, *self.registers_of(site.scope, site.instruction.children[0])) if within else reads:
-            yield i, number, READS
-        for number in writes:
-            yield i, number, READS if within else WRITES
-        for number, vote in votes:
-            yield i, number, vote * VOTE
 
 def is_copy(bound: Bound | Mismatch) -> bool:
     """Whether an instruction puts one register into another."""
@@ -618,30 +596,28 @@ def is_copy(bound: Bound | Mismatch) -> bool:
 class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 
-    operands: tuple[tuple[int, Path, bool, bool, int], ...]
-    """Which operand, the path to it from there, whether it is read, written, and the number of the dtype that it is used as, or 0."""
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    operands: tuple[tuple[int, Path, bool, bool, list[int] | None], ...]
+    """Which operand, the path to it from there, whether it is read, written, and where its dtype has its votes."""
+    reads: list[int]
+    writes: list[int]
     flow: str
     """`call` or `return`, the instructions that access what they do not name; else nothing."""
 
 
-@lru_cache(maxsize=16384)
-def _plan(bound: Bound | Mismatch) -> _Plan:
+def _plan(bound: Bound | Mismatch, votes: dict[np.dtype[Any], list[int]]) -> _Plan:
     if not isinstance(bound, Bound):
-        return _Plan((), (), (), "")
-    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, int]] = {}
+        return _Plan((), [], [], "")
+    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, list[int] | None]] = {}
     for operand in bound.operands:
         if operand.role == "addr":
             # all that stands in an address is read
-            operands[operand.path[0], ()] = (operand.path[0], (), True, False, 0)
+            operands[operand.path[0], ()] = (operand.path[0], (), True, False, None)
             continue
         reads = not operand.writes or operand.role == "rw"
-        vote = 0
+        mine = None
         if operand.types and operand.how != "wide":
-            dtype = dtype_of(fitting(operand))
-            vote = dtype.num if dtype.kind in "uif" else 0
-        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, vote)
+            mine = votes.setdefault(dtype_of(fitting(operand)), [])
+        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, mine)
     effects = bound.effects
     read_too = [CARRY] if "r" in bound.carry else []
     written_too = [CARRY] if "w" in bound.carry else []
@@ -649,30 +625,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         read_too.append(TOP)
     if "alloca" in effects or "stackrestore" in effects:
         written_too.append(TOP)
-    flow = bound.flow if bound.flow in ("call", "return") else ""
-    return _Plan(tuple(operands.values()), tuple(read_too), tuple(written_too), flow)
-
-
-@lru_cache(maxsize=16384)
-def _roles(bound: Bound | Mismatch, guarded: bool, count: int) -> tuple[int, ...] | None:
-    """What instructions of one form and shape do with the registers of each of their parts, guard and opcode among them: see `Accesses`.
-
-    None for those of which their parts do not say it all. What ends a block has its guard in a block before it.
-    """
-    plan = _plan(bound)
-    if plan.flow or plan.reads or plan.writes or any(path for _, path, _, _, _ in plan.operands):
-        return None
-    kind = _kind(bound)
-    roles = [0] * count
-    if kind == "branch":
-        return tuple(roles)
-    within = guarded and kind in ("", STRONG)
-    if within:
-        roles[0] = READS
-    for at, _, reads, writes, vote in plan.operands:
-        # the registers of those that do not execute it stay as they are
-        roles[guarded + 1 + at] = (READS if reads or (writes and within) else 0) | (WRITES if writes and not within else 0) | vote * VOTE
-    return tuple(roles)
+    return _Plan(tuple(operands.values()), read_too, written_too, bound.flow if bound.flow in ("call", "return") else "")
 
 
 @attrs.frozen
@@ -702,7 +655,6 @@ STRONG = "strong"
 """After an access that others may wait for a block ends, so that a schedule can have others run between it and the next one."""
 
 
-@lru_cache(maxsize=16384)
 def _kind(bound: Bound | Mismatch) -> str:
     """What an instruction is at the end of a block; empty for one within."""
     if not isinstance(bound, Bound):
