@@ -94,11 +94,9 @@ def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
 
 def _fma_at_once(a: Any, b: Any, c: Any) -> Any:
     shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
-    if len(shape) == 1:
-        return fused.doubles(a, b, c, shape[0])
-    if not shape:
-        return fused.doubles(a, b, c, 1)[0]
-    return _fma(a, b, c, "rn")
+    known = fused.kept.doubles
+    result = fused.total(known.get(shape) or fused.made(known, shape, np.float64), a, b, c)
+    return result if shape else result[()]
 
 
 def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:

@@ -6,6 +6,7 @@ one: `c * -1` is exact, and the rest is rounded once. That is tried before it is
 
 from __future__ import annotations
 
+import math
 import threading
 from functools import cache
 from typing import Any
@@ -24,57 +25,48 @@ _KEPT = 32
 _multiply = np.multiply
 
 
-class _Kept(threading.local):
-    """By the number of lanes: the real and imaginary parts to be filled, the factors, the product, and its real part."""
+class Kept(threading.local):
+    """Arrays by the shape of the lanes, made when first needed: the real and imaginary parts to be filled, the factors, the product, and
+    its real part."""
 
     def __init__(self) -> None:
-        self.singles: dict[int, tuple[Array, ...]] = {}
-        self.doubles: dict[int, tuple[Array, ...]] = {}
+        self.singles: dict[tuple[int, ...], tuple[Array, ...]] = {}
+        self.doubles: dict[tuple[int, ...], tuple[Array, ...]] = {}
 
 
-_kept = _Kept()
+kept = Kept()
 
 
-def _made(known: dict[int, tuple[Array, ...]], count: int, dtype: Any) -> tuple[Array, ...]:
+def made(known: dict[tuple[int, ...], tuple[Array, ...]], shape: tuple[int, ...], dtype: Any) -> tuple[Array, ...]:
+    """The arrays of one more number of lanes."""
     if len(known) >= _KEPT:
         known.clear()
-    left, right, product = (np.zeros(count, _COMPLEX[np.dtype(dtype)]) for _ in range(3))
+    left, right, product = (np.zeros(shape, _COMPLEX[np.dtype(dtype)]) for _ in range(3))
     right.imag = -1
-    found = known[count] = (left.real, right.real, left.imag, left, right, product, product.real)
+    found = known[shape] = (left.real, right.real, left.imag, left, right, product, product.real)
     return found
 
 
-def singles(a: Any, b: Any, c: Any, count: int) -> Array:
-    """a b + c of so many lanes, `MOST` at most. A NaN may be any."""
-    known = _kept.singles
-    first, second, summand, left, right, product, total = known.get(count) or _made(known, count, np.float32)
+def total(arrays: tuple[Array, ...], a: Any, b: Any, c: Any) -> Array:
+    """a b + c. A NaN may be any."""
+    first, second, summand, left, right, product, found = arrays
     first[...] = a
     second[...] = b
     summand[...] = c
     _multiply(left, right, product)
-    return total.copy()
-
-
-def doubles(a: Any, b: Any, c: Any, count: int) -> Array:
-    """The same of doubles."""
-    known = _kept.doubles
-    first, second, summand, left, right, product, total = known.get(count) or _made(known, count, np.float64)
-    first[...] = a
-    second[...] = b
-    summand[...] = c
-    _multiply(left, right, product)
-    return total.copy()
+    return found.copy()
 
 
 @cache
 def is_there(size: int) -> bool:
     """Whether such an instruction is there for numbers of so many bytes, and for any number of lanes."""
     dtype = np.dtype(f"f{size}")
-    of, least = (singles, 2.0**-23) if size == 4 else (doubles, 2.0**-52)
-    for count in range(1, 70):
+    least = 2.0**-23 if size == 4 else 2.0**-52
+    for shape in ((), *[(count,) for count in range(1, 70)]):
+        count = math.prod(shape)
         i, j = np.arange(1, count + 1), 5 + 3 * np.arange(count)
-        x, y, z = ((1 + n * least).astype(dtype) for n in (i, j, i + j))
+        x, y, z = ((1 + n * least).astype(dtype).reshape(shape) for n in (i, j, i + j))
         # rounded twice it would be nothing
-        if not (of(x, y, -z, count) == i * j * least * least).all():
+        if not (total(made({}, shape, dtype), x, y, -z) == i * j * least * least).all():
             return False
     return True

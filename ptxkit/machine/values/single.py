@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,8 +27,9 @@ _TINY = 2.0**-126
 _LEAST = np.float32(_TINY)
 """The least normal number."""
 
-_FLOAT = np.float32
-_packed, _unpacked = struct.Struct("d").pack, struct.Struct("q").unpack
+_HUGE = 2.0**127
+_POWERS = (0.5, -0.5)
+_float32, _frexp, _multiply, _kept = np.float32, math.frexp, np.multiply, fused.kept
 
 
 def add(a: Any, b: Any, mode: str = "rn") -> Any:
@@ -81,22 +82,36 @@ def _fma_exactly(a: Any, b: Any, c: Any, mode: str) -> Any:
 
 def fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once to nearest."""
+    if a.ndim > 1 or b.ndim > 1 or c.ndim > 1:
+        # elements of vectors: a row for each lane, or one for all
+        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+        return fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     result = fma_with_any_nan(a, b, c)
     return canonical(result) if result.size <= fused.MOST else result
 
 
 def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
-    """The same; a NaN may be any, where there are few lanes."""
+    """The same of lanes that hold one number each; where they are few a NaN may be any."""
+    arrays = _kept.singles.get(a.shape or b.shape or c.shape)
+    if arrays is None:
+        return _fma_of_others(a, b, c)
+    # as `fused.total`, without the call
+    first, second, summand, left, right, product, total = arrays
+    first[...] = a
+    second[...] = b
+    summand[...] = c
+    _multiply(left, right, product)
+    return total.copy()
+
+
+def _fma_of_others(a: Any, b: Any, c: Any) -> Any:
+    """The same for one number each, for very many, or for so many as have not been before."""
     shape = a.shape or b.shape or c.shape
     if not shape:
         return _fma_of_scalars(a, b, c)
-    if a.ndim > 1 or b.ndim > 1 or c.ndim > 1:
-        # elements of vectors: a row for each lane, or one for all
-        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
-        return fma_with_any_nan(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     (count,) = shape
     if count <= fused.MOST and fused.is_there(4):
-        return fused.singles(a, b, c, count)
+        return fused.total(fused.made(_kept.singles, shape, np.float32), a, b, c)
     result = np.empty(count, np.float32)
     if count <= _BLOCK:
         _fma_of_block(result, a, b, c)
@@ -169,15 +184,14 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
 def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
     """The same for one number each."""
     total = a.item() * b.item() + c.item()
-    rounded = _FLOAT(total)
+    rounded = _float32(total)
     value = rounded.item()
-    if value == total and not -_TINY <= value <= _TINY:
-        # as near as the sum is, no other single is nearer to what is exact
+    # Halfway between two singles, what rounding takes is a power of two.
+    if (_TINY < value < _HUGE or -_HUGE < value < -_TINY) and _frexp(total - value)[0] not in _POWERS:
         return rounded
     if value != value:
         return NAN32
-    (bits,) = _unpacked(_packed(total))
-    if bits & _DROPPED == _DROPPED_HALFWAY or (total and -_TINY <= value <= _TINY):
+    if int(np.float64(total).view(_INT64)) & _DROPPED == _DROPPED_HALFWAY or (total and -_TINY <= value <= _TINY):
         return _fma_exactly(a, b, c, "rn")
     return rounded
 
