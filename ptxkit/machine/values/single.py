@@ -183,9 +183,9 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
 
 def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
     """The same for one number each."""
-    total = a.item() * b.item() + c.item()
+    total = float(a) * float(b) + float(c)
     rounded = _float32(total)
-    value = rounded.item()
+    value = float(rounded)
     # Halfway between two singles, what rounding takes is a power of two.
     if (_TINY < value < _HUGE or -_HUGE < value < -_TINY) and _frexp(total - value)[0] not in _POWERS:
         return rounded
