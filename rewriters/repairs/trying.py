@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
-from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.example import Example, Number
 from ptxkit.analyses.inputs.launches import most_operations
-from ptxkit.analyses.inputs.words import spoken
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.counting import Counting
@@ -73,9 +72,9 @@ class Trying:
         if self.finding.witness is None:
             own = examples.get(self.finding.function or "", ())
             return own[-1] if own else None
-        kernel = self.finding.witness.get("launch", {}).get("kernel", self.finding.function)
-        named = self.finding.witness.get("inputs")
-        return next((one for one in examples.get(kernel, ()) if spoken(one) == named), None)
+        launch = self.finding.witness.get("launch", {})
+        own = examples.get(launch.get("kernel", self.finding.function), ())
+        return next((one for one in own if _is_of(one, launch)), None)
 
     # --- on the machine
 
@@ -152,6 +151,15 @@ class Trying:
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
+    """Whether a launch is the one of a witness: its shape, and the numbers that it was given."""
+    given = launch.get("arguments", {})
+    numbers = {name: number.value for name, number in one.arguments if isinstance(number, Number)}
+    shape = [list(one.grid), list(one.block), list(one.cluster or ()) or None]
+    said = [launch.get("grid"), launch.get("block"), launch.get("cluster") if one.cluster else None]
+    return shape == said and all(given.get(name, value) == value for name, value in numbers.items())
 
 
 def _is_no_worse(one: Diagnostic, other: Diagnostic) -> bool:
