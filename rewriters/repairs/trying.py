@@ -6,12 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
-from ptxkit.analyses.inputs.example import Example, Number
-from ptxkit.analyses.inputs.launches import most_operations
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
+from ptxkit.analyses.inputs.launches import example, most_operations
+from ptxkit.analyses.inputs.shapes import Shape
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.counting import Counting
@@ -103,7 +107,7 @@ class Trying:
             kernel = next(one for one in facts.routines if one.name == self.example.kernel)
             operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
             counting = Counting()
-            ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+            ran = once(code, _with_boxes(self.example, kernel), COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
         except (ValueError, StopIteration, MemoryError):
             return None
         found, fault = self._found(ran, shift), ran.fault
@@ -160,6 +164,18 @@ def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
     shape = [list(one.grid), list(one.block), list(one.cluster or ()) or None]
     said = [launch.get("grid"), launch.get("block"), launch.get("cluster") if one.cluster else None]
     return shape == said and all(given.get(name, value) == value for name, value in numbers.items())
+
+
+def _with_boxes(one: Example, kernel: Routine) -> Example:
+    """A launch with the tensor maps that an edited kernel would be given: boxes are made up from the bytes that it announces."""
+    if not any(_has_map(argument) for _, argument in one.arguments):
+        return one
+    made = dict(example(kernel, Shape(one.block, one.grid, one.cluster)).arguments)
+    return attrs.evolve(one, arguments=tuple([(name, made[name] if _has_map(own) else own) for name, own in one.arguments]))
+
+
+def _has_map(argument: Argument) -> bool:
+    return isinstance(argument, Map) or (isinstance(argument, Structure) and any(isinstance(part, Map) for _, part in argument.parts))
 
 
 def _is_no_worse(one: Diagnostic, other: Diagnostic) -> bool:
