@@ -1,7 +1,7 @@
 """Repairs, measured: of the bad twins of pairs, of fixtures with one synchronizing instruction deleted, and their time over lint.
 
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
-    python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds SECONDS] [--record FILE] [--keep FOLDER]
+    python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds S] [--record FILE] [--keep FOLDER]
 
 `pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
 fences, uses of mbarriers, numbers that only these read, instructions with a mask of lanes, or collectives that stand elsewhere.

@@ -63,9 +63,7 @@ def delayed(text: str, entry: str, late: str) -> str:
     module = parse(text)
     index = Index(module)
     routine = next(one for one in routines(module) if one.name == entry)
-    delay = (
-        f"{{ .reg .pred %late_p; .reg .b32 %late_a; .reg .b32 %late_b; {WARP} {LATE[late]} @%late_p nanosleep.u32 {NANOSECONDS}; }}"
-    )
+    delay = f"{{ .reg .pred %late_p; .reg .b32 %late_a; .reg .b32 %late_b; {WARP} {LATE[late]} @%late_p nanosleep.u32 {NANOSECONDS}; }}"
     first = index.span(routine.where(0)).start
     edits = [Edit(first, first, f"{delay}\n")]
     for i, bound in enumerate(bindings(routine)):

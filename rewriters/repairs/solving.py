@@ -18,7 +18,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
+from ptxkit.rewriters.repairs.trying import Key, Run, Trying
 from ptxkit.syntax import parse
 
 SECONDS = 60.0
@@ -209,7 +209,7 @@ class _Solving:
         one = own.found.get(left[0]) if left else None
         if one is None:
             return None
-        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function))
+        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function), is_rest=True)
 
     # --- proving
 
@@ -252,7 +252,7 @@ class _Solving:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
-        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
+        for schedule in self.trying.schedules:
             ran = self.trying.run(edits, schedule)
             if first is None or ran is None:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,12 +13,14 @@ from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
-from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.analyses.inputs.shapes import Shape, reached
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.counting import Counting
 from ptxkit.rewriters.repairs.edits import Shift
 from ptxkit.rewriters.repairs.looking import Looking, Seen
@@ -25,8 +28,8 @@ from ptxkit.rewriters.repairs.looking import Looking, Seen
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
-SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
-"""The schedules, besides that which showed a finding, under which a repair is run."""
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
+"""The schedules, besides that which showed a finding, under which a repair is run; `early` where something may be in flight."""
 SECONDS = 10.0
 """So long one run may take."""
 PATIENCE = 4
@@ -79,6 +82,14 @@ class Trying:
         launch = self.finding.witness.get("launch", {})
         own = examples.get(launch.get("kernel", self.finding.function), ())
         return next((one for one in own if _is_of(one, launch)), None)
+
+    @cached_property
+    def schedules(self) -> tuple[str | int, ...]:
+        """That which showed the finding, and the others that may differ from it."""
+        kernel = self.example.kernel if self.example is not None else self.finding.function
+        own = [one for one in self.seen.facts.routines if one.name == kernel]
+        flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
+        return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
     # --- on the machine
 
@@ -155,6 +166,11 @@ class Trying:
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    """Whether an instruction starts something that goes on by itself."""
+    return bool(bound.asynchronous or bound.completes or any(one.is_async for one in bound.memory))
 
 
 def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.names import Symbol
-from ptxkit.rewriters.repairs.candidate import FENCE, MOVE, WAIT, Candidate, change, insertion
+from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, MOVE, WAIT, Candidate, change, insertion
 from ptxkit.rewriters.repairs.points import Point, between, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -47,8 +47,9 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.superfluous()
         yield from own.retries()
         yield from own.invalidated()
+        yield from own.uninitialised()
     # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
-    later = LAST if trouble.witnessed else 0
+    later = LAST if trouble.witnessed or trouble.accesses else 0
     for one in (*own.numbers(), *own.missing()):
         yield attrs.evolve(one, price=one.price + later)
 
@@ -61,6 +62,18 @@ class _Mbarriers:
 
     def _does(self, *actions: str) -> list[int]:
         return self.trouble.such(lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None)
+
+    def _own(self, instructions: list[int]) -> list[int]:
+        """Of some uses those of the mbarriers that the finding is about; all if that is not known."""
+        own = {root for i in self.trouble.instructions if i in self.uses and (root := self._root_of(i)) is not None}
+        return [i for i in instructions if self._root_of(i) in own] or instructions
+
+    def _root_of(self, i: int) -> str | None:
+        """The variable that the mbarrier of an instruction lies in."""
+        bound = self.trouble.bound(i)
+        operand = mbarrier_operand(bound) if bound is not None else None
+        at = where(self.routine, i, operand.path[0]) if operand is not None else None
+        return at.root.name if at is not None and isinstance(at.root, Symbol) else None
 
     @cached_property
     def block(self) -> int:
@@ -77,11 +90,12 @@ class _Mbarriers:
     # --- what is there and says the wrong thing
 
     def numbers(self) -> Iterator[Candidate]:
-        """Other numbers where a rule about mbarriers found something."""
-        if self.trouble.family == "M":
-            yield from self.parities()
-            yield from self.counts()
-            yield from self.bytes()
+        """Other numbers where a rule about mbarriers found something: of the kind that it speaks of before others."""
+        if self.trouble.family != "M":
+            return
+        kinds = {"parity": self.parities, "count": self.counts, "tx": self.bytes}
+        for kind in sorted(kinds, key=lambda word: word not in self.trouble.finding.name.split("-")):
+            yield from kinds[kind]()
 
     def forms(self) -> Iterator[Candidate]:
         """Instructions of the finding that name the mbarrier of another CTA, or order for too few."""
@@ -141,7 +155,7 @@ class _Mbarriers:
                 continue
             for size in sizes[:MOST_VALUES]:
                 text = changed(self.routine, i, opcode=lambda text: text.replace("mbarrier.arrive", "mbarrier.arrive.expect_tx", 1))
-                yield change(self.trouble, i, f"{text.rstrip(';')}, {size};")
+                yield change(self.trouble, i, f"{text.rstrip(';')}, {size};", COMMIT)
 
     def _sizes(self) -> list[int]:
         """The bytes that copies complete, each copy's, and all together."""
@@ -167,7 +181,7 @@ class _Mbarriers:
     def _values(self, action: str, name: str, numbers: list[int]) -> Iterator[Candidate]:
         """Other numbers in an operand: where it is written, and where a register that only such operands read gets it."""
         done = set()
-        for i in self._does(action):
+        for i in self._own(self._does(action)):
             bound = self.trouble.bound(i)
             n = position(bound, name) if bound is not None else None
             term = term_of(self.routine, i, bound.operand(name)) if bound is not None and n is not None else None
@@ -254,11 +268,7 @@ class _Mbarriers:
         for i, name in dead:
             for parity in self._parities():
                 yield insertion(self.trouble, self._right_after(i), WAIT, _spin(name, parity))
-        counts = list(dict.fromkeys([*self._dead_counts(), *self._arrivals(), 1]))
-        for i, name in dead:
-            for count in counts[:MOST_VALUES]:
-                if count:
-                    yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
+        yield from self._inits()
         if dead:
             return
         # the address of another use may serve
@@ -269,6 +279,19 @@ class _Mbarriers:
                     for point in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
                             yield insertion(self.trouble, point, WAIT, _spin(address, parity))
+
+    def uninitialised(self) -> Iterator[Candidate]:
+        """An init, where none comes to what uses an mbarrier."""
+        used = [i for i in self.trouble.instructions[:1] if i in self.uses]
+        if used and not any(comes_to(self.routine, init, i) for init in self._does("init") for i in used):
+            yield from self._inits()
+
+    def _inits(self) -> Iterator[Candidate]:
+        counts = list(dict.fromkeys([*self._dead_counts(), *self._arrivals(), 1]))
+        for i, name in self._dead_addresses():
+            for count in counts[:MOST_VALUES]:
+                if count:
+                    yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
 
     @cached_property
     def _operations(self) -> list[int]:
@@ -316,14 +339,7 @@ class _Mbarriers:
     @cached_property
     def _roots(self) -> set[str]:
         """The variables that mbarriers lie in."""
-        found = set()
-        for i in self.uses:
-            bound = self.trouble.bound(i)
-            operand = mbarrier_operand(bound) if bound is not None else None
-            at = where(self.routine, i, operand.path[0]) if operand is not None else None
-            if at is not None and isinstance(at.root, Symbol):
-                found.add(at.root.name)
-        return found
+        return {root for i in self.uses if (root := self._root_of(i)) is not None}
 
     def _root(self, term: Term) -> str | None:
         symbols = {symbol.name for leaf in term.leaves() if (symbol := values(self.routine).symbol(leaf)) is not None}
