@@ -17,7 +17,7 @@ from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
-from ptxkit.analyses.inputs.shapes import Shape, reached
+from ptxkit.analyses.inputs.shapes import Shape, is_said, reached
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -83,11 +83,15 @@ class Trying:
         own = examples.get(launch.get("kernel", self.finding.function), ())
         return next((one for one in own if _is_of(one, launch)), None)
 
+    @property
+    def kernel(self) -> str:
+        """That of the launch."""
+        return self.example.kernel if self.example is not None else self.finding.function or ""
+
     @cached_property
     def schedules(self) -> tuple[str | int, ...]:
         """That which showed the finding, and the others that may differ from it."""
-        kernel = self.example.kernel if self.example is not None else self.finding.function
-        own = [one for one in self.seen.facts.routines if one.name == kernel]
+        own = [one for one in self.seen.facts.routines if one.name == self.kernel]
         flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
         return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
@@ -126,7 +130,8 @@ class Trying:
             threads = math.prod(self.example.grid) * math.prod(self.example.block)
             return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
         line = fault.diagnostic.span.line
-        is_sure = fault.kind != "address" or any(one.diagnostic.span.line == line for one in ran.wrong)
+        is_said_so = any(one.diagnostic.span.line == line for one in ran.wrong) and is_said(kernel, self.example.block)
+        is_sure = fault.kind != "address" or is_said_so
         return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
