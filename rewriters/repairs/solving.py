@@ -18,7 +18,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import UNSURE, Key, Run, Trying
+from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying
 from ptxkit.syntax import parse
 
 SECONDS = 60.0
@@ -224,7 +224,7 @@ class _Solving:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
         ran = self.trying.run(edits)
-        if ran is not None and ran.fault == UNSURE and self.trying.kernel not in after.complete:
+        if ran is not None and ran.fault == UNFIT and self.trying.kernel not in after.complete:
             self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
             return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
@@ -291,7 +291,7 @@ class _Solving:
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:
     """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
-    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN
+    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN or (bool(own.fault) and ran.fault == UNFIT)
 
 
 def _is_stuck(own: Run, ran: Run) -> bool:

@@ -37,6 +37,8 @@ PATIENCE = 4
 
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
+UNFIT = "unfit"
+"""That of faults that another shape may be without: what leaves memory in a launch whose shape the kernel does not say."""
 
 WAITING = "MT"
 """Families of rules that may say the same thing of one wait."""
@@ -130,9 +132,12 @@ class Trying:
             threads = math.prod(self.example.grid) * math.prod(self.example.block)
             return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
         line = fault.diagnostic.span.line
-        is_said_so = any(one.diagnostic.span.line == line for one in ran.wrong) and is_said(kernel, self.example.block)
-        is_sure = fault.kind != "address" or is_said_so
-        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
+        kind = fault.kind
+        if kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
+            kind = UNSURE
+        elif kind == "address" and not is_said(kernel, self.example.block):
+            kind = UNFIT
+        return Run(found, kind, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found: dict[Key, Finding] = {}
