@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such
@@ -37,6 +37,7 @@ from ptxkit.analyses.inputs.shapes import (
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
+from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -273,17 +274,23 @@ class Exercise:
         if not ran.wrong:
             return
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
-        # flags that are zero at first are meant to be
-        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
+        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, ran.wrong)) else set()
+        # flags that are zero at first are meant to be; other data need not be
+        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
+        self.contents = COUNT if COUNT in others else self.contents
+        again = [self._once(ran.example, contents) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
+        single = self._of_one_iteration(ran, shape)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
+                return False
             return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
@@ -296,7 +303,7 @@ class Exercise:
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & set(sites.values())),
+                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))),
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -324,6 +331,15 @@ class Exercise:
             return [other[0]]
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
+
+    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+        """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
+        too large for it. None if there is none."""
+        sizes = Sizes(single=True)
+        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
+        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+            return None
+        return self._within(shape, sizes)
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
@@ -388,8 +404,7 @@ def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
 
     def holds(bound: Bound) -> bool:
-        strong = any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
-        return strong and bound.form.mnemonic != "red"
+        return is_ordered(bound) and bound.form.mnemonic != "red"
 
     return any(has_such(one, holds) for one in reached(routine))
 

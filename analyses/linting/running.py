@@ -15,6 +15,7 @@ from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import accessed_loads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -85,7 +86,10 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             is_assumed = not is_said(kernel, done.example.block)
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
-            doubts = [(one, rule, _doubt(one, rule, is_assumed, is_flat, asks_who(kernel))) for one, rule in spoken_for if rule is not None]
+            usual = _usual_loads(facts, kernel)
+            doubts = [
+                (one, rule, _doubt(one, rule, is_assumed, is_flat, asks_who(kernel), usual)) for one, rule in spoken_for if rule is not None
+            ]
             found.append(
                 Shown(
                     kernel.name,
@@ -127,6 +131,8 @@ ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
 """Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+LOAD = "tmem-load-not-waited"
+"""The name of registers that are used while tensor memory is loaded to them."""
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
 COUNTING = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
@@ -156,9 +162,17 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
     return any(length == 1 and f"%tid.{axis}" in read(kernel) for axis, length in zip("xyz", block, strict=True))
 
 
-def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool) -> str:
-    """Why what a run showed may be the fault of the inputs that were made up for it; empty if it is not."""
+def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
+    """The lines of loads of tensor memory of which registers are used before the wait, where that is the convention of a function."""
+    own = [(routine, load.opener) for routine in reached(kernel) for load in accessed_loads(routine)[1]]
+    return frozenset([facts.index.span(routine.where(i)).line for routine, i in own])
+
+
+def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, usual: frozenset[int]) -> str:
+    """Why what a run showed may be the fault of the inputs that were made up for it, or is usual; empty if it is a finding."""
     of = one.finding.diagnostic
+    if usual and rule.name == LOAD and usual & {of.span.line, *[related.span.line for related in of.related]}:
+        return "ptxas waits for each register by itself"
     if not one.other_sizes:
         return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
     if not one.other_shapes:
