@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such, such
@@ -38,6 +38,7 @@ from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
+from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -282,13 +283,19 @@ class Exercise:
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
+        # flags that are zero at first are meant to be; other data need not be
+        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
+        self.contents = COUNT if COUNT in others else self.contents
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
+        single = self._of_one_iteration(ran, shape)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
+                return False
             return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
@@ -299,15 +306,15 @@ class Exercise:
         sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
         alone = self._of_one_thread(sure, shape)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
-        # flags that are zero at first are meant to be
-        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
+        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        again = [self._once(ran.example, contents) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, sure)) else [])
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & set(sites.values())),
+                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))),
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -335,6 +342,15 @@ class Exercise:
             return [other[0]]
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
+
+    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+        """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
+        too large for it. None if there is none."""
+        sizes = Sizes(single=True)
+        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
+        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+            return None
+        return self._within(shape, sizes)
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
@@ -402,7 +418,7 @@ def hands_over(routine: Routine) -> bool:
     """
 
     def holds(bound: Bound) -> bool:
-        return not bound.barrier and any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
+        return is_ordered(bound) and not bound.barrier
 
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
 
