@@ -414,7 +414,7 @@ class Exercise:
 def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
 
-    Who waits at a barrier does the same afterwards, whoever came first.
+    Who waits at a barrier does the same afterwards, no matter which thread came first.
     """
 
     def holds(bound: Bound) -> bool:

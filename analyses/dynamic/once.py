@@ -10,7 +10,8 @@ import numpy as np
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.execute import MOST_ROOM, fault_space
+from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.launch import MOST_ROOM
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity

@@ -1,4 +1,4 @@
-"""Zeros of which few are ever touched: memory takes pages where it is, and no more than that."""
+"""Zeros of which few are ever written: memory takes pages where it is, and no more than that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 LARGE = 1 << 22
-"""From so many bytes on NumPy asks for pages of 2 MiB, each of which is zeroed as a whole when one byte of it is touched."""
+"""From so many bytes on NumPy asks for pages of 2 MiB, each of which is zeroed as a whole when one byte of it is accessed."""
 
 
 def zeros(count: int, dtype: Any = np.uint8) -> Array:

@@ -346,15 +346,15 @@ class _Mbarriers:
         text = self._mbarrier_text(copy)
         guard = self.routine.instructions[copy].guard
         own = f"{guard.text.strip()} " if guard is not None else ""
-        places = [(Point(copy), own, text)]
+        points = [(Point(copy), own, text)]
         for init in self._does("init"):
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
                 guard = self.routine.instructions[init].guard
                 own = f"{guard.text.strip()} " if guard is not None else ""
-                places.append((self._right_after(init), own, self._mbarrier_text(init)))
+                points.append((self._right_after(init), own, self._mbarrier_text(init)))
         numbers: list[str] = [*self._dead_numbers(copy), *map(str, self._sizes())]
         for size in numbers[:MOST_VALUES]:
-            for point, before, address in places:
+            for point, before, address in points:
                 if address:
                     yield insertion(self.trouble, point, MOVE, f"{before}mbarrier.arrive.expect_tx.shared::cta.b64 _, [{address}], {size};")
 
