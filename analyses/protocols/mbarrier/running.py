@@ -99,6 +99,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: in
     """A launch, if it works; what ended it, and what it cost."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
+    from ptxkit.machine.matrices.products import rough_products
     from ptxkit.machine.monitors import monitors_of
 
     watch, machine = Watch(at), code.machine
@@ -108,17 +109,18 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: in
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
-        findings = machine.launch(
-            code,
-            one.kernel,
-            *arguments,
-            grid=one.grid,
-            block=one.block,
-            cluster=one.cluster,
-            shared=one.shared,
-            budget=Budget(seconds=SECONDS, operations=operations),
-            monitors=(watch, *monitors_of("async")),
-        ).findings
+        with rough_products():
+            findings = machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                budget=Budget(seconds=SECONDS, operations=operations),
+                monitors=(watch, *monitors_of("async")),
+            ).findings
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
