@@ -12,6 +12,8 @@ NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
 """The NaN that single-precision instructions give for any NaN they are given."""
 
 _SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
+
+
 def canonical(x: Any) -> Any:
     """Single-precision numbers with every NaN the canonical one."""
     if not x.ndim:
