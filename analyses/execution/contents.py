@@ -7,6 +7,7 @@ that no two bytes are equal for a reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -32,6 +33,10 @@ class Numbers:
     """What an index is multiplied by is so many times as large."""
     chosen: tuple[tuple[Part, int], ...] = ()
     """Some by themselves."""
+
+    def having(self, chosen: Mapping[Part, int]) -> Numbers:
+        """The same, with some chosen by themselves."""
+        return attrs.evolve(self, chosen=tuple(sorted({**dict(self.chosen), **chosen}.items())))
 
     def __str__(self) -> str:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
