@@ -312,8 +312,8 @@ class Exercise:
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        is_alike = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_alike)
+        is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_same_access)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
