@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -29,12 +29,18 @@ if TYPE_CHECKING:
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
+SHARE = 0.4
+"""The part of what time is left that a run takes at most where others with other numbers may follow."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 MOST_LOOKS = 200
 """So many numbers are tried at most to come to what was not executed."""
+MOST_FLAGS, FIRST_SEED = 12, 10
+"""So many contents are looked at in search of what was not executed; their seeds begin here."""
 MOST_WRONG = 6
 """After so many that do not go together no further numbers are tried."""
+LESS = 4
+"""After numbers with which a launch takes too long those are tried that are so many times less."""
 MOST_ATTEMPTS = 4
 """After so many no other numbers are tried where some have led to everything."""
 SLOWER = 3
@@ -45,6 +51,8 @@ LOOKING, LOOK = 0.25, 0.03
 """No further numbers are looked for when less than the first part of the time is left; a look at some takes the second part at most."""
 LEAST_NUMBER = 32
 """With numbers below this alone a launch shows too little."""
+OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
+"""Findings of accesses outside of what was allocated."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call", "branch"))
@@ -67,6 +75,11 @@ class Ran:
     fault: Fault | None
     causes: frozenset[tuple[Any, ...]] = frozenset()
     """Those of its findings, the fault among them."""
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether time was up."""
+        return self.fault is not None and self.fault.kind == "budget"
 
 
 @attrs.frozen
@@ -106,6 +119,8 @@ class Executed:
     """The functions that were called and that nobody defines: what they return was made up."""
     not_together: tuple[str, ...] = ()
     """Numbers with which something goes wrong at an address that is computed from them, as of numbers that do not go together."""
+    unfit: tuple[str, ...] = ()
+    """Contents with which a run took too long, or left memory whose size nobody gave, where it did not with others, in words."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether a finding is about one of these instructions."""
@@ -182,7 +197,7 @@ class _Executing:
         self.code = code
         self.launch = launch
         self.schedules = schedules
-        self.contents = contents
+        self.usual = self.contents = contents
         self.checks = checks
         self.progress = progress
         self.budget = budget
@@ -198,9 +213,14 @@ class _Executing:
         """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
+        self.needed = 0
+        """How far from the start of memory an access left it."""
         self.most_operations: int | None = None
         self.longest: float | None = None
         """The seconds that a run with further numbers may take."""
+        self.unfit: dict[str, None] = {}
+        self.seen: set[int] = set()
+        """The instructions that were executed with these numbers, by `id`."""
         self.not_together: tuple[str, ...] = ()
         """As `Executed` has it."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
@@ -212,12 +232,17 @@ class _Executing:
         unseen: set[Path] | None = None
         contrasts = 0
         for numbers in self.launch.numbers if self.launch.has_numbers else (Numbers(),):
-            if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
+            last = attempts[-1].runs[0] if attempts else None
+            if last is not None and last.is_too_long:
+                # only with much less to do
+                if numbers.other * LESS > last.contents.numbers.other:
+                    continue
+            elif last is not None and self._left < max(LEAST_SECONDS, last.seconds):
                 break
             one = self._attempt(numbers)
             attempts.append(one)
             if self.longest is None and one.runs[0].fault is None:
-                self.longest = 10 * LEAST_SECONDS + SLOWER * one.runs[0].seconds
+                self.longest = self._several_times(one.runs[0])
             fault = one.runs[0].fault
             if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
                 break
@@ -234,10 +259,11 @@ class _Executing:
                 # what others lead to is looked at before
                 break
         if unseen:
-            for one in self._searched(attempts, unseen):
-                attempts.append(one)
-                if self._is_good(one):
-                    unseen &= set(one.unseen)
+            for search in (self._searched, self._searched_contents):
+                for one in search(tuple(attempts), unseen):
+                    attempts.append(one)
+                    if self._is_good(one):
+                        unseen &= set(one.unseen)
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
@@ -278,27 +304,43 @@ class _Executing:
                     break
                 most = max(most, len(seen))
 
+    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
+        """Further attempts, with other zeros and ones in memory by which instructions are executed that nothing has led to."""
+        start = next((one for one in attempts if self._is_good(one) and one.depends), None)
+        for seed in range(MOST_FLAGS if start is not None else 0):
+            if self._left < LOOKING * self.budget or not unseen:
+                return
+            assert start is not None
+            contents = Contents("flags", FIRST_SEED + seed)
+            if self._looked(start.runs[0].contents.numbers, contents) & unseen:
+                yield self._attempt(start.runs[0].contents.numbers, contents)
+
     def _is_good(self, one: _Attempt) -> bool:
         """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
         return one.runs[0].fault is None and not self._is_doubtful(one)
 
-    def _looked(self, numbers: Numbers) -> set[Path]:
+    def _looked(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path]:
         """The instructions that are executed with these numbers; none if that ends with a fault."""
         from ptxkit.machine import Budget
 
         self.code.reset()
         budget = Budget(seconds=LOOK * self.budget, operations=self.most_operations)
-        one = once(self.code, self.launch, self.schedules[0], self.contents[0].with_numbers(numbers), budget)
+        one = once(self.code, self.launch, self.schedules[0], contents.with_numbers(numbers), budget)
         self.code.reset()
         if one.fault is not None:
             return set()
         self.most_operations = max(LEAST_OPERATIONS, LONGER * one.observer.operations)
         return executed(one.observer.program, one.observer.seen)
 
+    @staticmethod
+    def _several_times(run: Ran) -> float:
+        """The seconds that a run may take that does what another has done, with something else made up."""
+        return 10 * LEAST_SECONDS + SLOWER * run.seconds
+
     def _iterates(self, one: _Attempt) -> bool:
-        """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
+        """Whether smaller numbers may help a run that ended: of one that had no time left, if they decide who goes where."""
         fault = one.runs[0].fault
-        return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
+        return fault is None or fault.kind != "budget" or self._decides(one)
 
     def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
@@ -318,13 +360,13 @@ class _Executing:
         sites = dependent(program, readers(program, self._numbers(program)))
         return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
-    def _attempt(self, numbers: Numbers) -> _Attempt:
-        """All runs with a number for those that were not given, in as much memory as they take."""
-        self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+    def _attempt(self, numbers: Numbers, *more: Contents) -> _Attempt:
+        """All runs with a number for those that were not given, in as much memory as they take, with `more` contents than usual."""
+        self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
-            self.launch = self.launch.larger()
+            self.launch = self.launch.larger(self.needed)
             self._all(numbers)
         if any(self._leaves_memory(run) for run in self.runs):
             # with these numbers it is never enough: others start with little again
@@ -332,7 +374,7 @@ class _Executing:
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
-        unseen = unexecuted(program, self.observer.seen, self.closed) if program is not None else {}
+        unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path]) -> Executed:
@@ -373,6 +415,7 @@ class _Executing:
             self.code,
             called,
             self.not_together,
+            tuple(self.unfit),
         )
 
     @property
@@ -383,7 +426,7 @@ class _Executing:
     @property
     def _share(self) -> float:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
-        return 0.7 if self.launch.has_numbers and not self.runs else 1.0
+        return SHARE if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
         """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
@@ -397,7 +440,7 @@ class _Executing:
         """The first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
-        self.runs, self.first, self.not_covered, self.skipped = [], {}, {}, 0
+        self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
@@ -429,7 +472,8 @@ class _Executing:
             return True
         # of memory that begins before the address, and could be so large
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
-        return any(start <= at < start + MOST_ROOM for start, _ in self.made)
+        self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
+        return self.needed > 0
 
     @property
     def _are_equal(self) -> bool:
@@ -442,7 +486,22 @@ class _Executing:
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return
+        enough = len(self.runs) > 1
         self._once(schedule, contents)
+        if contents != self.contents[0] and enough and self._says_nothing(self.runs[-1]):
+            # some contents were tried to the end
+            run = self.runs.pop()
+            self.unfit.setdefault(f"{run.contents} in memory, {'which takes too long' if run.is_too_long else 'by which arrays are left'}")
+            for cause in run.causes - frozenset().union(*[one.causes for one in self.runs]):
+                del self.first[cause]
+
+    def _says_nothing(self, run: Ran) -> bool:
+        """Whether a run ended because time was up, or at an access that leaves memory of which nobody knows how large it is."""
+        if run.fault is None:
+            return False
+        spaces = {str(self.first[cause][0].witness.get("space", fault_space(run.fault).lstrip("."))) for cause in run.causes}
+        is_outside = run.fault.kind == "address" and all(name in OUTSIDE for name, *_ in run.causes)
+        return (run.is_too_long and not run.causes) or (is_outside and spaces <= {"global"} and bool(self.made))
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
         """A run. CTAs that do the same in shared memory have one that stands for them, where all go on in step."""
@@ -462,7 +521,9 @@ class _Executing:
         if self.runs:
             self.code.reset()
         seconds = self._share * self._left
-        if self.longest is not None and not self.runs:
+        if self.runs and contents != self.contents[0]:
+            seconds = min(seconds, self._several_times(self.runs[0]))
+        elif self.longest is not None and not self.runs:
             seconds = min(seconds, self.longest)
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
         one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress)
@@ -481,6 +542,7 @@ class _Executing:
             finding = of_fault(fault, self.launch, schedule)
             causes.add(cause_of(finding))
             self._note(finding, schedule, contents)
+        self.seen |= one.observer.seen
         self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes)))
         if not self.runs[1:]:
             self.observer, self.instructions = one.observer, one.instructions

@@ -230,10 +230,11 @@ class Launch:
         """Whether memory that was made up can be larger."""
         return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
 
-    def larger(self) -> Launch:
-        """The same with more memory that is made up."""
+    def larger(self, needed: int = 0) -> Launch:
+        """The same with more memory that is made up: more than is needed, if that is known."""
+        least = 1 << needed.bit_length() + 1
         grown = [
-            attrs.evolve(one, room=min(MOST_ROOM, one.room * 8)) if isinstance(one, MadeUp) and one.pointers else one
+            attrs.evolve(one, room=min(MOST_ROOM, max(one.room * 8, least))) if isinstance(one, MadeUp) and one.pointers else one
             for one in self.arguments
         ]
         return attrs.evolve(self, arguments=tuple(grown))

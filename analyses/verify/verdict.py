@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
+from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
-OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
-"""Findings of accesses outside of what was allocated."""
 BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
 """The chapters whose instructions read matrices by descriptors."""
 UNWRITTEN = "uninitialised-memory"
@@ -221,7 +219,7 @@ class _Judge:
         wrong = executed.not_together
         more = f" and {len(wrong) - 2} others" if len(wrong) > 2 else ""
         other = [f"{', '.join(wrong[:2])}{more} for numbers, with which addresses go wrong: they may not go together"] if wrong else []
-        return (*executed.not_covered, *bounds, *what, *other)
+        return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
 
     def example(self) -> str:
         """How to give the first thing that was made up."""
