@@ -285,7 +285,7 @@ class _Solving:
         results = {one.memory for one in runs.values() if not one.fault}
         if first.fault or not results or results == {first.memory}:
             return False
-        theirs = [self.trying.own(schedule) for schedule in runs]
+        theirs = map(self.trying.own, runs)
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
 
 

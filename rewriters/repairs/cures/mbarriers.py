@@ -323,12 +323,22 @@ class _Mbarriers:
         alone = [1] if len(announce) == len(self._does("arrive")) else []
         counts = [count for count in dict.fromkeys([*self._dead_counts(), *alone, *self._arrivals()]) if count]
         guards = self._dead_predicates()
+        tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
+        fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
         for i, name in addresses:
-            for guard in [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]:
-                point = self._right_after(max(i, guard[0]))
+            behind = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
+            places = [(self._right_after(max(i, at)), guard) for at, guard in behind]
+            # whoever publishes inits has made them
+            places += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            for point, guard in places:
                 for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
-                    text = f"{guard[1]}mbarrier.init.shared::cta.b64 [{name}], {count};"
+                    text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
+
+    def _guard(self, i: int) -> str:
+        """The guard of an instruction, as it stands before it."""
+        guard = self.routine.instructions[i].guard
+        return f"{guard.text.strip()} " if guard is not None else ""
 
     def _waits(self) -> Iterator[Candidate]:
         """A wait for the first phase, with a parity that nothing reads, behind what gives it."""
@@ -343,15 +353,10 @@ class _Mbarriers:
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
         """The bytes of a copy are announced by the thread that starts it, right before it or right after the init."""
-        text = self._mbarrier_text(copy)
-        guard = self.routine.instructions[copy].guard
-        own = f"{guard.text.strip()} " if guard is not None else ""
-        places = [(Point(copy), own, text)]
+        places = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
         for init in self._does("init"):
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
-                guard = self.routine.instructions[init].guard
-                own = f"{guard.text.strip()} " if guard is not None else ""
-                places.append((self._right_after(init), own, self._mbarrier_text(init)))
+                places.append((self._right_after(init), self._guard(init), self._mbarrier_text(init)))
         numbers: list[str] = [*self._dead_numbers(copy), *map(str, self._sizes())]
         for size in numbers[:MOST_VALUES]:
             for point, before, address in places:
