@@ -275,15 +275,21 @@ class _Solving:
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
-        if first is not None and self._changes_results(first, runs):
+        if first is not None and self._changes_results(first, runs, edits):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
 
-    def _changes_results(self, first: Run, runs: Mapping[str | int, Run]) -> bool:
-        """Whether results are others than those of the text itself, which always gives the same."""
+    def _changes_results(self, first: Run, runs: Mapping[str | int, Run], edits: Sequence[Edit]) -> bool:
+        """Whether results are others than those of the text itself, which always gives the same.
+
+        Threads that race may give the same under all schedules, and be wrong: then what orders them may change it, and must give the same
+        under all.
+        """
         results = {one.memory for one in runs.values() if not one.fault}
         if first.fault or not results or results == {first.memory}:
+            return False
+        if len(results) == 1 and self._target(first) and all(one.start == one.end for one in edits):
             return False
         theirs = map(self.trying.own, runs)
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
