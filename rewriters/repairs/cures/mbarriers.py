@@ -335,8 +335,8 @@ class _Mbarriers:
                     yield insertion(self.trouble, point, MOVE, text)
 
     def _counts_for(self, i: int, name: str) -> list[int]:
-        """How many arrivals the mbarrier may be for whose address an instruction computes. Where nothing says how many threads arrive, one is
-        no guess, but for who announces bytes."""
+        """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
+        only where all announce bytes."""
         known = registers(self.routine)
         terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
         root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
