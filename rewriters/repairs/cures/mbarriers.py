@@ -334,7 +334,7 @@ class _Mbarriers:
                     text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
 
-    def _counts_for(self, i: int, name: str) -> list[int]:
+    def _counts_for(self, i: int, name: str) -> list[str]:
         """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
         only where all announce bytes."""
         known = registers(self.routine)
@@ -342,7 +342,15 @@ class _Mbarriers:
         root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
         arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
         alone = [1] if set(arrive) <= set(self._does("expect")) else []
-        return [count for count in dict.fromkeys([*self._dead_counts(), *alone, *self._arrivals(arrive)]) if count]
+        numbers = [*self._dead_counts(), *alone, *self._arrivals(arrive)]
+        beside = [self._count_text(init) for init in self._does("init") if root is not None and self._root_of(init) == root]
+        return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
+
+    def _count_text(self, init: int) -> str:
+        """The count of an init, as it stands there."""
+        bound = self.trouble.bound(init)
+        n = position(bound, "count") if bound is not None else None
+        return self.routine.instructions[init].operands[n].text.strip() if n is not None else ""
 
     def _guard(self, i: int) -> str:
         """The guard of an instruction, as it stands before it."""

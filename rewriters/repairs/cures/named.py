@@ -14,14 +14,20 @@ from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 
 FAMILIES = "BCS"
+ORDERING = "SAP"
+"""Rules about the order of two threads, which may be of a group that has a barrier."""
 MOST_NUMBER = 15
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """The count of another use of the barrier, or of all threads; another number; one arrival less."""
+    """A barrier of some threads once more; the count of another use of it, or of all threads; another number; one arrival less."""
+    uses = barriers(trouble.routine).cta
+    if trouble.family in ORDERING and not trouble.is_of_a_thread:
+        for number, threads in dict.fromkeys([(one.number, one.threads) for one in uses if one.number and one.threads and one.waits]):
+            for point in trouble.common(Level.WARP):
+                yield insertion(trouble, point, BARRIER, f"bar.sync {number}, {threads};")
     if trouble.family not in FAMILIES:
         return
-    uses = barriers(trouble.routine).cta
     own = [one for one in uses if one.instruction in trouble.instructions]
     block = next((one["launch"].get("block") for one in trouble.witnesses if "launch" in one), None) or [0, 1, 1]
     counts = [one.threads for one in uses if one.threads] + [block[0] * block[1] * block[2]]

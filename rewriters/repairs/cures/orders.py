@@ -44,7 +44,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 def _updates(trouble: Trouble, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Updates between accesses, by which one thread may tell another of its own: what stands before them and behind them is ordered by a
     fence there (8.7)."""
-    updates = trouble.such(lambda bound: any(one.access == "update" and not one.is_async for one in bound.memory))
+    updates = trouble.such(lambda bound: any(one.access == "readwrite" and not one.is_async for one in bound.memory))
     return [
         i
         for i in updates
