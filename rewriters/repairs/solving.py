@@ -92,6 +92,8 @@ class _Solving:
         self.end = time.process_time() + SECONDS
         self.best: Solution | None = None
         self.better = 0
+        self.forgiven: frozenset[Key] = frozenset()
+        """What of the finding runs may still show, if nothing else finds it."""
 
     def run(self) -> Solution | Unsolved:
         """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
@@ -120,12 +122,25 @@ class _Solving:
                 return self.best
             if part is None or self._is_over:
                 break
+            whole = self._whole((*steps, part), joined((*edits, *part.edits)))
+            if whole is not None:
+                return whole
             steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
             if rest is None:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    def _whole(self, steps: tuple[Candidate, ...], edits: Sequence[Edit]) -> Solution | None:
+        """A part of the cure as a repair: what a run shows besides may be no error by itself, as another launch does not show it."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None:
+            return None
+        self.forgiven = self._target(own) & ran.found.keys()
+        found = self._proved(steps)
+        self.forgiven = frozenset()
+        return found
 
     @property
     def _is_over(self) -> bool:
@@ -177,9 +192,8 @@ class _Solving:
         """What of a run of the text itself is this finding."""
         lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
         family = self.finding.rule[0]
-        return frozenset([key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]) or frozenset(
-            [key for key in own.found if key[1] <= lines]
-        )
+        found = [key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]
+        return frozenset(found or [key for key in own.found if key[1] <= lines]) - self.forgiven
 
     def _argued(self, edits: Sequence[Edit]) -> Says:
         """What the rule itself says of the edited text."""
