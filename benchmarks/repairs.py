@@ -237,7 +237,7 @@ def renumbered(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
     """Instructions whose numbers are written there, with what is wrong of each, and what stands for it."""
     counts: Counter[str] = Counter()
     for i, bound in enumerate(bindings(routine)):
-        does = [one.action for one in (*bound.barrier, *bound.asynchronous)] if isinstance(bound, Bound) else []
+        does = [*[one.action for one in bound.barrier], *[one.action for one in bound.asynchronous]] if isinstance(bound, Bound) else []
         for action, (name, other) in NUMBERS.items():
             n = position(bound, name) if action in does and isinstance(bound, Bound) else None
             value = constant_value(routine.instructions[i].operands[n]) if n is not None else None

@@ -194,7 +194,7 @@ def judge(record: Path) -> None:
     given = json.loads(record.read_text())
     results = given["results"]
     rows: dict[str, Counter[str]] = {}
-    kernels = set()
+    kernels: set[str] = set()
     for job in given["jobs"]:
         original, before, after = (results[job[which]] for which in ("original", "before", "after"))
         if len(original) < len(LATE) or any(what == "hung" or what.startswith("failed") for what in original.values()):

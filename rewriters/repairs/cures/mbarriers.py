@@ -370,14 +370,14 @@ class _Mbarriers:
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
         """The bytes of a copy are announced by the thread that starts it, right before it or right after the init."""
-        places = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
+        points = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
         # one announcement is for one phase: a copy in a loop has many
         for init in self._does("init") if not depth(self.routine, Point(copy)) else ():
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
-                places.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))
+                points.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))
         numbers: list[str] = [*self._dead_numbers(copy), *map(str, self._sizes())]
         for size in numbers[:MOST_VALUES]:
-            for point, before, address in places:
+            for point, before, address in points:
                 if address:
                     yield insertion(self.trouble, point, MOVE, f"{before}mbarrier.arrive.expect_tx.shared::cta.b64 _, [{address}], {size};")
 
