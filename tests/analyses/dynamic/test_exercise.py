@@ -131,7 +131,8 @@ ld.global.u32 %r3, [%rd1+4]; st.global.u32 [%rd1+8], %r3; END:"""
 def test_what_equal_contents_decide() -> None:
     # who reads the same number as element 1 reads what others update: with zeros all do
     body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
-mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r2, [%rd3]; ld.global.u32 %r3, [%rd1+4]; atom.global.add.u32 %r4, [%rd3+65536], %r2;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r2, [%rd3]; ld.global.u32 %r3, [%rd1+4];
+atom.global.add.u32 %r4, [%rd3+65536], %r2;
 setp.ne.u32 %p1, %r2, %r3; @%p1 bra END; ld.global.u32 %r5, [%rd1+65540]; st.global.u32 [%rd3+131072], %r5; END:"""
     done = exercised(body)
 
