@@ -43,7 +43,7 @@ class Ran:
     at: dict[tuple[int, ...], int]
     """The instructions of the kernel by their paths in the module."""
     late: tuple[tuple[int, int], ...] = ()
-    """Threads that read what a copy writes, or write over it, and have not observed its completion, and the instruction by which they do."""
+    """Threads that access what a copy writes and have not observed its completion, and the instruction by which they do."""
 
     @property
     def threads(self) -> int:
