@@ -121,6 +121,10 @@ class Executed:
     """Numbers with which something goes wrong at an address that is computed from them, as of numbers that do not go together."""
     unfit: tuple[str, ...] = ()
     """Contents with which a run took too long, or left memory whose size nobody gave, where it did not with others, in words."""
+    states: tuple[str, ...] = ()
+    """The variables of the module that held other values besides, as the host may have written them."""
+    is_by_numbers: bool = False
+    """Whether numbers that were made up may decide that something is not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether a finding is about one of these instructions."""
@@ -270,7 +274,25 @@ class _Executing:
             wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
-        return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
+        left = set(unseen or ()) if self.launch.has_numbers else set()
+        return self._executed(completed or attempts[:1], left, *self._with_other_states(completed))
+
+    def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
+        """An attempt with other values in variables of the module, if they decide what is executed and it shows something; and what of it
+        nothing has led to."""
+        best = min(attempts, key=lambda one: len(one.unseen), default=None)
+        if best is None or not best.unseen or not dependent(best.observer.program, best.observer.preset):
+            return None, set()
+        left = set.intersection(*[set(one.unseen) for one in attempts])
+        if not self.launch.states or self._left < LOOKING * self.budget:
+            return None, left
+        given, self.launch = self.launch, attrs.evolve(self.launch, variables=(*self.launch.variables, *self.launch.states))
+        one = self._attempt(best.runs[0].contents.numbers)
+        self.launch = given
+        if one.runs[0].fault is not None or self._is_doubtful(one):
+            return None, left
+        left &= set(one.unseen)
+        return one, left
 
     def _searched(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
         """Further attempts, with numbers by which instructions are executed that no others have led to.
@@ -377,8 +399,8 @@ class _Executing:
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
 
-    def _executed(self, attempts: list[_Attempt], unseen: set[Path]) -> Executed:
-        """What came of attempts with several numbers."""
+    def _executed(self, attempts: list[_Attempt], unseen: set[Path], other: _Attempt | None, held: set[Path]) -> Executed:
+        """What came of attempts with several numbers, and of one with other values in variables; what nothing led to because of either."""
         best = min(attempts, key=lambda one: len(one.unseen))
         observer = best.observer
         runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
@@ -392,12 +414,10 @@ class _Executing:
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = _shown(attempts)
+        shown = _shown([*attempts, *([other] if other is not None else [])])
         program = observer.program
-        if program is not None and best.unseen and observer.preset:
-            # what the host may have written over decides whether they are executed
-            held = dependent(program, observer.preset)
-            unseen |= set(best.unseen) if held else set()
+        is_by_numbers = bool(unseen & set(best.unseen))
+        unseen |= held & set(best.unseen)
         numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
         left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
         unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
@@ -416,6 +436,8 @@ class _Executing:
             called,
             self.not_together,
             tuple(self.unfit),
+            tuple([one.name for one in self.launch.states]) if other is not None else (),
+            is_by_numbers,
         )
 
     @property

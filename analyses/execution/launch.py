@@ -211,6 +211,8 @@ class Launch:
     """Choices of numbers that were not given with which the kernel decides otherwise."""
     choices: tuple[tuple[Part, tuple[int, ...]], ...] = ()
     """Of parts that were not given some numbers that each may be."""
+    states: tuple[Variable, ...] = ()
+    """The other variables of the module that the kernel reads: what the host, or a launch before, may have left there."""
     cooperative: bool = False
     """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
 

@@ -43,7 +43,7 @@ class Observer(Monitor):
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
-        """Those that read variables of the module with an initial value, which the host may have written over."""
+        """Those that read variables of the module that were not made up, which the host may have written over."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
@@ -112,11 +112,11 @@ class Observer(Monitor):
                 self.preset.setdefault(id(site), site)
 
     def _presets(self) -> list[tuple[int, int]]:
-        """Where the variables of the module lie that have an initial value, as far as they have an address."""
+        """Where the variables of the module lie, as far as they have an address."""
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
-            self._preset_ranges = list(code.initialized())
+            self._preset_ranges = [one for one in code.placed() if not _overlap(self.made, *one)]
         return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:

@@ -202,7 +202,7 @@ class _Judge:
     def _of_unexecuted(self) -> Reason:
         """That something was not come to which other numbers, or other contents of variables, may come to."""
         lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
-        if self.numbers:
+        if self.numbers and self.executed.is_by_numbers:
             return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self.example())
         return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
 
@@ -240,6 +240,8 @@ class _Judge:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             depends = "; who goes where depends on them" if self.executed.depends else "; who goes where does not depend on them"
             found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} taken{depends}")
+        if self.executed.states:
+            found.append(f"{_listed(self.executed.states)} as the module says, and with values of a host")
         if self.executed.unknown:
             found.append(f"{_listed(self.executed.unknown)} not defined: taken to return numbers and to change nothing")
         return found
