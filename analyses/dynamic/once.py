@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.launch import MOST_ROOM
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
@@ -23,6 +25,11 @@ from ptxkit.machine.monitors.races import Races
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+
+
+def is_ordered(bound: Bound) -> bool:
+    """Whether an instruction reads with an order, or updates, as one that reads a flag does."""
+    return any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
 
 
 LOCKSTEP = "lockstep"
@@ -93,11 +100,49 @@ class Ran:
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
 
+    def would_be_inside(self, factor: int) -> bool:
+        """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
+        left = self._left_at
+        made = self.observer.made
+        return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
+
+    @property
+    def strayed_to(self) -> tuple[int, int] | None:
+        """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+        left, line = self._left_at, self.fault.line if self.fault is not None else None
+        made = self.observer.made
+        if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
+            return None
+        return line, left[0]
+
+    @property
+    def _left_at(self) -> list[int]:
+        """The addresses at which the run ended, if it did at an access."""
+        access = self.fault.stop.access if self.fault is not None and self.fault.stop is not None else None
+        if access is None:
+            return []
+        at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]
+        return [int(one) for one in np.ravel(at)]
+
     @property
     def depends(self) -> tuple[Any, ...]:
         """The instructions that depend on contents that were made up."""
+        return self._dependent(self.observer.sources)
+
+    @property
+    def stores(self) -> tuple[Any, ...]:
+        """Those, and the ones that store what depends on such contents."""
+        return self._dependent(self.observer.sources, stores=True)
+
+    @property
+    def depends_on_data(self) -> tuple[Any, ...]:
+        """The instructions that depend on contents that were made up and that are read with no order, as flags are not."""
+        weak = {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
+        return self._dependent(weak)
+
+    def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, self.observer.sources) if program is not None else ()
+        return dependent(program, sources, stores=stores) if program is not None else ()
 
 
 def once(

@@ -47,6 +47,8 @@ class Sizes:
     """Numbers that something is divided by are 1: what they divide stays as it is."""
     ones: bool = False
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
+    single: bool = False
+    """What loops count to is 1, no matter how much of it makes an iteration."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -96,7 +98,7 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if slot.role is Role.COUNT:
-        return _number(slot.type, sizes.counts * slot.width)
+        return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width)
     if slot.role is Role.STRIDE:
         return _number(slot.type, number * STRIDE)
     if sizes.ones:

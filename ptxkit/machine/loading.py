@@ -64,6 +64,8 @@ class Code:
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
+        self._initials: dict[int, bytes] = {}
+        """By variable: its initial bytes, once they were asked for."""
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
         self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
@@ -164,9 +166,7 @@ class Code:
             if id(symbol) not in self._addresses or symbol.kind is not Kind.VARIABLE or symbol.space != ".global":
                 continue
             if symbol.linkage != ".extern":
-                data = bytearray(size_of(symbol))
-                self._initialise(symbol, data)
-                self.machine.memory.write(self._addresses[id(symbol)], bytes(data))
+                self.machine.memory.write(self._addresses[id(symbol)], self._initial(symbol))
 
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
@@ -182,18 +182,23 @@ class Code:
         if symbol.space == ".const":
             at = int(machine.new_constant(size, align_of(symbol)))
             self._addresses[id(symbol)] = at
-            data = bytearray(size)
-            self._initialise(symbol, data)
-            machine.set_constant(at, bytes(data))
+            machine.set_constant(at, self._initial(symbol))
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
         declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
-            data = bytearray(size)
-            self._initialise(symbol, data)
-            machine.memory.write(at, bytes(data))
+            machine.memory.write(at, self._initial(symbol))
         return at
+
+    def _initial(self, symbol: Symbol) -> bytes:
+        """The initial bytes of a variable."""
+        found = self._initials.get(id(symbol))
+        if found is None:
+            data = bytearray(size_of(symbol))
+            self._initialise(symbol, data)
+            found = self._initials[id(symbol)] = bytes(data)
+        return found
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
         declarator = declarator_of(self.module, symbol)
