@@ -9,12 +9,13 @@ It is offered a repair if `ptxkit repair` leaves no error and no warning that th
 on the machine, in the launch that lint makes up, for the thread for which it is most: what synchronizes, as often as it is executed, with
 a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest 1).
 
-`mutants`: of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, one instruction that
-synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which lint says more than
-of the original, a mutant counts as repaired if lint says no more afterwards than of the original, and if the fixture's own launch leaves
-the same results under the schedules lockstep, late, early and 1. An offer does harm if that launch ends in a deadlock or another fault, or
-gives other results, and the mutant's does not. With `--numbers` mutants have another number instead: a count of arrivals one more, twice
-the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for `gpu/repaired.py`.
+`mutants`: of the kernel of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, taken by itself,
+one instruction that synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which
+lint says more than of the original, a mutant counts as repaired if lint says no more afterwards than of the original, and if the fixture's
+own launch leaves the same results under the schedules lockstep, late, early and 1. An offer does harm if that launch ends in a deadlock or
+another fault, or gives other results, and the mutant's does not. With `--numbers` mutants have another number instead: a count of arrivals
+one more, twice the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for
+`gpu/repaired.py`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from ptxkit.analyses.inputs.launches import most_operations
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.rewriters.extract import extract
 from ptxkit.rewriters.repairs import repair
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -266,18 +268,19 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for kernel in fixture.kernels:
             if not kernel.get("exact", True) or time.monotonic() > end:
                 continue
-            original = looking.at(fixture.text)
+            whole = extract(parse(fixture.text), kernel=kernel["entry"]).module.text
+            original = looking.at(whole)
             routine = next((one for one in original.facts.routines if one.name == kernel["entry"]), None)
             change = renumbered if options.numbers else deletions
             chosen = list(change(routine, options.most)) if routine is not None else []
-            wrong, expected = results(fixture, kernel, fixture.text) if chosen else ("nothing to delete", [])
+            wrong, expected = results(fixture, kernel, whole) if chosen else ("nothing to delete", [])
             if routine is None or wrong:
                 continue
             for i, kind, instead in chosen:
                 if time.monotonic() > end:
                     break
                 span = original.facts.index.span(routine.where(i))
-                text = fixture.text[: span.start] + instead + fixture.text[span.end :]
+                text = whole[: span.start] + instead + whole[span.end :]
                 begun = time.process_time()
                 seen = looking.at(text)
                 lint = time.process_time() - begun
@@ -297,7 +300,7 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "kind": kind,
                     "line": span.line,
                     "reported": True,
-                    "deleted": fixture.text[span.start : span.end],
+                    "deleted": whole[span.start : span.end],
                     "repairs": [one.fix.message for one in made.repairs],
                     "clean": clean,
                     "equal": not fault and left == expected,
@@ -313,6 +316,7 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     stem = f"{fixture.name}.{fixture.target}.{kernel['entry']}.{span.line}{'n' if options.numbers else ''}"
                     record["kept"] = stem
                     options.keep.mkdir(parents=True, exist_ok=True)
+                    (options.keep / f"{stem}.original.ptx").write_text(whole)
                     (options.keep / f"{stem}.bad.ptx").write_text(text)
                     (options.keep / f"{stem}.good.ptx").write_text(made.text)
                 yield record

@@ -246,7 +246,7 @@ class Exercise:
             one = self._example(shape, sizes)
             ran = self._once(one, contents)
             if ran.outside == ".global" and self.growth < MOST_GROWTH and ran.would_be_inside(MOST_GROWTH // self.growth):
-                self.growth *= GROWTH
+                self.growth = self.growth * GROWTH if ran.would_be_inside(GROWTH) else MOST_GROWTH
             elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
             elif ran.outside == ".global" and contents is not ZEROS:

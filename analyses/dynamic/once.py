@@ -17,6 +17,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -178,18 +179,19 @@ def once(
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
-        run = machine.launch(
-            code,
-            one.kernel,
-            *arguments,
-            grid=one.grid,
-            block=one.block,
-            cluster=one.cluster,
-            shared=one.shared,
-            schedule=schedule,
-            budget=budget,
-            monitors=(observer, *monitors, *also),
-        )
+        with rough_products():
+            run = machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                schedule=schedule,
+                budget=budget,
+                monitors=(observer, *monitors, *also),
+            )
         findings = run.findings
         memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:

@@ -62,7 +62,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, variables
-    from ptxkit.analyses.inputs.decisions import decisions
+    from ptxkit.analyses.inputs.decisions import choices, decisions
     from ptxkit.analyses.inputs.shapes import Shape
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
@@ -76,8 +76,10 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     shared = options.shared
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
-    chosen = decisions(kernel, Shape(block, grid, cluster), _free(arguments))
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), chosen, asks_for_the_grid(kernel))
+    likely, free = Shape(block, grid, cluster), _free(arguments)
+    decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
+    together = asks_for_the_grid(kernel)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, together)
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:

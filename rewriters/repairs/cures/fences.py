@@ -10,7 +10,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
 from ptxkit.rewriters.repairs.cures.groups import least
-from ptxkit.rewriters.repairs.points import synchronizes
+from ptxkit.rewriters.repairs.points import Point, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import with_effect, worded
 
@@ -31,6 +31,9 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         points = trouble.common(least(form), synchronizes, pairs)
+        if effect == OF_PROXIES and not _is_async_at(trouble, pairs[0][0]):
+            # what a thread has written it fences itself, before it tells others (8.6)
+            points.sort(key=lambda point: _is_fenced_before(trouble, point, pairs))
         for point in points if not trouble.is_unsynchronized else ():
             for i in own:
                 if i != point.instruction:
@@ -44,6 +47,18 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 
 def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
     return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, last) for first, last in pairs)
+
+
+def _is_fenced_before(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
+    """Whether threads meet between the first access and a point."""
+    meets = trouble.such(lambda bound: any(one.action == "wait" for one in bound.barrier))
+    first, at = pairs[0][0], point.instruction
+    return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, at) for i in meets if i != at)
+
+
+def _is_async_at(trouble: Trouble, i: int) -> bool:
+    bound = trouble.bound(i)
+    return bound is not None and _is_async(bound)
 
 
 def _with(trouble: Trouble, effect: str) -> list[int]:
