@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 WARP, WARPGROUP = 32, 128
+BYTES_AN_OPERATION = 512
+"""To follow so many bytes in flight costs as much as to execute an operation."""
 WORD = 4
 SIGNALLED = "mbarrier"
 """The group of an operation that an mbarrier signals."""
@@ -140,6 +142,7 @@ class InFlight:
                 continue
             place = lanes.place[footprint.lane]
             self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
+            self.races.launch.operations += int(footprint.size.sum()) // BYTES_AN_OPERATION
             waits = self._waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
             self._against_threads(one)
