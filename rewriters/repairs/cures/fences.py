@@ -33,7 +33,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         points = trouble.common(least(form), synchronizes, pairs)
         if effect == OF_PROXIES and not _is_async_at(trouble, pairs[0][0]):
             # what a thread has written it fences itself, before it tells others (8.6)
-            points.sort(key=lambda point: _is_told_before(trouble, point, pairs))
+            points.sort(key=lambda point: _is_after_barrier(trouble, point, pairs))
         for point in points if not trouble.is_unsynchronized else ():
             for i in own:
                 if i != point.instruction:
@@ -49,7 +49,7 @@ def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
     return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, last) for first, last in pairs)
 
 
-def _is_told_before(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
+def _is_after_barrier(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
     """Whether threads meet between the first access and a point."""
     meets = trouble.such(lambda bound: any(one.action == "wait" for one in bound.barrier))
     first, at = pairs[0][0], point.instruction

@@ -319,17 +319,17 @@ class _Mbarriers:
                 yield from self._announcements(i)
 
     def _inits(self, addresses: Sequence[tuple[int, str]]) -> Iterator[Candidate]:
-        """An init of one thread, behind what gives its address."""
+        """An init of one thread, after what gives its address."""
         guards = self._dead_predicates()
         tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
         fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
         for i, name in addresses:
             counts = self._counts_for(i, name)
-            behind = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
-            places = [(right_after(self.routine, max(i, at)), guard) for at, guard in behind]
+            later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
+            points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
             # whoever publishes inits has made them
-            places += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
-            for point, guard in places:
+            points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            for point, guard in points:
                 for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
                     text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
@@ -358,7 +358,7 @@ class _Mbarriers:
         return f"{guard.text.strip()} " if guard is not None else ""
 
     def _waits(self) -> Iterator[Candidate]:
-        """A wait for the first phase, with a parity that nothing reads, behind what gives it."""
+        """A wait for the first phase, with a parity that nothing reads, after what gives it."""
         tree, flow = dominators(self.routine).tree, control_flow(self.routine)
         for i in [i for i in self.routine_range if self._dead_constant(i) in (0, 1)]:
             (number,) = registers(self.routine).writes[i]
