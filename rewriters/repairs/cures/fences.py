@@ -27,6 +27,10 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     """The fences that there are for what the finding accesses."""
     if trouble.family not in FAMILIES:
         return
+    if trouble.family == "W" and not trouble.pairs:
+        statement = worded(with_effect("wgmma", OF_WGMMA)[0], {})
+        for i in [i for i in trouble.instructions if (bound := trouble.bound(i)) is not None and _starts_wgmma(bound)]:
+            yield insertion(trouble, Point(i), FENCE, statement)
     for effect, statement, form, pairs in _fences(trouble):
         # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
@@ -85,7 +89,7 @@ def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
     if initial:
         form = with_effect("fence", OF_INITS)[0]
         yield OF_INITS, worded(form, {}), form, initial
-    starting = such(lambda first, last: any((one.group, one.action) == ("wgmma", "open") for one in last.asynchronous))
+    starting = such(lambda first, last: _starts_wgmma(last))
     if starting:
         form = with_effect("wgmma", OF_WGMMA)[0]
         yield OF_WGMMA, worded(form, {}), form, starting
@@ -94,6 +98,10 @@ def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
         for effect in OF_TENSOR_CORES:
             form = with_effect("tcgen05", effect)[0]
             yield effect, worded(form, {}), form, of_tensor_cores
+
+
+def _starts_wgmma(bound: Bound) -> bool:
+    return any((one.group, one.action) == ("wgmma", "open") for one in bound.asynchronous)
 
 
 def _is_async(bound: Bound) -> bool:
