@@ -278,7 +278,8 @@ class _Mbarriers:
             yield insertion(self.trouble, point, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
             for one in self._completions():
                 yield insertion(self.trouble, point, MOVE, f"{one} [{name}];")
-        for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
+        arrived = {self._root_of(i) for i in self._does("arrive")}
+        for wait in [i for i in self.trouble.instructions if i in self._does("wait") and self._root_of(i) not in arrived]:
             address = self._address_at(wait)
             for start in self._operations[-1:] if address else ():
                 for point in between(self.routine, start, wait, loud=synchronizes)[:2]:
