@@ -278,7 +278,8 @@ class _Mbarriers:
             yield insertion(self.trouble, point, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
             for one in self._completions():
                 yield insertion(self.trouble, point, MOVE, f"{one} [{name}];")
-        for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
+        arrived = {self._root_of(i) for i in self._does("arrive")}
+        for wait in [i for i in self.trouble.instructions if i in self._does("wait") and self._root_of(i) not in arrived]:
             address = self._address_at(wait)
             for start in self._operations[-1:] if address else ():
                 for point in between(self.routine, start, wait, loud=synchronizes)[:2]:
@@ -325,8 +326,8 @@ class _Mbarriers:
         fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
         for i, name in addresses:
             counts = self._counts_for(i, name)
-            after = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
-            points = [(right_after(self.routine, max(i, at)), guard) for at, guard in after]
+            later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
+            points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
             # whoever publishes inits has made them
             points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
             for point, guard in points:
