@@ -1,7 +1,7 @@
 """Repairs, measured: of the bad twins of pairs, of fixtures with one synchronizing instruction deleted, and their time over lint.
 
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
-    python benchmarks/repairs.py mutants [--most N] [--only NAME…] [--seconds SECONDS] [--record FILE] [--keep FOLDER]
+    python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds S] [--record FILE] [--keep FOLDER]
 
 `pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
 fences, uses of mbarriers, numbers that only these read, instructions with a mask of lanes, or collectives that stand elsewhere.
@@ -13,7 +13,8 @@ a weight (of a barrier 8; of a wait 8, less one for each of two groups that it l
 synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which lint says more than
 of the original, a mutant counts as repaired if lint says no more afterwards than of the original, and if the fixture's own launch leaves
 the same results under the schedules lockstep, late, early and 1. An offer does harm if that launch ends in a deadlock or another fault, or
-gives other results, and the mutant's does not. `--keep` writes the texts of what was repaired, before and after.
+gives other results, and the mutant's does not. With `--numbers` mutants have another number instead: a count of arrivals one more, twice
+the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for `gpu/repaired.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.rewriters.repairs import repair
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
+from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -221,6 +223,29 @@ def deletions(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
             yield i, kind, f"setp.eq.u32 {predicate}, 0, 0;" if predicate else ""
 
 
+NUMBERS: dict[str, tuple[str, Callable[[int], int]]] = {
+    "init": ("count", lambda n: n + 1),
+    "expect": ("tx", lambda n: 2 * n),
+    "wait": ("n", lambda n: n + 1),
+}
+"""By what an instruction does, which operand gets another number, and which."""
+
+
+def renumbered(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
+    """Instructions whose numbers are written there, with what is wrong of each, and what stands for it."""
+    counts: Counter[str] = Counter()
+    for i, bound in enumerate(bindings(routine)):
+        does = [*[one.action for one in bound.barrier], *[one.action for one in bound.asynchronous]] if isinstance(bound, Bound) else []
+        for action, (name, other) in NUMBERS.items():
+            n = position(bound, name) if action in does and isinstance(bound, Bound) else None
+            value = constant_value(routine.instructions[i].operands[n]) if n is not None else None
+            if n is not None and isinstance(value, int):
+                kind = f"number of {action}"
+                counts[kind] += 1
+                if counts[kind] <= most:
+                    yield i, kind, changed(routine, i, operands={n: str(other(value))})
+
+
 def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import machine_launches
     from plan import fixtures
@@ -237,13 +262,14 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 return f"{type(error).__name__}: {error}"[:120], []
         return "", left
 
-    for fixture in fixtures(targets=("sm_90a", "sm_80"), only=options.only):
+    for fixture in sorted(fixtures(targets=options.targets, only=options.only), key=lambda one: len(one.text)):
         for kernel in fixture.kernels:
             if not kernel.get("exact", True) or time.monotonic() > end:
                 continue
             original = looking.at(fixture.text)
             routine = next((one for one in original.facts.routines if one.name == kernel["entry"]), None)
-            chosen = list(deletions(routine, options.most)) if routine is not None else []
+            change = renumbered if options.numbers else deletions
+            chosen = list(change(routine, options.most)) if routine is not None else []
             wrong, expected = results(fixture, kernel, fixture.text) if chosen else ("nothing to delete", [])
             if routine is None or wrong:
                 continue
@@ -266,6 +292,7 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 clean = not bad(made.found) - bad(original.found)
                 record = {
                     "fixture": fixture.name,
+                    "target": fixture.target,
                     "kernel": kernel["entry"],
                     "kind": kind,
                     "line": span.line,
@@ -282,8 +309,9 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "lint": round(lint, 3),
                     "seconds": round(seconds, 3),
                 }
-                if options.keep is not None and record["repaired"]:
-                    stem = f"{fixture.name}.{kernel['entry']}.{span.line}"
+                if options.keep is not None and clean:
+                    stem = f"{fixture.name}.{fixture.target}.{kernel['entry']}.{span.line}{'n' if options.numbers else ''}"
+                    record["kept"] = stem
                     options.keep.mkdir(parents=True, exist_ok=True)
                     (options.keep / f"{stem}.bad.ptx").write_text(text)
                     (options.keep / f"{stem}.good.ptx").write_text(made.text)
@@ -312,6 +340,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT.parent / "shared" / "lint")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=1)
+    parser.add_argument("--numbers", action="store_true")
+    parser.add_argument("--targets", nargs="*", default=["sm_90a", "sm_80"])
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--keep", type=Path)

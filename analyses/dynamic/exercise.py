@@ -16,7 +16,7 @@ import attrs
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
@@ -35,6 +35,7 @@ from ptxkit.analyses.inputs.shapes import (
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -83,7 +84,10 @@ Launched = tuple[Ran, Shape]
 
 @attrs.frozen
 class Found:
-    """A finding of a run, and what it depends on."""
+    """A finding of a run, and what it depends on: first `other_sizes`, then `other_shapes`, `in_order`, and the rest.
+
+    Of one that is not shown with others, what comes after is not tried.
+    """
 
     finding: Finding
     example: Example
@@ -184,6 +188,7 @@ class Exercise:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        last: tuple[int, int] | None = None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
@@ -204,6 +209,10 @@ class Exercise:
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
+                strayed, last = last, ran.strayed_to
+                if last is not None and last == strayed:
+                    # and no shape changes that
+                    return None
             else:
                 wrong.append((ran, shape))
         # what goes wrong with every shape does so by itself
@@ -235,16 +244,17 @@ class Exercise:
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
+        contents = self.contents
         while True:
             one = self._example(shape, sizes)
-            ran = self._once(one, self.contents)
-            if ran.outside == ".global" and self.growth < MOST_GROWTH:
+            ran = self._once(one, contents)
+            if ran.outside == ".global" and self.growth < MOST_GROWTH and ran.would_be_inside(MOST_GROWTH // self.growth):
                 self.growth *= GROWTH
             elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
-            elif ran.outside == ".global":
+            elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be meant as indices
-                return self._once(one, ZEROS)
+                contents = ZEROS
             else:
                 return ran
 
@@ -290,14 +300,9 @@ class Exercise:
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
-        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
-        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, ran.wrong)) else set()
         # flags that are zero at first are meant to be; other data need not be
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
         self.contents = COUNT if COUNT in others else self.contents
-        again = [self._once(ran.example, contents) for contents in others] if sites else []
-        # two writes are of different values by what was read, or always
-        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
         single = self._of_one_iteration(ran, shape)
@@ -311,11 +316,17 @@ class Exercise:
             return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
-        # what depends on the sizes is no more than a note, whatever else it depends on
+        # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape)
-        alone = self._of_one_thread(left, shape)
-        ordered = self._in_order(ran, left, contents)
+        ordered = self._in_order(ran, reshaped or (), contents)
+        sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
+        alone = self._of_one_thread(sure, shape)
+        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
+        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        again = [self._once(ran.example, contents) for contents in others] if sites else []
+        # two writes are of different values by what was read, or always
+        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, sure)) else [])
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
@@ -325,7 +336,7 @@ class Exercise:
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
-                not _is_race(finding) or _is_in(finding, ordered),
+                finding in sure or not _is_race(finding),
                 contents,
                 schedule,
             )
@@ -338,8 +349,8 @@ class Exercise:
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        is_alike = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_alike)
+        is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_same_access)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
@@ -420,12 +431,21 @@ class Exercise:
 
 
 def hands_over(routine: Routine) -> bool:
-    """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
+    """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
+
+    Who waits at a barrier does the same afterwards, no matter which thread came first.
+    """
 
     def holds(bound: Bound) -> bool:
-        return is_ordered(bound) and bound.form.mnemonic != "red"
+        return is_ordered(bound) and not bound.barrier
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+
+
+def is_read(routine: Routine, i: int) -> bool:
+    """Whether anything reads what an instruction writes to registers."""
+    numbering = ssa(routine)
+    return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
 
 
 def has_rounds(routine: Routine) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.launch import MOST_ROOM
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
@@ -97,6 +99,30 @@ class Ran:
                 return "." + str(finding.witness.get("space", "")).partition("::")[0]
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
+
+    def would_be_inside(self, factor: int) -> bool:
+        """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
+        left = self._left_at
+        made = self.observer.made
+        return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
+
+    @property
+    def strayed_to(self) -> tuple[int, int] | None:
+        """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+        left, line = self._left_at, self.fault.line if self.fault is not None else None
+        made = self.observer.made
+        if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
+            return None
+        return line, left[0]
+
+    @property
+    def _left_at(self) -> list[int]:
+        """The addresses at which the run ended, if it did at an access."""
+        access = self.fault.stop.access if self.fault is not None and self.fault.stop is not None else None
+        if access is None:
+            return []
+        at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]
+        return [int(one) for one in np.ravel(at)]
 
     @property
     def depends(self) -> tuple[Any, ...]:

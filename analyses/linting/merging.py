@@ -48,7 +48,7 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             found.append(one)
     kept = [n for n in range(len(causes)) if n < len(sure) or n in matched]
     explained = [_explained(causes[n], matched.get(n, [])) for n in kept]
-    return found + _without_consequences(explained, frozenset([place for place, n in enumerate(kept) if n in matched]))
+    return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
 ACCESSES = "S"

@@ -185,6 +185,7 @@ class Compiler:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
         writer = _Writer(self.program, self.body)
         if not self.program.is_stepped:
+            writer.loose = self._loose(block)
             for i in range(block.start, block.end):
                 writer.one(i)
         run = writer.finish(block.live_out, self._decision(writer, block))
@@ -194,6 +195,32 @@ class Compiler:
             run = self._stepped(block, run)
         block.run = run
         return run
+
+    def _loose(self, block: BasicBlock) -> set[int]:
+        """The instructions of a block of whose results nobody can tell which NaN they are."""
+        body, program = self.body, self.program
+        loose: set[int] = set()
+        if program.is_watched:
+            return loose
+        able = [False] * (block.end - block.start)
+        for i in range(block.start, block.end):
+            site = body.sites[i]
+            if isinstance(site.bound, Bound) and site.bound.type == ".f32" and site.instruction.guard is None:
+                able[i - block.start] = program.known(site).semantics.with_any_nan is not None
+        if not any(able):
+            return loose
+        seen = block.live_out
+        for i in range(block.end - 1, block.start - 1, -1):
+            reads, writes = body.reads_writes(i)
+            if able[i - block.start]:
+                if not writes & seen:
+                    loose.add(i)
+                seen &= ~writes
+            elif body.sites[i].instruction.guard is None:
+                seen = (seen & ~writes) | reads
+            else:
+                seen |= reads | writes
+        return loose
 
     def _decision(self, writer: _Writer, block: BasicBlock) -> str:
         """Writes what decides where control goes at the end of a block; gives the expression, empty if there is nothing to decide."""
@@ -306,6 +333,8 @@ class _Writer:
         """What it has there now."""
         self.loads: list[int] = []
         self.written: dict[int, None] = {}
+        self.loose: set[int] = set()
+        """The instructions of whose results a NaN may be any."""
         self.temporaries = 0
         self.is_pure = not program.is_watched
         """Whether nothing but registers is changed."""
@@ -661,16 +690,19 @@ class _Writer:
             self.lines.append("; ".join(self._store(results, arguments[0], results[0][1])))
             self.places.append(i)
             return
-        inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
+        run = semantics.with_any_nan if i in self.loose and semantics.with_any_nan is not None else semantics.run
+        inline = _INLINE.get(run) if type(run) is np.ufunc and not semantics.lanes else None
         gives: np.dtype[Any] | None = None
         if inline is not None and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
             call = inline.format(*arguments)
-            gives = BOOL if semantics.run in _COMPARING else results[0][1]
+            gives = BOOL if run in _COMPARING else results[0][1]
             if gives == BOOL and results[0][1] != BOOL:
                 gives = None
         else:
             first = ["L"] if semantics.lanes else []
-            call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
+            call = f"{self.object(run)}({', '.join([*first, *arguments])})"
+            if semantics.with_any_nan is not None:
+                gives = np.dtype(np.float32)
         self.lines.append("; ".join(self._store(results, call, gives)))
         self.places.append(i)
 

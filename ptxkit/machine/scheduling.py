@@ -323,8 +323,9 @@ class Scheduler:
             seed = self.lot.getrandbits(32)
             chosen = ((warps * 0x9E3779B1 + seed) >> 7 & 1).astype(bool)
             if chosen.any() and not chosen.all():
-                self.ready[path] = [group.part(np.flatnonzero(~chosen))]
-                group = group.part(np.flatnonzero(chosen))
+                live, blank = group.body.blocks[group.block].kept, self.blank(group.body)
+                self.ready[path] = [group.part(np.flatnonzero(~chosen), None, live, blank)]
+                group = group.part(np.flatnonzero(chosen), None, live, blank)
         self.quantum = self.lot.randrange(1, 16)
         return group, -1
 

@@ -18,7 +18,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
+from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying
 from ptxkit.syntax import parse
 
 SECONDS = 60.0
@@ -161,7 +161,9 @@ class _Solving:
         if own is None or not target:
             return self._argued(edits)
         ran = self.trying.run(edits)
-        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
+        # a run that came to its end too early shows nothing of what would have come
+        new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
+        if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
             return Says.NO
         left = target & ran.found.keys()
         if not left:
@@ -209,7 +211,7 @@ class _Solving:
         one = own.found.get(left[0]) if left else None
         if one is None:
             return None
-        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function))
+        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function), is_rest=True)
 
     # --- proving
 
@@ -221,11 +223,15 @@ class _Solving:
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
+        ran = self.trying.run(edits)
+        if ran is not None and ran.fault == UNFIT and self.trying.kernel not in after.complete:
+            self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
+            return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
-        ran = self._schedules(edits)
-        if ran is None:
+        all_ran = self._schedules(edits)
+        if all_ran is None:
             return None
         said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
         if said is not None and said.outcome is Outcome.INVALID:
@@ -234,12 +240,12 @@ class _Solving:
                 self.reasons[f"{said.validator} refuses `{steps[0].says}`"] = None
                 return None
         compiler = said.validator or "" if said is not None and said.outcome is Outcome.VALID else ""
-        runs = list(ran.values())
+        runs = list(all_ran.values())
         return Solution(
             steps,
             edits,
             after,
-            tuple(ran),
+            tuple(all_ran),
             compiler,
             bool(runs) and not any(one.fault for one in runs),
             len({one.memory for one in runs}) == 1,
@@ -252,7 +258,7 @@ class _Solving:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
-        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
+        for schedule in self.trying.schedules:
             ran = self.trying.run(edits, schedule)
             if first is None or ran is None:
                 continue
@@ -261,7 +267,11 @@ class _Solving:
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None
-            if not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own)):
+            target = self._target(own)
+            others = own.found.keys() - target
+            # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
+            again = ran.found.keys() & target if others or own.fault else ran.found.keys()
+            if not _ends_no_worse(own, ran) or again:
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
@@ -281,7 +291,7 @@ class _Solving:
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:
     """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
-    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN
+    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN or (bool(own.fault) and ran.fault == UNFIT)
 
 
 def _is_stuck(own: Run, ran: Run) -> bool:

@@ -19,6 +19,7 @@ from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Footprint
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import expanded, overlaps
@@ -311,7 +312,7 @@ class InFlight:
         column = marks.get(space)
         words = len(buffer.data) // WORD + 1
         if column is None or len(column) < words:
-            longer = np.zeros(words, np.int32)
+            longer = zeros(words, np.int32)
             if column is not None:
                 longer[: len(column)] = column
             column = marks[space] = longer

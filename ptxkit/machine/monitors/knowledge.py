@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.monitors.clocks import NOTHING, Clock, Clocks, Releases
+from ptxkit.machine.monitors.clocks import DEEP, NOTHING, Clock, Clocks, Releases
 
 Array = np.ndarray[Any, Any]
 WARP = 32
 
 MANY = 8
-"""For so many questions it pays off to find out all that a clock knows."""
+"""So many questions are answered by clock, fewer one after the other."""
 MOST_THREADS = 1 << 13
 """In a launch of more threads each question is answered by itself."""
-MOST_REACHED = 1 << 8
-"""Of so many clocks it is remembered."""
+MOST_REACHED = 1 << 22
+"""So many stamps are remembered, one for each thread and clock."""
 
 
 class Knowledge:
@@ -92,16 +92,15 @@ class Knowledge:
     def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
         """Whether clocks know of accesses of threads, each with its stamp."""
         limit = self.first + self.count
-        if len(extra) < MANY or limit > MOST_THREADS:
+        if limit > MOST_THREADS or bool((thread >= limit).any()):
             return self._know_each(extra, thread, stamp)
+        if len(extra) < MANY:
+            questions = zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True)
+            return np.array([when <= self._reach(clock, limit)[other] for clock, other, when in questions], bool)
         found = np.empty(len(extra), bool)
-        inside = thread < limit
         for clock in np.unique(extra).tolist():
-            rows = np.flatnonzero(inside & (extra == clock))
+            rows = np.flatnonzero(extra == clock)
             found[rows] = stamp[rows] <= self._reach(clock, limit)[thread[rows]]
-        rows = np.flatnonzero(~inside)
-        if len(rows):
-            found[rows] = self._know_each(extra[rows], thread[rows], stamp[rows])
         return found
 
     def _know_each(self, extra: Array, thread: Array, stamp: Array) -> Array:
@@ -116,26 +115,62 @@ class Knowledge:
         return np.array(found, bool)
 
     def _reach(self, number: int, limit: int) -> Array:
-        """Up to which stamp a clock knows of what each of the first threads of the launch did; -1: of nothing."""
+        """Up to which stamp a clock knows of what each of the first threads of the launch did; -1: of nothing.
+
+        Of some of the many below it that is remembered too: the next to be asked are seldom far from them.
+        """
         found = self._reached.get(number)
         if found is not None and len(found) == limit:
             return found
-        if len(self._reached) > MOST_REACHED:
+        if len(self._reached) * limit > MOST_REACHED:
             self._reached.clear()
-        found = self._reached[number] = np.full(limit, -1, np.int64)
-        for clock in self.clocks.below(number):
-            for thread, stamp in clock.threads.items():
-                if thread < limit and found[thread] < stamp:
-                    found[thread] = stamp
-            for warp, stamp in clock.warps.items():
-                first = warp // self.warps_per_cta * self.threads
-                start = first + warp % self.warps_per_cta * WARP
-                part = found[start : min(start + WARP, first + self.threads)]
-                np.maximum(part, stamp, out=part)
-            for cta, stamp in clock.ctas.items():
-                part = found[cta * self.threads : (cta + 1) * self.threads]
-                np.maximum(part, stamp, out=part)
+        below = sorted(self._unknown(number, limit))
+        for n, each in enumerate(below, 1):
+            if each == number or n % DEEP == 0:
+                self._reached[each] = self._made(each, limit)
+        return self._reached[number]
+
+    def _unknown(self, number: int, limit: int) -> set[int]:
+        """A clock and those below it, no further than to those whose reach is known."""
+        clocks, reached = self.clocks.all, self._reached
+        left, seen = [number], {number}
+        while left:
+            for below in clocks[left.pop()].below:
+                if below in seen:
+                    continue
+                known = reached.get(below)
+                if known is None or len(known) != limit:
+                    seen.add(below)
+                    left.append(below)
+        return seen
+
+    def _made(self, number: int, limit: int) -> Array:
+        """The reach of a clock: what itself and those below it say, and what is known of some of these."""
+        found = np.full(limit, -1, np.int64)
+        clocks, reached = self.clocks.all, self._reached
+        for each in self._unknown(number, limit):
+            clock = clocks[each]
+            if clock.threads or clock.warps or clock.ctas:
+                self._raise(found, clock, limit)
+            for below in clock.below:
+                known = reached.get(below)
+                if known is not None and len(known) == limit:
+                    np.maximum(found, known, out=found)
         return found
+
+    def _raise(self, found: Array, clock: Clock, limit: int) -> None:
+        """Raises the stamps of threads to those that a clock itself says."""
+        for thread, stamp in clock.threads.items():
+            if thread < limit and found[thread] < stamp:
+                found[thread] = stamp
+        for warp, stamp in clock.warps.items():
+            first = warp // self.warps_per_cta * self.threads
+            start = first + warp % self.warps_per_cta * WARP
+            part = found[start : min(start + WARP, first + self.threads)]
+            np.maximum(part, stamp, out=part)
+        for cta, stamp in clock.ctas.items():
+            part = found[cta * self.threads : (cta + 1) * self.threads]
+            np.maximum(part, stamp, out=part)
 
     def snapshot(self, place: int) -> int:
         """All that a thread knows, itself included, as a clock."""

@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.machine.memory.sparse import zeros
+
 Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
 """From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
@@ -214,7 +216,7 @@ class Shadow:
         if length <= self.length:
             return
         for name in self.COLUMNS:
-            longer = np.zeros(length, np.int64)
+            longer = zeros(length, np.int64)
             self._pages(longer)[: len(self.used)][self.used] = self._pages(getattr(self, name))[self.used]
             setattr(self, name, longer)
         self.used = np.concatenate([self.used, np.zeros(length // self.PAGE - len(self.used), bool)])
@@ -383,7 +385,7 @@ class Shadow:
         """Makes pieces smaller."""
         parts = self.grain // grain
         for name in self.COLUMNS:
-            finer = np.zeros(self.length * parts, np.int64)
+            finer = zeros(self.length * parts, np.int64)
             used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
             if name in ("write_how", "read_how"):
                 used = used * parts + np.tile(np.arange(parts), self.PAGE)

@@ -68,7 +68,13 @@ def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semanti
     mode = _mode(op)
     if op.type == ".f64":
         return Semantics(lambda *values: of_double(*values, mode))
-    return _single(op, partial(of_single, mode=mode), single.EXACT.get(of_single))
+    exact = single.EXACT.get(of_single)
+    if mode != "rn" or of_single not in single.TO_NEAREST:
+        return _single(op, partial(of_single, mode=mode), exact)
+    run, with_any_nan = single.TO_NEAREST[of_single]
+    if op.type == ".f32" and not op.has(".ftz") and not op.has(".sat"):
+        return Semantics(run, with_any_nan=with_any_nan)
+    return _single(op, run, exact)
 
 
 def testp(op: Operation) -> Semantics:
@@ -98,7 +104,7 @@ def add(op: Operation) -> Semantics:
 
 def sub(op: Operation) -> Semantics:
     """§ 9.7.3.4"""
-    return _rounded(op, lambda a, b, mode: single.add(a, -b, mode), double.subtract)
+    return _rounded(op, single.subtract, double.subtract)
 
 
 def mul(op: Operation) -> Semantics:

@@ -16,6 +16,8 @@ _SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFF
 
 def canonical(x: Any) -> Any:
     """Single-precision numbers with every NaN the canonical one."""
+    if not x.ndim:
+        return x if x == x else NAN32
     is_nan = np.isnan(x)
     return select(is_nan, NAN32, x) if some(is_nan) else x
 

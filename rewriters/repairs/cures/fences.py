@@ -31,11 +31,11 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         points = trouble.common(least(form), synchronizes, pairs)
-        for point in points:
+        for point in points if not trouble.is_unsynchronized else ():
             for i in own:
                 if i != point.instruction:
                     yield move(trouble, i, point, FENCE)
-        for point in points:
+        for point in points if not trouble.is_unsynchronized else ():
             yield insertion(trouble, point, FENCE, statement)
         if effect == OF_INITS:
             for point in trouble.common(Level.CTA, synchronizes, pairs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.events.barriers import barriers
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -33,10 +34,27 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         if len(same) > 1 and count and count % 32 == 0:
             yield _together(trouble, [one.instruction for one in same], count)
     if trouble.family == "B":
+        yield from _not_reduced(trouble, [one.instruction for one in own])
         yield from _renumbered(trouble, {one.number for one in uses if one.number is not None})
         for one in own:
             if one.arrives and not one.waits:
                 yield change(trouble, one.instruction, "", BARRIER)
+
+
+def _not_reduced(trouble: Trouble, instructions: list[int]) -> Iterator[Candidate]:
+    """Only a wait, where a barrier also reduces and nothing reads what that gives."""
+    known = registers(trouble.routine)
+    read = {number for own in known.reads for number in own}
+    for i in instructions:
+        bound = trouble.bound(i)
+        if bound is None or not bound.writes or not read.isdisjoint(known.writes[i]):
+            continue
+        one = trouble.routine.instructions[i]
+        kept = [n for name in ("a", "b") if (n := position(bound, name)) is not None]
+        aligned = ".aligned" if bound.has(".aligned") else ""
+        guard = f"{one.guard.text.strip()} " if one.guard is not None else ""
+        operands = ", ".join([one.operands[n].text.strip() for n in kept])
+        yield change(trouble, i, f"{guard}{bound.form.mnemonic}.sync{aligned} {operands};")
 
 
 def _together(trouble: Trouble, instructions: list[int], count: int) -> Candidate:

@@ -8,14 +8,13 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import FENCE, OPERAND, Candidate, change, insertion
 from ptxkit.rewriters.repairs.points import synchronizes
-from ptxkit.rewriters.repairs.trouble import Trouble
+from ptxkit.rewriters.repairs.trouble import STRONG, Trouble
 from ptxkit.rewriters.repairs.wording import changed
 
 FAMILIES = "SG"
 ORDERS = (".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".volatile")
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 MOST = 6
-STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile")
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
