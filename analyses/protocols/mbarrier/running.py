@@ -30,7 +30,7 @@ RUNS = 8
 SECONDS = 60.0
 """So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
 STOPS = ("deadlock", "standstill", "mbarrier")
-"""Kinds of faults that an mbarrier used wrongly leads to: threads that wait endlessly, or arrive too often."""
+"""Kinds of faults that an mbarrier used wrongly leads to: threads that deadlock, or arrive too often."""
 
 
 @attrs.frozen
