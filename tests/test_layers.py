@@ -123,7 +123,7 @@ CLIENTS = {
     "protocols": " ".join(ENGINES),
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
-    "linting": "dynamic execution framework inputs launch",
+    "linting": "dynamic execution framework inputs launch protocols",
     "gate": " ".join([*ENGINES, "linting", "verify"]),
     "comparison": "",
     "drawing": " ".join(ENGINES),

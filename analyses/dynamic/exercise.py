@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such, such
@@ -38,6 +38,7 @@ from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
+from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -103,6 +104,9 @@ class Found:
     """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    contents: Contents = COUNT
+    schedule: str | int = LOCKSTEP
+    """What memory held, and who ran when."""
 
 
 @attrs.frozen
@@ -258,7 +262,21 @@ class Exercise:
         one = example(self.routine, shape, sizes)
         if self.shared:
             one = attrs.evolve(one, shared=self.shared)
-        return one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        one = one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        return attrs.evolve(one, options=tuple(self._options(one, sizes)))
+
+    def _options(self, one: Example, sizes: Sizes) -> Iterator[str]:
+        """How `ptxkit inputs` makes an example."""
+        values = {
+            "block": ",".join(map(str, one.block)),
+            "loops": "" if sizes.counts == FEW else str(sizes.counts),
+            "enlarge": "" if self.growth == 1 else str(self.growth),
+            "shared": str(self.shared or ""),
+            "less": str(sizes.uneven or ""),
+        }
+        for name, value in values.items():
+            if value:
+                yield from (f"--{name}", value)
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -275,20 +293,26 @@ class Exercise:
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
-        contents = self.contents
+        contents, schedule = self.contents, self.schedule
         if ran.findings and not ran.wrong:
             # values may be equal by chance
             contents = NOISE
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
+        # flags that are zero at first are meant to be; other data need not be
+        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
+        self.contents = COUNT if COUNT in others else self.contents
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
+        single = self._of_one_iteration(ran, shape)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
+                return False
             return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
@@ -299,20 +323,22 @@ class Exercise:
         sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
         alone = self._of_one_thread(sure, shape)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
-        # flags that are zero at first are meant to be
-        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
+        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        again = [self._once(ran.example, contents) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, sure)) else [])
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & set(sites.values())),
+                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))),
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 finding in sure or not _is_race(finding),
+                contents,
+                schedule,
             )
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
@@ -323,8 +349,8 @@ class Exercise:
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        is_alike = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_alike)
+        is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_same_access)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
@@ -335,6 +361,15 @@ class Exercise:
             return [other[0]]
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
+
+    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+        """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
+        too large for it. None if there is none."""
+        sizes = Sizes(single=True)
+        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
+        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+            return None
+        return self._within(shape, sizes)
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
@@ -398,11 +433,11 @@ class Exercise:
 def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
 
-    Who waits at a barrier does the same afterwards, whoever came first.
+    Who waits at a barrier does the same afterwards, no matter which thread came first.
     """
 
     def holds(bound: Bound) -> bool:
-        return not bound.barrier and any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
+        return is_ordered(bound) and not bound.barrier
 
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
 

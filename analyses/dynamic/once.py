@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from ptxkit.machine.loading import Code
 
 
+def is_ordered(bound: Bound) -> bool:
+    """Whether an instruction reads with an order, or updates, as one that reads a flag does."""
+    return any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
+
+
 LOCKSTEP = "lockstep"
 """The schedule of a run if nothing else is said."""
 BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
@@ -107,8 +112,22 @@ class Ran:
     @property
     def depends(self) -> tuple[Any, ...]:
         """The instructions that depend on contents that were made up."""
+        return self._dependent(self.observer.sources)
+
+    @property
+    def stores(self) -> tuple[Any, ...]:
+        """Those, and the ones that store what depends on such contents."""
+        return self._dependent(self.observer.sources, stores=True)
+
+    @property
+    def depends_on_data(self) -> tuple[Any, ...]:
+        """The instructions that depend on contents that were made up and that are read with no order, as flags are not."""
+        weak = {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
+        return self._dependent(weak)
+
+    def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, self.observer.sources) if program is not None else ()
+        return dependent(program, sources, stores=stores) if program is not None else ()
 
 
 def once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,12 +151,11 @@ class Code:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
 
-    def initialized(self) -> Iterator[tuple[int, int]]:
-        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
+    def placed(self) -> Iterator[tuple[int, int]]:
+        """The `.global` and `.const` variables that have an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
-            declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
-            if address is not None and declarator is not None and declarator.initializer is not None:
+            if address is not None and symbol.kind is Kind.VARIABLE and symbol.space in (".global", ".const"):
                 start = address + (windows.CONST if symbol.space == ".const" else 0)
                 yield start, start + size_of(symbol)
 
@@ -287,7 +287,6 @@ class Program:
         self._layout: list[tuple[str, int, int, Any]] | None = None
         self._shared: dict[int, int] = {}
         self._shared_names: list[tuple[str, int, int]] = []
-        self._known: dict[Any, Known] = {}
         self.open_ended = False
         self._reach(code, body)
         self.shared_static, self.shared_dynamic = self._lay_out_shared()
@@ -427,17 +426,15 @@ class Program:
         """What is to be known of an instruction to compile it. Raises `Stop` if it is not executed."""
         bound = site.bound
         assert isinstance(bound, Bound)
-        plain = is_plain(site)
-        key: Any = id(bound)
-        found = self._known.get(key) if plain else None
+        if is_plain(site):
+            return _known_plain(bound, self.target)
+        made = described(site, bound, self.target)
+        key = (bound, self.target, repr(made.constants), repr(made.parts), made.negated)
+        found = _known.get(key)
         if found is None:
-            made = None
-            if not plain:
-                made = described(site, bound, self.target)
-                key = (key, repr(made.constants), repr(made.parts), made.negated)
-                found = self._known.get(key)
-            if found is None:
-                found = self._known[key] = known(made or Operation(bound, self.target))
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            found = _known[key] = known(made)
         return found
 
     def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
@@ -490,6 +487,17 @@ class Program:
 
     def compiler(self, body: Body) -> Compiler:
         return Compiler(self, body)
+
+
+_MOST_KNOWN = 8192
+_known: dict[Any, Known] = {}
+"""What is known of instructions with constants, for all programs."""
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _known_plain(bound: Bound, target: str) -> Known:
+    """What is known of an instruction without constants."""
+    return known(Operation(bound, target))
 
 
 def size_of(symbol: Symbol) -> int:

@@ -29,12 +29,13 @@ RUNS = 8
 """What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring wraps around."""
 SECONDS = 60.0
 """So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
-STOPS = ("deadlock", "standstill")
+STOPS = ("deadlock", "standstill", "mbarrier")
+"""Kinds of faults that an mbarrier used wrongly leads to: threads that deadlock, or arrive too often."""
 
 
 @attrs.frozen
 class Ran:
-    """A launch that ran to completion, or came to a standstill (`fault`)."""
+    """A launch that ran to completion, or that an mbarrier ended (`fault`)."""
 
     uses: tuple[Use, ...]
     fault: Fault | None
@@ -42,7 +43,7 @@ class Ran:
     at: dict[tuple[int, ...], int]
     """The instructions of the kernel by their paths in the module."""
     late: tuple[tuple[int, int], ...] = ()
-    """Threads that read what a copy writes, or write over it, and have not observed its completion, and the line where they do."""
+    """Threads that access what a copy writes and have not observed its completion, and the instruction by which they do."""
 
     @property
     def threads(self) -> int:
@@ -141,4 +142,6 @@ def _ran(
         code.reset()
     if fault is not None and fault.kind not in STOPS:
         return None, fault, watch.operations, made
-    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), fault, watch.operations, made
+    lines = {code.index.span(path).line: i for path, i in at.items()}
+    late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, late), fault, watch.operations, made

@@ -1,4 +1,4 @@
-"""Zeros of which few are ever accessed: the array takes memory for these, and no more than that."""
+"""Zeros of which few are ever written: memory takes pages where it is, and no more than that."""
 
 from __future__ import annotations
 

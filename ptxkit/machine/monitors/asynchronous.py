@@ -418,11 +418,10 @@ class InFlight:
             # of many pieces few differ in who accessed them, and when
             first, which = distinct(place, before.thread, before.stamp)
             asked = before.at(first)
-            before_any = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
-            known = before_any[which]
-            rows = np.flatnonzero(
-                ~(before_any & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else ~known
-            )
+            is_before = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
+            known = is_before[which]
+            ordered = (is_before & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else known
+            rows = np.flatnonzero(~ordered)
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:

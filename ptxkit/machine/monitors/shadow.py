@@ -246,7 +246,8 @@ class Shadow:
         number_of[offset] = 1
         for one in np.flatnonzero(number_of).tolist():
             number_of[one] = self._number(site, strength, code_of(int(size[0]), one))
-        return number_of[offset]
+        found: Array = number_of[offset]
+        return found
 
     def _number(self, site: int, strength: int, code: int) -> int:
         key = (site, strength, code)
