@@ -237,25 +237,25 @@ class Shadow:
         """The numbers of accesses of an instruction."""
         codes = code[:1] if code.strides == (0,) else code
         if (codes == codes[:1]).all():
-            return repeated(self._number(site, strength, int(codes[0])), len(code))
+            return repeated(self._numbers(site, strength, codes[:1].tolist())[0], len(code))
         size, offset = bytes_of(codes)
         if (size != size[0]).any():
             each, which = np.unique(codes, return_inverse=True)
-            return np.array([self._number(site, strength, one) for one in each.tolist()])[which]
+            return np.array(self._numbers(site, strength, each.tolist()))[which]
         number_of = np.zeros(int(offset.max()) + 1, np.int64)
         number_of[offset] = 1
-        for one in np.flatnonzero(number_of).tolist():
-            number_of[one] = self._number(site, strength, code_of(int(size[0]), one))
+        offsets = np.flatnonzero(number_of)
+        number_of[offsets] = self._numbers(site, strength, code_of(int(size[0]), offsets).tolist())
         found: Array = number_of[offset]
         return found
 
-    def _number(self, site: int, strength: int, code: int) -> int:
-        key = (site, strength, code)
-        number = self._hows.get(key)
-        if number is None:
-            number = self._hows[key] = self._how.shape[1]
-            self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
-        return number
+    def _numbers(self, site: int, strength: int, codes: list[int]) -> list[int]:
+        """The numbers of accesses of an instruction with these codes."""
+        new = [(site, strength, code) for code in codes if (site, strength, code) not in self._hows]
+        if new:
+            self._hows.update(zip(new, range(self._how.shape[1], self._how.shape[1] + len(new)), strict=True))
+            self._how = np.concatenate([self._how, np.array(new, np.int64).T], axis=1)
+        return [self._hows[site, strength, code] for code in codes]
 
     def last_writes(self, pieces: Array) -> Entries:
         """Of pieces that somebody has written, the last write."""
