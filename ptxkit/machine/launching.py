@@ -62,7 +62,8 @@ _SHARED_LIMITS = {
 class Budget:
     """What a launch may take: instructions of threads, and seconds; None: any amount.
 
-    `operations` are instructions too, but those that threads execute together count once: it is what a launch costs, on any computer.
+    `operations` are instructions too, but those that threads execute together count once, and more if they start what is in flight and
+    monitors follow: it is what a launch costs, on any computer.
     """
 
     instructions: int | None = None

@@ -30,21 +30,34 @@ def sectors(plan: Plan, *, at: str = "") -> None:
         return
     buffer = plan.region("sectors", ROW, len(found))
     a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
-    mask, rank, threads, x, here, adds, first = [plan.name(role) for role in ("m", "r", "n", "x", "g", "l", "f")]
+    mask, rank, threads, x = [plan.name(role) for role in ("m", "r", "n", "x")]
+    here, adds, first, unsorted = [plan.name(role) for role in ("g", "l", "f", "o")]
     for number, probed in enumerate(found):
         width = probed.access.bytes
         row = number * ROW
-        # three threads add one number each, at once; of a group of fewer the first adds those that are missing
+        # where sectors ascend from thread to thread of a whole warp, those are counted that are not the one before; to compare all
+        # takes longer the more there are. Three threads add one number each, at once; of a group of fewer the first adds what is missing.
         body = f"""!mov.pred {adds}, 0;
+!mov.pred {first}, 0;
+!mov.pred {unsorted}, 0;
 activemask.b32 {mask};
 shr.u64 {a}, {a}, 5;
-match.any.sync.b64 {x}, {a}, {mask};
+mov.b64 {{{x}, {rank}}}, {a};
+shfl.sync.up.b32 {x}|{first}, {x}, 1, 0, {mask};
+shfl.sync.up.b32 {rank}, {rank}, 1, 0, {mask};
+mov.b64 {sum_}, {{{x}, {rank}}};
+setp.lt.and.u64 {unsorted}, {a}, {sum_}, {first};
+setp.ne.or.u32 {unsorted}, {mask}, -1, {unsorted};
+not.pred {first}, {first};
+setp.ne.or.u64 {first}, {a}, {sum_}, {first};
+vote.sync.any.pred {unsorted}, {unsorted}, {mask};
 mov.u32 {rank}, %lanemask_lt;
-and.b32 {x}, {x}, {rank};
-and.b32 {rank}, {rank}, {mask};
-setp.eq.u32 {first}, {x}, 0;
+@{unsorted} match.any.sync.b64 {x}, {a}, {mask};
+@{unsorted} and.b32 {x}, {x}, {rank};
+@{unsorted} setp.eq.u32 {first}, {x}, 0;
 vote.sync.ballot.b32 {x}, {first}, {mask};
 popc.b32 {x}, {x};
+and.b32 {rank}, {rank}, {mask};
 popc.b32 {rank}, {rank};
 popc.b32 {threads}, {mask};
 setp.ne.u64 {first}, {base}, 0;
@@ -62,8 +75,8 @@ cvt.u64.u32 {sum_}, {threads};
 @{first} red.global.add.u64 [{base}+{row + 16}], {sum_};
 setp.eq.and.u32 {first}, {threads}, 1, {first};
 @{first} red.global.add.u64 [{base}+{row + 8}], 1;"""
-        registers = f".reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {rank}, {threads}, {x}; .reg .pred {here}, {adds}, {first};"
-        declared = f"{{ {registers}"
+        words = f".reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {rank}, {threads}, {x};"
+        declared = f"{{ {words} .reg .pred {here}, {adds}, {first}, {unsorted};"
         begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{probed.address}"
         if probed.access.space:
             code = f"{declared}\n{under(probed.guard, begin)}\n{under(probed.guard, body)} }}"

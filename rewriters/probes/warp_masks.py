@@ -47,7 +47,7 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
         return
     buffer = plan.region("masks", 8 * BINS, len(sites))
     for number, (routine, at, is_repeated) in enumerate(sites):
-        code = _in_a_row(plan, buffer, number) if is_repeated else _at_once(plan, buffer, number)
+        code = _in_a_row(plan, number) if is_repeated else _at_once(plan, buffer, number)
         plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
     for routine in plan.routines:
         own = [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated]
@@ -76,31 +76,35 @@ def _names(plan: Plan, number: int) -> tuple[str, str]:
 def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[int]) -> None:
     """Declares the registers of these sites in their function, and has the threads that leave it add them to memory."""
     registers = [name for number in own for name in _names(plan, number)]
-    plan.put(Declare(routine, f".reg .b32 {', '.join(registers)};"), whole=routine)
-    plan.put(AtEntry(routine, " ".join([f"mov.b32 {register}, 0;" for register in registers])), whole=routine)
-    plan.put(AtExits(routine, " ".join([_add(plan, buffer, number) for number in own])), whole=routine)
+    at, copy, on = plan.name("at"), plan.name("c"), plan.name("on")
+    plan.put(Declare(routine, f".reg .b64 {at}; .reg .b32 {', '.join(registers)};"), whole=routine)
+    code = f"""{{ .reg .b32 {copy}; .reg .pred {on};
+ld{buffer.space}.u64 {at}, [{buffer.words}];
+setp.ne.u64 {on}, {at}, 0;
+{buffer.copied(at, copy)}
+selp.b64 {at}, {at}, 0, {on}; }}"""
+    plan.put(AtEntry(routine, " ".join([*[f"mov.b32 {register}, 0;" for register in registers], code])), whole=routine)
+    plan.put(AtExits(routine, " ".join([_add(plan, number) for number in own])), whole=routine)
 
 
-def _add(plan: Plan, buffer: Buffer, number: int) -> str:
+def _add(plan: Plan, number: int) -> str:
     """Code that adds what a thread knows of a site to memory, if it is the lowest thread of its mask."""
     base, copy, sum_, leader = [plan.name(role) for role in ("b", "c", "s", "l")]
     mask, times = _names(plan, number)
     return f"""{{ .reg .b64 {base}, {sum_}; .reg .b32 {copy}; .reg .pred {leader};
-ld{buffer.space}.u64 {base}, [{buffer.words}];
-setp.ne.u64 {leader}, {base}, 0;
+setp.ne.u64 {leader}, {plan.name("at")}, 0;
 setp.ne.and.u32 {leader}, {mask}, 0, {leader};
 mov.u32 {copy}, %lanemask_lt;
 and.b32 {copy}, {copy}, {mask};
 setp.eq.and.u32 {leader}, {copy}, 0, {leader};
-{apart(base, copy)}
-{buffer.copied(base, copy)}
+mad.wide.u32 {base}, {copy}, 8, {plan.name("at")};
 popc.b32 {copy}, {mask};
 mad.wide.u32 {base}, {copy}, 8, {base};
 cvt.u64.u32 {sum_}, {times};
 @{leader} red.global.add.u64 [{base}+{number * 8 * BINS}], {sum_}; }}"""
 
 
-def _in_a_row(plan: Plan, buffer: Buffer, number: int) -> str:
+def _in_a_row(plan: Plan, number: int) -> str:
     """Code that counts executions with one mask in registers."""
     now, other = plan.name("m"), plan.name("o")
     mask, times = _names(plan, number)
@@ -109,7 +113,7 @@ def _in_a_row(plan: Plan, buffer: Buffer, number: int) -> str:
 activemask.b32 {now};
 setp.ne.u32 {other}, {now}, {mask};
 @!{other} bra {same};
-{_add(plan, buffer, number)}
+{_add(plan, number)}
 mov.u32 {mask}, {now};
 mov.u32 {times}, 0;
 {same}:
