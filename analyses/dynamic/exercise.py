@@ -215,6 +215,8 @@ class Exercise:
                     return None
             else:
                 wrong.append((ran, shape))
+        # one with fewer threads than the kernel tells apart is none
+        wrong = [one for one in wrong if math.prod(one[1].block) >= fewest(self.routine)] or wrong
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
