@@ -104,6 +104,9 @@ class Found:
     """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    contents: Contents = COUNT
+    schedule: str | int = LOCKSTEP
+    """What memory held, and who ran when."""
 
 
 @attrs.frozen
@@ -246,7 +249,7 @@ class Exercise:
             one = self._example(shape, sizes)
             ran = self._once(one, contents)
             if ran.outside == ".global" and self.growth < MOST_GROWTH and ran.would_be_inside(MOST_GROWTH // self.growth):
-                self.growth *= GROWTH
+                self.growth = self.growth * GROWTH if ran.would_be_inside(GROWTH) else MOST_GROWTH
             elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
             elif ran.outside == ".global" and contents is not ZEROS:
@@ -259,7 +262,21 @@ class Exercise:
         one = example(self.routine, shape, sizes)
         if self.shared:
             one = attrs.evolve(one, shared=self.shared)
-        return one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        one = one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        return attrs.evolve(one, options=tuple(self._options(one, sizes)))
+
+    def _options(self, one: Example, sizes: Sizes) -> Iterator[str]:
+        """How `ptxkit inputs` makes an example."""
+        values = {
+            "block": ",".join(map(str, one.block)),
+            "loops": "" if sizes.counts == FEW else str(sizes.counts),
+            "enlarge": "" if self.growth == 1 else str(self.growth),
+            "shared": str(self.shared or ""),
+            "less": str(sizes.uneven or ""),
+        }
+        for name, value in values.items():
+            if value:
+                yield from (f"--{name}", value)
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -276,7 +293,7 @@ class Exercise:
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
-        contents = self.contents
+        contents, schedule = self.contents, self.schedule
         if ran.findings and not ran.wrong:
             # values may be equal by chance
             contents = NOISE
@@ -320,6 +337,8 @@ class Exercise:
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 finding in sure or not _is_race(finding),
+                contents,
+                schedule,
             )
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:

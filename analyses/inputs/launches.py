@@ -73,8 +73,10 @@ def is_compared(routine: Routine) -> bool:
 
 def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
     parts = [(slot.offset, _part(routine, parameter, slot, number, sizes)) for slot in parameter.slots]
-    if not parameter.is_array and len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
-        return parts[0][1]
+    if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
+        part = parts[0][1]
+        if not parameter.is_array or isinstance(part, Map):
+            return part
     if not parameter.is_array and not parts:
         return _number(parameter.type, number)
     return Structure(parameter.size, tuple(parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -227,7 +228,21 @@ def _unsure(one: Found, rule: Rule, doubt: str) -> Diagnostic:
 def _as_lint(one: Found, rule: Rule, severity: Severity, notes: list[str]) -> Diagnostic:
     of, inputs = one.finding.diagnostic, spoken(one.example)
     said = (*of.notes, f"shown with {inputs}", *notes)
-    return attrs.evolve(of, rule=rule.id, name=rule.name, severity=severity, notes=said, witness={**one.finding.witness, "inputs": inputs})
+    witness = {**one.finding.witness, "inputs": inputs, "replay": _replay(one)}
+    return attrs.evolve(of, rule=rule.id, name=rule.name, severity=severity, notes=said, witness=witness)
+
+
+def _replay(one: Found) -> list[str]:
+    """The commands that show it again: what makes the launch file, and what runs it."""
+    path, kernel = one.finding.diagnostic.path or "-", one.example.kernel
+    fill = () if one.contents.name == "count" else ("--fill", FILLS[one.contents.name])
+    make = ["ptxkit", "inputs", path, "-k", kernel, *one.example.options, *fill, "-o", "launch.toml"]
+    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule)]
+    return [shlex.join(make), shlex.join(run)]
+
+
+FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
+"""What launch files call the contents of memory."""
 
 
 __all__ = ["Shown", "has_something_to_see", "is_executable", "shown"]
