@@ -232,7 +232,7 @@ class _Solving:
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
         edits = joined([edit for one in steps for edit in one.edits])
         text = fixing.apply(self.seen.text, edits)
-        after = self.looking.at(text)
+        after = self.looking.at(text, self.trying.ran.get(text))
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
