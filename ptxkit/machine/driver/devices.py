@@ -7,7 +7,7 @@ import functools
 import sys
 from typing import Any
 
-from ptxkit.directives import NEWEST
+from ptxkit.isa.targets import NEWEST
 from ptxkit.machine import MEMORY_LIMIT
 from ptxkit.machine.driver import errors
 from ptxkit.machine.driver.enumerations import numbers
