@@ -46,7 +46,7 @@ class Observer(Monitor):
         self.preset: dict[int, Any] = {}
         """Those that read variables of the module that were not made up, which the host may have written over."""
         self.flags: dict[int, int] = {}
-        """Words of such contents that were read in an order, as flags and locks are: their addresses and bytes, of so many as `MOST_FLAGS`."""
+        """Words of such contents that were read in an order, as flags and locks are: their addresses and bytes."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
