@@ -146,7 +146,7 @@ def once(
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first whatever the contents are.
+    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents.
     """
     machine = code.machine
     code.reset()
