@@ -185,3 +185,26 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
 
     assert {one.other_sizes for one in done.found} == {False}
+
+
+WAITS = """.shared .align 8 .b64 bar; .shared .align 8 .b64 other; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, other;
+setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+mbarrier.init.shared::cta.b64 [%r2], 1;
+mbarrier.init.shared::cta.b64 [%r3], 1;
+READY: bar.sync 0; setp.eq.u32 %p1, %r1, 64; @%p1 bra OTHER; setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+ONE: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra ONE;
+bra END;
+OTHER: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra OTHER;
+mbarrier.arrive.shared::cta.b64 _, [%r3];
+END:"""
+
+
+def test_a_block_without_those_that_the_kernel_tells_apart_refutes_nothing() -> None:
+    # thread 64 waits for what nobody arrives at, and thread 0 for thread 64
+    header = HEADER.replace("sm_80", "sm_90")
+    module = ptxkit.parse(f"{header}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{WAITS}\nret;\n}}\n")
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["M009"]
+    assert done.example is not None
+    assert done.example.block[0] > 64
