@@ -203,6 +203,23 @@ def test_clusters_and_dynamic_shared_memory_are_attributes() -> None:
     assert name_of(launch(function, pointer(out), block=2048)) == "CUDA_ERROR_INVALID_VALUE"
 
 
+def test_an_attribute_makes_a_launch_cooperative() -> None:
+    function = kernel(writes("mov.u32 %r1, %envreg2; setp.ne.u32 %p1, %r1, 0; selp.u32 %r1, 1, 0, %p1;"))
+    out = ok(driver.cuMemAlloc(128))
+    held, found = ctypes.create_string_buffer(pointer(out), 8), []
+    for value in (0, 1):
+        config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = value
+        for name in ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "numAttrs"):
+            setattr(config, name, 1)
+        config.attrs = [attribute]
+        places = (ctypes.c_void_p * 1)(ctypes.addressof(held))
+        ok(driver.cuLaunchKernelEx(config, function, places, 0))
+        found.append(ctypes.c_uint32.from_address(out).value)
+    assert found == [0, 1]
+
+
 def test_a_fault_is_what_later_calls_report() -> None:
     ok(launch(kernel(writes("mov.u32 %r1, 1;")), pointer(0)))  # it is asynchronous on a GPU
     assert name_of(driver.cuCtxSynchronize()) == "CUDA_ERROR_ILLEGAL_ADDRESS"
