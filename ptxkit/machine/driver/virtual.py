@@ -49,7 +49,7 @@ class _Access(ctypes.Structure):
 
 @attrs.define(eq=False)
 class Created:
-    """Memory without an address. `references` are its handles, and the places that it is mapped to."""
+    """Memory without an address. `references` are its handles, and the addresses that it is mapped to."""
 
     file: int
     size: int

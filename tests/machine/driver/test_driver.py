@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxkit.directives import NEWEST
 from ptxkit.machine import driver as package
 from ptxkit.machine.driver import LOG, STATE, Settings
 from ptxkit.machine.driver.python import MODULE as driver
@@ -80,6 +81,11 @@ def test_the_device_is_of_the_target() -> None:
     assert ok(driver.cuDeviceGetAttribute(kinds.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0)) == 0
     assert b"sm_80" in ok(driver.cuDeviceGetName(64, 0))
     assert name_of(driver.cuDeviceGet(1)) == "CUDA_ERROR_INVALID_DEVICE"
+
+
+def test_the_version_is_that_of_the_newest_ptx() -> None:
+    major, minor = NEWEST
+    assert ok(driver.cuDriverGetVersion()) == 1000 * (major + 4) + 10 * minor
 
 
 def test_errors_have_names_and_words() -> None:
