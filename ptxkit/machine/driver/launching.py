@@ -52,15 +52,24 @@ class Config(ctypes.Structure):
         ("count", ctypes.c_uint32),
     )
 
-    def cluster(self) -> Dimensions | None:
-        """The cluster that the attributes ask for."""
-        wanted = numbers("CUlaunchAttributeID")["CLUSTER_DIMENSION"]
+    def _values(self, name: str) -> tuple[int, int, int]:
+        """The first words of an attribute; zeros if it is not given."""
+        wanted = numbers("CUlaunchAttributeID")[name]
         for i in range(self.count):
             one = Attribute.from_address(self.attributes + i * ctypes.sizeof(Attribute))
-            if one.id == wanted and any(one.value[:3]):
+            if one.id == wanted:
                 x, y, z = one.value[:3]
                 return x, y, z
-        return None
+        return 0, 0, 0
+
+    def cluster(self) -> Dimensions | None:
+        """The cluster that the attributes ask for."""
+        found = self._values("CLUSTER_DIMENSION")
+        return found if any(found) else None
+
+    def is_cooperative(self) -> bool:
+        """Whether the attributes let CTAs wait for each other."""
+        return bool(self._values("COOPERATIVE")[0])
 
 
 def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
@@ -181,7 +190,8 @@ def cuLaunchKernelEx(config: int, function: int, places: int, extra: int) -> Non
     one = Config.from_address(config)
     grid: Any = tuple(one.grid)
     block: Any = tuple(one.block)
-    launch(one.stream, prepared(function, grid, block, one.shared, places, extra, one.cluster()))
+    made = prepared(function, grid, block, one.shared, places, extra, one.cluster())
+    launch(one.stream, attrs.evolve(made, cooperative=one.is_cooperative()))
 
 
 # --- occupancy

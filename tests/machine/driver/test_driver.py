@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxkit.directives import NEWEST
 from ptxkit.machine import driver as package
 from ptxkit.machine.driver import LOG, STATE, Settings
 from ptxkit.machine.driver.python import MODULE as driver
@@ -80,6 +81,11 @@ def test_the_device_is_of_the_target() -> None:
     assert ok(driver.cuDeviceGetAttribute(kinds.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0)) == 0
     assert b"sm_80" in ok(driver.cuDeviceGetName(64, 0))
     assert name_of(driver.cuDeviceGet(1)) == "CUDA_ERROR_INVALID_DEVICE"
+
+
+def test_the_version_is_that_of_the_newest_ptx() -> None:
+    major, minor = NEWEST
+    assert ok(driver.cuDriverGetVersion()) == 1000 * (major + 4) + 10 * minor
 
 
 def test_errors_have_names_and_words() -> None:
@@ -201,6 +207,23 @@ def test_clusters_and_dynamic_shared_memory_are_attributes() -> None:
     ok(driver.cuFuncSetAttribute(function, driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 << 10))
     ok(launch(function, pointer(out), shared=100 << 10))
     assert name_of(launch(function, pointer(out), block=2048)) == "CUDA_ERROR_INVALID_VALUE"
+
+
+def test_an_attribute_makes_a_launch_cooperative() -> None:
+    function = kernel(writes("mov.u32 %r1, %envreg2; setp.ne.u32 %p1, %r1, 0; selp.u32 %r1, 1, 0, %p1;"))
+    out = ok(driver.cuMemAlloc(128))
+    held, found = ctypes.create_string_buffer(pointer(out), 8), []
+    for value in (0, 1):
+        config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = value
+        for name in ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "numAttrs"):
+            setattr(config, name, 1)
+        config.attrs = [attribute]
+        places = (ctypes.c_void_p * 1)(ctypes.addressof(held))
+        ok(driver.cuLaunchKernelEx(config, function, places, 0))
+        found.append(ctypes.c_uint32.from_address(out).value)
+    assert found == [0, 1]
 
 
 def test_a_fault_is_what_later_calls_report() -> None:
