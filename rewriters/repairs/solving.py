@@ -277,8 +277,8 @@ class _Solving:
             if first is None or ran is None:
                 continue
             # what the text itself does is asked where it makes a difference
-            is_expected = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
-            own = first if is_expected else self.trying.own(schedule) or first
+            is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
+            own = first if is_as_good else self.trying.own(schedule) or first
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None
