@@ -9,8 +9,8 @@ from ptxkit.rewriters.repairs.cures import barriers, clusters, divergence, fence
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 CURES = (
-    divergence.cured,
     named.cured,
+    divergence.cured,
     mbarriers.cured,
     orders.cured,
     fences.cured,
