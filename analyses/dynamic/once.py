@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space
-from ptxkit.analyses.execution.launch import MOST_ROOM
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -102,27 +102,12 @@ class Ran:
 
     def would_be_inside(self, factor: int) -> bool:
         """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
-        left = self._left_at
-        made = self.observer.made
-        return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
+        return would_be_inside(self.fault, self.observer.made, factor)
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:
         """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
-        left, line = self._left_at, self.fault.line if self.fault is not None else None
-        made = self.observer.made
-        if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
-            return None
-        return line, left[0]
-
-    @property
-    def _left_at(self) -> list[int]:
-        """The addresses at which the run ended, if it did at an access."""
-        access = self.fault.stop.access if self.fault is not None and self.fault.stop is not None else None
-        if access is None:
-            return []
-        at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]
-        return [int(one) for one in np.ravel(at)]
+        return strayed_to(self.fault, self.observer.made)
 
     @property
     def depends(self) -> tuple[Any, ...]:
@@ -156,11 +141,12 @@ def once(
     by_collectives: bool = False,
     keep: bool = False,
     also: Sequence[Monitor] = (),
+    zeroed: Mapping[int, int] | None = None,
 ) -> Ran:
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards.
+    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents.
     """
     machine = code.machine
     code.reset()
@@ -177,19 +163,22 @@ def once(
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+        for address, size in (zeroed or {}).items():
+            machine.write(address, bytes(size))
         observer = Observer(tuple(made))
-        run = machine.launch(
-            code,
-            one.kernel,
-            *arguments,
-            grid=one.grid,
-            block=one.block,
-            cluster=one.cluster,
-            shared=one.shared,
-            schedule=schedule,
-            budget=budget,
-            monitors=(observer, *monitors, *also),
-        )
+        with rough_products():
+            run = machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                schedule=schedule,
+                budget=budget,
+                monitors=(observer, *monitors, *also),
+            )
         findings = run.findings
         memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:

@@ -101,17 +101,18 @@ def prepare(record: Path, folder: Path, out: Path) -> None:
 
         for one in kept:
             fixture = known[one["fixture"], one["target"]]
-            before, after = [(folder / f"{one['kept']}.{which}.ptx").read_bytes() for which in ("bad", "good")]
+            three = [(folder / f"{one['kept']}.{which}.ptx").read_text(errors="surrogateescape") for which in ("original", "bad", "good")]
             for kernel in [kernel for kernel in fixture.kernels if kernel["entry"] == one["kernel"]]:
+                original, before, after = [task(text, kernel) for text in three]
                 jobs.append(
                     {
                         "name": one["kept"],
                         "kernel": f"{fixture.name}.{fixture.target} {one['kernel']}",
                         "kind": one["kind"],
                         "repairs": one["repairs"],
-                        "original": task(fixture.text, kernel),
-                        "before": task(before.decode("utf-8", "surrogateescape"), kernel),
-                        "after": task(after.decode("utf-8", "surrogateescape"), kernel),
+                        "original": original,
+                        "before": before,
+                        "after": after,
                     }
                 )
         archive.writestr("plan.json", json.dumps({"tasks": list(tasks.values()), "jobs": jobs}))

@@ -151,12 +151,11 @@ class Code:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
 
-    def initialized(self) -> Iterator[tuple[int, int]]:
-        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
+    def placed(self) -> Iterator[tuple[int, int]]:
+        """The `.global` and `.const` variables that have an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
-            declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
-            if address is not None and declarator is not None and declarator.initializer is not None:
+            if address is not None and symbol.kind is Kind.VARIABLE and symbol.space in (".global", ".const"):
                 start = address + (windows.CONST if symbol.space == ".const" else 0)
                 yield start, start + size_of(symbol)
 

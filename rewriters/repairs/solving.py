@@ -92,6 +92,8 @@ class _Solving:
         self.end = time.process_time() + SECONDS
         self.best: Solution | None = None
         self.better = 0
+        self.forgiven: frozenset[Key] = frozenset()
+        """What of the finding runs may still show, if nothing else finds it."""
 
     def run(self) -> Solution | Unsolved:
         """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
@@ -120,12 +122,25 @@ class _Solving:
                 return self.best
             if part is None or self._is_over:
                 break
+            whole = self._whole((*steps, part), joined((*edits, *part.edits)))
+            if whole is not None:
+                return whole
             steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
             if rest is None:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    def _whole(self, steps: tuple[Candidate, ...], edits: Sequence[Edit]) -> Solution | None:
+        """A part of the cure as a repair: what a run shows besides may be no error by itself, as another launch does not show it."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None:
+            return None
+        self.forgiven = self._target(own) & ran.found.keys()
+        found = self._proved(steps)
+        self.forgiven = frozenset()
+        return found
 
     @property
     def _is_over(self) -> bool:
@@ -177,9 +192,8 @@ class _Solving:
         """What of a run of the text itself is this finding."""
         lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
         family = self.finding.rule[0]
-        return frozenset([key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]) or frozenset(
-            [key for key in own.found if key[1] <= lines]
-        )
+        found = [key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]
+        return frozenset(found or [key for key in own.found if key[1] <= lines]) - self.forgiven
 
     def _argued(self, edits: Sequence[Edit]) -> Says:
         """What the rule itself says of the edited text."""
@@ -218,7 +232,7 @@ class _Solving:
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
         edits = joined([edit for one in steps for edit in one.edits])
         text = fixing.apply(self.seen.text, edits)
-        after = self.looking.at(text)
+        after = self.looking.at(text, self.trying.ran.get(text))
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
@@ -263,7 +277,8 @@ class _Solving:
             if first is None or ran is None:
                 continue
             # what the text itself does is asked where it makes a difference
-            own = first if not ran.fault and ran.found.keys() <= first.found.keys() else self.trying.own(schedule) or first
+            is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
+            own = first if is_as_good else self.trying.own(schedule) or first
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None
@@ -275,17 +290,23 @@ class _Solving:
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
-        if first is not None and self._changes_results(first, runs):
+        if first is not None and self._changes_results(first, runs, edits):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
 
-    def _changes_results(self, first: Run, runs: Mapping[str | int, Run]) -> bool:
-        """Whether results are others than those of the text itself, which always gives the same."""
+    def _changes_results(self, first: Run, runs: Mapping[str | int, Run], edits: Sequence[Edit]) -> bool:
+        """Whether results are others than those of the text itself, which always gives the same.
+
+        Threads that race may give the same under all schedules, and be wrong: then what orders them may change it, and must give the same
+        under all.
+        """
         results = {one.memory for one in runs.values() if not one.fault}
         if first.fault or not results or results == {first.memory}:
             return False
-        theirs = [self.trying.own(schedule) for schedule in runs]
+        if len(results) == 1 and self._target(first) and all(one.start == one.end for one in edits):
+            return False
+        theirs = map(self.trying.own, runs)
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
 
 

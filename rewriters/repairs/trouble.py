@@ -147,7 +147,7 @@ Who = tuple[Any, Any]
 
 def _is_between_threads(bound: Bound) -> bool:
     """Whether threads wait for others at an instruction, or may tell others something by it."""
-    return bool(bound.barrier) or any(one.order in STRONG or one.access == "update" for one in bound.memory)
+    return bool(bound.barrier) or any(one.order in STRONG or one.access == "readwrite" for one in bound.memory)
 
 
 def _warp(thread: list[int], block: list[int]) -> int:

@@ -157,7 +157,7 @@ class Memory:
 
     def write(self, address: int, data: Any) -> None:
         """Copies bytes, or an array, to global memory."""
-        raw = np.frombuffer(data if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).tobytes(), np.uint8)
+        raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).ravel().view(np.uint8)
         self.view(address, len(raw))[:] = raw
 
     def read(self, address: int, size: int) -> bytes:

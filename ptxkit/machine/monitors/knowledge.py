@@ -26,14 +26,18 @@ MOST_REACHED = 1 << 22
 class Knowledge:
     """Of the resident threads, by `lanes.place`."""
 
-    def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int) -> None:
+    def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int, ctas: int) -> None:
         self.clocks = clocks
+        self.first_agent = ctas + 1
+        """Agents that threads started operations on are counted from here on, as if each was the first thread of a CTA behind the grid."""
         self.threads = threads_per_cta
         self.cluster = cluster
         self.warps_per_cta = -(-threads_per_cta // WARP)
         self.stamp = 1
         self._reached: dict[int, Array] = {}
         """By clock: what it knows of each thread; a clock never learns anything."""
+        self._limit = self._stamps = 0
+        """How many threads that is of, and how many stamps are remembered."""
         self.reset(0, 0)
 
     def reset(self, first_cta: int, count: int) -> None:
@@ -90,18 +94,23 @@ class Knowledge:
         return known
 
     def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
-        """Whether clocks know of accesses of threads, each with its stamp."""
+        """Whether clocks know of accesses of threads or agents, each with its stamp."""
         limit = self.first + self.count
-        if limit > MOST_THREADS or bool((thread >= limit).any()):
+        if limit > MOST_THREADS:
             return self._know_each(extra, thread, stamp)
+        column = np.where(thread < limit, thread, limit + thread // self.threads - self.first_agent)
         if len(extra) < MANY:
-            questions = zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True)
-            return np.array([when <= self._reach(clock, limit)[other] for clock, other, when in questions], bool)
-        found = np.empty(len(extra), bool)
+            found = []
+            for clock, at, when in zip(extra.tolist(), column.tolist(), stamp.tolist(), strict=True):
+                reach = self._reach(clock, limit)
+                found.append(at < len(reach) and bool(when <= reach[at]))
+            return np.array(found, bool)
+        known = np.zeros(len(extra), bool)
         for clock in np.unique(extra).tolist():
-            rows = np.flatnonzero(extra == clock)
-            found[rows] = stamp[rows] <= self._reach(clock, limit)[thread[rows]]
-        return found
+            reach = self._reach(clock, limit)
+            rows = np.flatnonzero((extra == clock) & (column < len(reach)))
+            known[rows] = stamp[rows] <= reach[column[rows]]
+        return known
 
     def _know_each(self, extra: Array, thread: Array, stamp: Array) -> Array:
         known: dict[tuple[int, int, int], bool] = {}
@@ -115,31 +124,31 @@ class Knowledge:
         return np.array(found, bool)
 
     def _reach(self, number: int, limit: int) -> Array:
-        """Up to which stamp a clock knows of what each of the first threads of the launch did; -1: of nothing.
+        """Up to which stamp a clock knows of what each of the first threads of the launch did, and each agent that there was; -1: of
+        nothing.
 
         Of some of the many below it that is remembered too: the next to be asked are seldom far from them.
         """
+        if limit != self._limit or self._stamps > MOST_REACHED:
+            self._reached, self._limit, self._stamps = {}, limit, 0
         found = self._reached.get(number)
-        if found is not None and len(found) == limit:
+        if found is not None:
             return found
-        if len(self._reached) * limit > MOST_REACHED:
-            self._reached.clear()
-        below = sorted(self._unknown(number, limit))
+        below = sorted(self._unknown(number))
         for n, each in enumerate(below, 1):
             if each == number or n % DEEP == 0:
-                self._reached[each] = self._made(each, limit)
-        return self._reached[number]
+                found = self._reached[each] = self._made(each, limit)
+                self._stamps += len(found)
+        assert found is not None
+        return found
 
-    def _unknown(self, number: int, limit: int) -> set[int]:
+    def _unknown(self, number: int) -> set[int]:
         """A clock and those below it, no further than to those whose reach is known."""
         clocks, reached = self.clocks.all, self._reached
         left, seen = [number], {number}
         while left:
             for below in clocks[left.pop()].below:
-                if below in seen:
-                    continue
-                known = reached.get(below)
-                if known is None or len(known) != limit:
+                if below not in seen and below not in reached:
                     seen.add(below)
                     left.append(below)
         return seen
@@ -147,21 +156,34 @@ class Knowledge:
     def _made(self, number: int, limit: int) -> Array:
         """The reach of a clock: what itself and those below it say, and what is known of some of these."""
         found = np.full(limit, -1, np.int64)
+        agents: dict[int, int] = {}
         clocks, reached = self.clocks.all, self._reached
-        for each in self._unknown(number, limit):
+        for each in self._unknown(number):
             clock = clocks[each]
             if clock.threads or clock.warps or clock.ctas:
-                self._raise(found, clock, limit)
+                self._raise(found, agents, clock)
             for below in clock.below:
                 known = reached.get(below)
-                if known is not None and len(known) == limit:
-                    np.maximum(found, known, out=found)
+                if known is not None:
+                    if len(known) > len(found):
+                        found, known = known.copy(), found
+                    part = found[: len(known)]
+                    np.maximum(part, known, out=part)
+        if agents:
+            more = limit + max(agents) + 1 - len(found)
+            if more > 0:
+                found = np.concatenate([found, np.full(more, -1)])
+            for agent, stamp in agents.items():
+                found[limit + agent] = max(found[limit + agent], stamp)
         return found
 
-    def _raise(self, found: Array, clock: Clock, limit: int) -> None:
-        """Raises the stamps of threads to those that a clock itself says."""
+    def _raise(self, found: Array, agents: dict[int, int], clock: Clock) -> None:
+        """Raises the stamps of threads and agents to those that a clock itself says."""
         for thread, stamp in clock.threads.items():
-            if thread < limit and found[thread] < stamp:
+            if thread >= self.first_agent * self.threads:
+                agent = thread // self.threads - self.first_agent
+                agents[agent] = max(agents.get(agent, -1), stamp)
+            elif found[thread] < stamp:
                 found[thread] = stamp
         for warp, stamp in clock.warps.items():
             first = warp // self.warps_per_cta * self.threads

@@ -24,7 +24,7 @@ from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
-from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.pieces import distinct, expanded
 from ptxkit.machine.monitors.shadow import Entries, Shadow
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ class Fences:
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
             # of many accesses few differ in who made them, and when
-            each, which = np.unique(np.stack([before.thread[mine], before.stamp[mine]]), axis=1, return_inverse=True)
-            left, own = self.unfenced(number, each[0], each[1], one.footprint.space, one.kind, one.kind.proxy)
-            which = which.reshape(-1)
+            first, which = distinct(before.thread[mine], before.stamp[mine])
+            asked = before.at(mine[first])
+            left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
             self._notes(one, shadow, row, before, mine[left[which]], what)
             if what == "write":
                 self._notes(one, shadow, row, before, mine[(own & ~left)[which]], what, "P003")

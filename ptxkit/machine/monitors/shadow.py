@@ -236,16 +236,26 @@ class Shadow:
     def how(self, site: int, strength: int, code: Array) -> Array:
         """The numbers of accesses of an instruction."""
         codes = code[:1] if code.strides == (0,) else code
-        distinct, which = np.unique(codes, return_inverse=True) if len(codes) > 1 else (codes, np.zeros(1, np.int64))
-        numbers = []
-        for one in distinct.tolist():
-            key = (site, strength, one)
-            number = self._hows.get(key)
-            if number is None:
-                number = self._hows[key] = self._how.shape[1]
-                self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
-            numbers.append(number)
-        return repeated(numbers[0], len(code)) if len(codes) == 1 else np.array(numbers)[which]
+        if (codes == codes[:1]).all():
+            return repeated(self._number(site, strength, int(codes[0])), len(code))
+        size, offset = bytes_of(codes)
+        if (size != size[0]).any():
+            each, which = np.unique(codes, return_inverse=True)
+            return np.array([self._number(site, strength, one) for one in each.tolist()])[which]
+        number_of = np.zeros(int(offset.max()) + 1, np.int64)
+        number_of[offset] = 1
+        for one in np.flatnonzero(number_of).tolist():
+            number_of[one] = self._number(site, strength, code_of(int(size[0]), one))
+        found: Array = number_of[offset]
+        return found
+
+    def _number(self, site: int, strength: int, code: int) -> int:
+        key = (site, strength, code)
+        number = self._hows.get(key)
+        if number is None:
+            number = self._hows[key] = self._how.shape[1]
+            self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
+        return number
 
     def last_writes(self, pieces: Array) -> Entries:
         """Of pieces that somebody has written, the last write."""

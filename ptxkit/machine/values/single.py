@@ -92,9 +92,12 @@ def fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
 
 def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
     """The same of lanes that hold one number each; where they are few a NaN may be any."""
-    arrays = _kept.singles.get(a.shape or b.shape or c.shape)
+    shape = a.shape or b.shape or c.shape
+    if not shape:
+        return _fma_of_scalars(a, b, c)
+    arrays = _kept.singles.get(shape)
     if arrays is None:
-        return _fma_of_others(a, b, c)
+        return _fma_of_many(a, b, c, *shape)
     # as `fused.total`, without the call
     first, second, summand, left, right, product, total = arrays
     first[...] = a
@@ -104,14 +107,10 @@ def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
     return total.copy()
 
 
-def _fma_of_others(a: Any, b: Any, c: Any) -> Any:
-    """The same for one number each, for very many, or for so many as have not been before."""
-    shape = a.shape or b.shape or c.shape
-    if not shape:
-        return _fma_of_scalars(a, b, c)
-    (count,) = shape
+def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
+    """The same of very many lanes, or of so many as have not been before."""
     if count <= fused.MOST and fused.is_there(4):
-        return fused.total(fused.made(_kept.singles, shape, np.float32), a, b, c)
+        return fused.total(fused.made(_kept.singles, (count,), np.float32), a, b, c)
     result = np.empty(count, np.float32)
     if count <= _BLOCK:
         _fma_of_block(result, a, b, c)

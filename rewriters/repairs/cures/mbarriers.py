@@ -25,7 +25,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.names import Symbol
 from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, MOVE, WAIT, Candidate, change, insertion
-from ptxkit.rewriters.repairs.points import Point, between, synchronizes
+from ptxkit.rewriters.repairs.points import Point, between, depth, right_after, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value
@@ -141,13 +141,13 @@ class _Mbarriers:
         usual = [1, *said[:2], self.ctas, *said[2:4], WARP, *said[4:]]
         yield from self._values("init", "count", [*own, *usual])
 
-    def _arrivals(self) -> list[int]:
-        """How many threads come to each arrival, where that is known, and their sum."""
+    def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
+        """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
         from ptxkit.analyses.uniformity.uniformity import uniformity
 
         known = uniformity(self.routine)
         found = []
-        for i in self._does("arrive"):
+        for i in self._does("arrive") if among is None else among:
             threads = known.threads(i)
             if threads is not None and threads.mask:
                 found.append(len(threads))
@@ -274,11 +274,12 @@ class _Mbarriers:
         """An arrival, a wait, an init or an announcement that is not there, for registers that nothing reads."""
         dead = self._dead_addresses()
         for i, name in dead:
-            point = self._right_after(i)
+            point = right_after(self.routine, i)
             yield insertion(self.trouble, point, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
             for one in self._completions():
                 yield insertion(self.trouble, point, MOVE, f"{one} [{name}];")
-        for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
+        arrived = {self._root_of(i) for i in self._does("arrive")}
+        for wait in [i for i in self.trouble.instructions if i in self._does("wait") and self._root_of(i) not in arrived]:
             address = self._address_at(wait)
             for start in self._operations[-1:] if address else ():
                 for point in between(self.routine, start, wait, loud=synchronizes)[:2]:
@@ -286,10 +287,12 @@ class _Mbarriers:
                         yield insertion(self.trouble, point, MOVE, f"{one} [{address}];")
         for i, name in dead:
             for size in self._sizes()[:3]:
-                yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
+                yield insertion(
+                    self.trouble, right_after(self.routine, i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};"
+                )
         for i, name in dead:
             for parity in self._parities():
-                yield insertion(self.trouble, self._right_after(max([i, *self._written(parity, i)])), WAIT, _spin(name, parity))
+                yield insertion(self.trouble, right_after(self.routine, max([i, *self._written(parity, i)])), WAIT, _spin(name, parity))
         yield from self._inits(dead)
         if dead:
             return
@@ -317,21 +320,46 @@ class _Mbarriers:
                 yield from self._announcements(i)
 
     def _inits(self, addresses: Sequence[tuple[int, str]]) -> Iterator[Candidate]:
-        """An init of one thread, behind what gives its address."""
-        # where nothing says how many threads arrive, one is no guess
-        announce = [i for i in self._does("arrive") if i in self._does("expect")]
-        alone = [1] if len(announce) == len(self._does("arrive")) else []
-        counts = [count for count in dict.fromkeys([*self._dead_counts(), *alone, *self._arrivals()]) if count]
+        """An init of one thread, after what gives its address."""
         guards = self._dead_predicates()
+        tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
+        fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
         for i, name in addresses:
-            for guard in [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]:
-                point = self._right_after(max(i, guard[0]))
+            counts = self._counts_for(i, name)
+            later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
+            points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
+            # whoever publishes inits has made them
+            points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            for point, guard in points:
                 for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
-                    text = f"{guard[1]}mbarrier.init.shared::cta.b64 [{name}], {count};"
+                    text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
 
+    def _counts_for(self, i: int, name: str) -> list[str]:
+        """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
+        only where all announce bytes."""
+        known = registers(self.routine)
+        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
+        root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+        arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
+        alone = [1] if set(arrive) <= set(self._does("expect")) else []
+        numbers = [*self._dead_counts(), *alone, *self._arrivals(arrive)]
+        beside = [self._count_text(init) for init in self._does("init") if root is not None and self._root_of(init) == root]
+        return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
+
+    def _count_text(self, init: int) -> str:
+        """The count of an init, as it stands there."""
+        bound = self.trouble.bound(init)
+        n = position(bound, "count") if bound is not None else None
+        return self.routine.instructions[init].operands[n].text.strip() if n is not None else ""
+
+    def _guard(self, i: int) -> str:
+        """The guard of an instruction, as it stands before it."""
+        guard = self.routine.instructions[i].guard
+        return f"{guard.text.strip()} " if guard is not None else ""
+
     def _waits(self) -> Iterator[Candidate]:
-        """A wait for the first phase, with a parity that nothing reads, behind what gives it."""
+        """A wait for the first phase, with a parity that nothing reads, after what gives it."""
         tree, flow = dominators(self.routine).tree, control_flow(self.routine)
         for i in [i for i in self.routine_range if self._dead_constant(i) in (0, 1)]:
             (number,) = registers(self.routine).writes[i]
@@ -339,19 +367,15 @@ class _Mbarriers:
                 if at < i and tree.dominates(flow.block_of[at], flow.block_of[i]):
                     for scope in ("", ".acquire.cluster"):
                         text = _spin(address, registers(self.routine).table[number].name, scope)
-                        yield insertion(self.trouble, self._right_after(i), MOVE, text)
+                        yield insertion(self.trouble, right_after(self.routine, i), MOVE, text)
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
         """The bytes of a copy are announced by the thread that starts it, right before it or right after the init."""
-        text = self._mbarrier_text(copy)
-        guard = self.routine.instructions[copy].guard
-        own = f"{guard.text.strip()} " if guard is not None else ""
-        points = [(Point(copy), own, text)]
-        for init in self._does("init"):
+        points = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
+        # one announcement is for one phase: a copy in a loop has many
+        for init in self._does("init") if not depth(self.routine, Point(copy)) else ():
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
-                guard = self.routine.instructions[init].guard
-                own = f"{guard.text.strip()} " if guard is not None else ""
-                points.append((self._right_after(init), own, self._mbarrier_text(init)))
+                points.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))
         numbers: list[str] = [*self._dead_numbers(copy), *map(str, self._sizes())]
         for size in numbers[:MOST_VALUES]:
             for point, before, address in points:
@@ -430,11 +454,6 @@ class _Mbarriers:
             for i in self.routine_range
             if self._is_beside(i, beside) and any(number in self._unread and known.table[number].name == name for number in known.writes[i])
         ]
-
-    def _right_after(self, i: int) -> Point:
-        """Right after an instruction."""
-        block = control_flow(self.routine).blocks[control_flow(self.routine).block_of[i]]
-        return Point(i + 1) if i + 1 < block.end else Point(i, after=True)
 
     @cached_property
     def _unread(self) -> set[int]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised
-from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, hands_over
+from ptxkit.analyses.dynamic.once import Ran
+from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.inputs.example import Example
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>;\n"
@@ -126,6 +128,35 @@ ld.global.u32 %r3, [%rd1+4]; st.global.u32 [%rd1+8], %r3; END:"""
     done = exercised(body.replace("[%rd1]", "[%rd1+128]"))
 
     assert {one.finding.diagnostic.name for one in done.found} == {"race-global"}
+
+
+@pytest.mark.parametrize(
+    "update, observes",
+    [
+        ("red.global.add.u32 [%rd1], %r1;", False),
+        ("atom.global.add.u32 %r2, [%rd1], %r1;", False),
+        ("atom.global.add.u32 %r2, [%rd1], %r1; st.global.u32 [%rd1+4], %r2;", True),
+        ("ld.acquire.gpu.global.u32 %r2, [%rd1]; st.global.u32 [%rd1+4], %r2;", True),
+    ],
+)
+def test_who_looks_at_what_others_wrote(update: str, observes: bool) -> None:
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}{update}\nret;\n}}\n")
+
+    assert hands_over(routines(module)[0]) == observes
+
+
+def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
+            launches.append(one)
+            return super()._once(one, contents, by_collectives=by_collectives)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [64], %r1;\nret;\n}}\n")
+
+    assert Counting(routines(module)[0], loaded(module)).run().example is None
+    assert len(launches) == 4
 
 
 def test_what_equal_contents_decide() -> None:
