@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ptxkit.analyses.execution.available import is_available
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import accessed_loads
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -134,8 +134,10 @@ def _first_code(facts: Facts, kernel: Routine) -> Code:
 
 MODULE_SECONDS = 120.0
 """So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
-RACING = "SGAP"
-"""Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
+RACING = "SGAPTW"
+"""Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
+UNWAITED = "async-data-read-without-wait"
+"""A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
 """Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
 MOST_MEMORY = 1 << 26
@@ -172,9 +174,17 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
 
 
 def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
-    """The lines of loads of tensor memory of which registers are used before the wait, where that is the convention of a function."""
-    own = [(routine, load.opener) for routine in reached(kernel) for load in accessed_loads(routine)[1]]
-    return frozenset([facts.index.span(routine.where(i)).line for routine, i in own])
+    """The lines of loads of tensor memory of which registers are used before the wait, in functions in which that is so with all loads."""
+    found = set()
+    for routine in reached(kernel):
+        openers = {load.opener for load in accessed_loads(routine)[1]}
+        if openers >= {i for i, _ in such(routine, _loads_tensor_memory)}:
+            found.update([facts.index.span(routine.where(i)).line for i in openers])
+    return frozenset(found)
+
+
+def _loads_tensor_memory(bound: Bound) -> bool:
+    return any(one.group == LOADS and one.action == "open" for one in bound.asynchronous)
 
 
 def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, usual: frozenset[int]) -> str:
@@ -201,7 +211,7 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, 
         return "" if asks else OF_SEVERAL
     if not one.other_contents:
         return "not shown with all contents of memory: these were made up"
-    if one.depends and (rule.id[0] not in RACING or of.name in ADDRESSES):
+    if one.depends and ((rule.id[0] not in RACING and rule.name != UNWAITED) or of.name in ADDRESSES):
         return OF_CONTENTS
     return ""
 
