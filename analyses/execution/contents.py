@@ -7,6 +7,7 @@ every byte is drawn by lot, so that no two bytes are equal for a reason.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,12 +60,12 @@ class Contents:
         return attrs.evolve(self, numbers=numbers)
 
     def data(self, size: int, number: int) -> Any:
-        """What buffer `number`, of `size` bytes, holds at the start: an array of bytes."""
+        """What buffer `number`, of `size` bytes, holds at the start: an array of bytes, not to be changed."""
         import numpy as np
 
         words = size // 4
         if self.name == "count":
-            return np.arange(words, dtype=np.uint32).view(np.uint8)
+            return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
         if self.name == "random":
             return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
         if self.name == "flags":
@@ -79,7 +80,7 @@ class Contents:
 
         shape = (SIDE,) * dimensions
         if not is_float:
-            return self.data(4 * SIDE**dimensions, number).view(np.uint32).reshape(shape)
+            return self.data(4 * SIDE**dimensions, number).view(np.uint32).reshape(shape).copy()
         if self.name == "zeros":
             return np.zeros(shape, np.float32)
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
@@ -87,6 +88,16 @@ class Contents:
     def __str__(self) -> str:
         names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones"}
         return names.get(self.name, "random numbers")
+
+
+@functools.lru_cache(maxsize=1)
+def _counting(words: int) -> Any:
+    """The bytes of 0, 1, 2, …, kept, as it takes longer to make them than to copy them."""
+    import numpy as np
+
+    found = np.arange(words, dtype=np.uint32).view(np.uint8)
+    found.setflags(write=False)
+    return found
 
 
 COUNT, ZEROS, NOISE = Contents("count"), Contents("zeros"), Contents("noise", 3)

@@ -31,6 +31,8 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 SHARE = 0.4
 """The part of what time is left that a run takes at most where others with other numbers may follow."""
+PART = 0.2
+"""A run with further numbers may take this part of what time is left in any case."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 MOST_LOOKS = 200
@@ -217,6 +219,8 @@ class _Executing:
         """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
+        self.ahead: frozenset[int] = frozenset()
+        """How far before the starts of memory an access left it."""
         self.needed = 0
         """How far from the start of memory an access left it."""
         self.most_operations: int | None = None
@@ -392,7 +396,12 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        before: frozenset[int] = frozenset()
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
+            if before & self.ahead:
+                # as far before memory as it was when there was less: more of it is of no help
+                break
+            before = self.ahead
             self.launch = self.launch.larger(self.needed)
             self._all(numbers)
         if any(self._leaves_memory(run) for run in self.runs):
@@ -500,6 +509,7 @@ class _Executing:
             return True
         # of memory that begins before the address, and could be so large
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
+        self.ahead = frozenset([start - at for start, _ in self.made if start > at])
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
 
@@ -552,7 +562,7 @@ class _Executing:
         if self.runs and contents != self.contents[0]:
             seconds = min(seconds, self._several_times(self.runs[0]))
         elif self.longest is not None and not self.runs:
-            seconds = min(seconds, self.longest)
+            seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
         one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress)
         fault = one.fault

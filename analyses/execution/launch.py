@@ -106,6 +106,7 @@ class MadeUp:
             made.append((buffer.address, buffer.address + self.room))
             for pointer, first, step in self.tables:
                 if pointer == at:
+                    held = held.copy()
                     made.append(self._table(machine, held, first, step))
             buffer.write(held)
             data[at : at + 8] = buffer.address.to_bytes(8, "little")
