@@ -761,12 +761,15 @@ class Scheduler:
                 self.launch.admit(self)
             return
         self.watch_clock()
+        self.stand(now)
+
+    def stand(self, now: int) -> None:
+        """Raises `Fault` if everybody came back to where he was, and nothing that he reads can change."""
+        residents = self.residents
         state = (now, residents.writes, residents.exits, self.clock_reads)
         self.standing = self.standing + 1 if state == self.state else 0
         self.state = state
-        if self.standing > 2 and not residents.memory.host:
-            if self.let_time_pass():
-                return
+        if self.standing > 2 and not residents.memory.host and not self.let_time_pass():
             raise self.deadlock("standstill", "the threads that are left iterate without end: nothing that they read changes")
 
     @property
@@ -807,6 +810,10 @@ class Scheduler:
         """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
         self.launch.turns += 1
         if (self.blocked or self.parked) and self.wake():
+            self.watch_clock()
+            if self.idle > IDLE and not self.launch.more_ctas and not self.step_agents():
+                # they only sleep, and look again
+                self.stand(self.snapshot())
             return True
         while self.step_agents():
             if self.wake():
