@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
+    MOST_THREADS,
     Shape,
     asks_ctas,
+    awaited,
     distinguishes_ctas,
     elements,
     fewest,
@@ -33,6 +37,7 @@ from ptxkit.analyses.inputs.shapes import (
     needs,
     reached,
     shapes,
+    told_apart,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
@@ -59,13 +64,18 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
-UNEVEN = 7
+UNEVEN, UNEVEN_TOO = 7, 19
+TILES = 4
+"""So many times as many elements as threads: a CTA takes one tile after the other."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
+ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+AT_ENDS = "CBR"
+"""Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -73,6 +83,8 @@ WAITS = frozenset(("budget", "deadlock"))
 OF_SHAPE = frozenset(("launch", "shared"))
 """Kinds of faults that another shape may be without."""
 RANDOM = Contents("random", 1)
+UNINITIALISED = "uninitialised-memory"
+"""The name of what is read and was never written."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -97,6 +109,9 @@ class Found:
     was no time to try."""
     one_thread: bool = True
     """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
+    is_whole: bool = False
+    """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
+    about a barrier."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
 
@@ -140,12 +155,12 @@ class Exercise:
         if launched is None:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
-        found = list(self._judged(launched, CONTRAST))
+        found = list(self._judged(launched, Sizes(), CONTRAST))
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
             more = self._first((shape,), sizes)
             if more is not None:
                 ran = more[0]
-                found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+                found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
@@ -164,7 +179,7 @@ class Exercise:
         for schedule in ORDERS:
             self.contents, self.schedule = ZEROS, schedule
             launched = self._first((shape,), Sizes())
-            found = list(self._judged(launched, CONTRAST)) if launched is not None else []
+            found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
             if found:
                 return found
         return []
@@ -172,17 +187,23 @@ class Exercise:
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
-            yield Sizes(counts=MANY), CONTRAST, ""
-        if is_compared(self.routine) and needs(self.routine, "cta"):
-            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, TOGETHER
+            yield Sizes(counts=MANY, rest=1), ODD_CONTRAST, ""
+        if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
+            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            if meets_in_loops(self.routine):
+                yield Sizes(scale=TILES), CONTRAST, ""
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        waits = False
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
+            if waits and math.prod(shape.block) < told_apart(self.routine):
+                # without the threads that wait it says nothing of them
+                continue
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
@@ -194,8 +215,9 @@ class Exercise:
             if outside == ".shared" and ran.example.shared:
                 # it takes more than there is
                 return None
-            waits = fault is not None and fault.kind == "deadlock"
-            if not outside and not waits and not self._is_for_a_warp(ran, shape):
+            is_stuck = fault is not None and fault.kind == "deadlock"
+            waits |= is_stuck
+            if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
                 return ran, shape
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
@@ -262,7 +284,7 @@ class Exercise:
         self.left -= ran.observer.operations
         return ran
 
-    def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
+    def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
         contents = self.contents
@@ -289,20 +311,28 @@ class Exercise:
         resized = [of_other_sizes(finding) for finding in ran.wrong]
         # what depends on the sizes is no more than a note, whatever else it depends on
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
-        reshaped = self._of_other_shapes(left, shape)
-        alone = self._of_one_thread(left, shape)
+        reshaped = self._of_other_shapes(left, shape, sizes_of)
+        alone = self._of_one_thread(left, shape, sizes_of)
         ordered = self._in_order(ran, left, contents)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & set(sites.values())),
+                bool(_lines(finding) & set(sites.values())) and not _is_of_own_memory(finding),
                 all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
+                self._is_whole(finding, shape),
                 not _is_race(finding) or _is_in(finding, ordered),
             )
+
+    def _is_whole(self, finding: Finding, shape: Shape) -> bool:
+        """Whether no other number of threads is what the kernel means: more, one of which writes what was read, would overrun an array, or
+        fewer, as a barrier awaits, are not all that it tells apart."""
+        if finding.diagnostic.rule[:1] == BARRIERS:
+            return told_apart(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
+        return _is_of_own_memory(finding) or math.prod(shape.block) in elements(self.routine)
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
         """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
@@ -335,7 +365,7 @@ class Exercise:
         few = self._first((shape,), sizes)
         return few[0] if few is not None else None
 
-    def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...] | None:
+    def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
         if is_said(self.routine, shape.block):
             return left
@@ -351,23 +381,23 @@ class Exercise:
         for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
-            left = self._also(left, other)
+            left = self._also(left, other, sizes)
             if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
 
-    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
         are needed for."""
         if launch(self.routine).threads is not None or fewest(self.routine) > 1:
             return found
         is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
-        return self._also(found, alone) if found else ()
+        return self._also(found, alone, sizes) if found else ()
 
-    def _also(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+    def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that another shape does not refute."""
-        one = self._within(shape, Sizes())
+        one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
     def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
@@ -398,10 +428,24 @@ def has_rounds(routine: Routine) -> bool:
     """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
 
     def holds(bound: Bound) -> bool:
-        return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
+        arrives = {barrier.action for barrier in bound.barrier} == {"arrive"}
+        return bool(arrives or bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def meets_in_loops(routine: Routine) -> bool:
+    """Whether threads of a CTA wait for each other in a loop."""
+
+    def holds(bound: Bound) -> bool:
+        return bound.converges is not None and bound.converges.level == "cta"
+
+    for one in reached(routine):
+        block_of, inner = control_flow(one).block_of, loops(one).innermost
+        if any(inner[block_of[i]] is not None for i, _ in such(one, holds)):
+            return True
+    return False
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
@@ -431,11 +475,22 @@ def _is_sure(found: Found) -> bool:
 def _is_refuted(finding: Finding, other: Ran) -> bool:
     """Whether another run shows nothing of the kind there, though it got there."""
     got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
-    return got_there and not _is_in(finding, other)
+    is_no_launch = finding.diagnostic.name != UNINITIALISED and _reads_rubbish(other)
+    return got_there and not is_no_launch and not _is_in(finding, other)
+
+
+def _reads_rubbish(other: Ran) -> bool:
+    """Whether a run uses shared memory that nobody has written: it may not have the threads that write it."""
+    return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
 
 
 def _lines(finding: Finding) -> set[int]:
     return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+
+
+def _is_of_own_memory(finding: Finding) -> bool:
+    """Whether a finding is about local memory that was never written: who else could have?"""
+    return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") == "local"
 
 
 def _is_race(finding: Finding) -> bool:

@@ -119,11 +119,18 @@ def fewest(routine: Routine) -> int:
     asks = _depended_on(routine)
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
-    counts = [count for count in {_expected(part): None for term in terms for part in walk(term)} if count <= MOST_THREADS]
+    counts = [told_apart(routine)]
     if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
         counts.append(2 * WARP)
     return max([WARP, *counts])
+
+
+@fact
+def told_apart(routine: Routine) -> int:
+    """How many threads there are at least if all that a kernel compares the index of a thread with, or divides it by, is to matter."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    most = min(MOST_THREADS, launch(routine).most[0])
+    return max([count for count in {_expected(part): None for term in terms for part in walk(term)} if count <= most], default=1)
 
 
 @fact
@@ -153,7 +160,7 @@ _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
 
 def _expected(term: Term) -> int:
     """How many threads who writes a term about `%tid` has in mind: 65 for `%tid.x < 64`, as many for `%tid.x >> 5 == 2`, two warps for
-    `%tid.x >> 5` alone; else one."""
+    `%tid.x >> 5` alone, 128 for `%tid.x >> 6` or `%tid.x & -64`; else one."""
     compared = _compared(term)
     if compared is not None:
         index, number = compared
@@ -168,7 +175,11 @@ def _expected(term: Term) -> int:
     if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
         return 1
     if term.operator.startswith("shr"):
-        return 2 * WARP if known >= WARP.bit_length() - 1 else 1
+        return 2 << known if WARP.bit_length() - 1 <= known < MOST_THREADS.bit_length() else 1
+    group = known & -known
+    if term.operator == "and" and group in (-known, (1 << term.width) - known):
+        # all but the last bits: groups of so many threads
+        return 2 * group if WARP <= group < MOST_THREADS else 1
     return 2 * WARP if known >= WARP and term.operator.startswith(("and", "xor", "div", "rem")) else 1
 
 
@@ -192,7 +203,7 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if not axes:
         # nobody asks who he is: one thread, or as many as work together
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
-        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *_counted(routine, most)])])
+        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *awaited(routine, most)])])
     if said is not None and len(axes) == 1 and said == (most, 1, 1):
         return tuple([_along(axes[0], length) for length in dict.fromkeys([most, *_lengths(routine, most)])])
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
@@ -225,13 +236,13 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     one for each warp."""
     fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
-    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *_counted(routine, most)])
+    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *awaited(routine, most)])
     # where lanes work together, a warp is whole
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     return tuple([length for length in lengths if least <= length <= most]) or (most,)
 
 
-def _counted(routine: Routine, most: int) -> tuple[int, ...]:
+def awaited(routine: Routine, most: int = MOST_THREADS) -> tuple[int, ...]:
     """The numbers of threads that barriers await."""
     found = {}
     for of in reached(routine):

@@ -170,13 +170,13 @@ def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: b
     elif not one.in_order:
         severity = Severity.INFO
         notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
-    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
+    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED and not one.is_whole:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
     elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
         severity = Severity.INFO
         notes.append("the kernel looks at a dimension of the block of which this has one thread")
-    elif is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness:
+    elif is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         severity = Severity.INFO
         notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
     elif not one.one_thread and severity is not Severity.INFO:
