@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.framework.bindings import has_such, such
+from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
@@ -34,6 +32,7 @@ from ptxkit.analyses.inputs.shapes import (
     fewest,
     is_for_several_ctas,
     is_said,
+    meets_in_loops,
     needs,
     reached,
     shapes,
@@ -42,6 +41,7 @@ from ptxkit.analyses.inputs.shapes import (
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
+from ptxkit.syntax import Address, Name
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -163,6 +163,8 @@ class Exercise:
                 found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
+        if not found and ran.fault is None and _scatters(ran):
+            found = self._of_equal_places(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -183,6 +185,17 @@ class Exercise:
             if found:
                 return found
         return []
+
+    def _of_equal_places(self, shape: Shape) -> list[Found]:
+        """What shows where contents say that several threads update one place in shared memory, as in a histogram.
+
+        That they store to one place may not be meant by who gives them their places: it is the update in two steps that is looked for.
+        """
+        self.contents = RANDOM
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
@@ -319,7 +332,7 @@ class Exercise:
                 finding,
                 ran.example,
                 bool(_lines(finding) & set(sites.values())) and not _is_of_own_memory(finding),
-                all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
+                all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
@@ -435,19 +448,6 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
-def meets_in_loops(routine: Routine) -> bool:
-    """Whether threads of a CTA wait for each other in a loop."""
-
-    def holds(bound: Bound) -> bool:
-        return bound.converges is not None and bound.converges.level == "cta"
-
-    for one in reached(routine):
-        block_of, inner = control_flow(one).block_of, loops(one).innermost
-        if any(inner[block_of[i]] is not None for i, _ in such(one, holds)):
-            return True
-    return False
-
-
 def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
     lines, family = _lines(finding), finding.diagnostic.rule[:1]
@@ -465,6 +465,15 @@ def _is_as_such_in(finding: Finding, other: Ran) -> bool:
 def _shows_with(finding: Finding, other: Ran) -> bool:
     """Whether a run with other contents shows a finding; of shared memory, one that does not come to the accesses says nothing."""
     return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
+
+
+def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
+    """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
+
+    Where all contents are zeros, threads that compute their places in shared memory may each come to their own: that two which are not
+    ordered meet at others is no less wrong.
+    """
+    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
 
 
 def _is_sure(found: Found) -> bool:
@@ -486,6 +495,32 @@ def _reads_rubbish(other: Ran) -> bool:
 
 def _lines(finding: Finding) -> set[int]:
     return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+
+
+def _scatters(ran: Ran) -> bool:
+    """Whether it depends on contents where something is stored in shared memory."""
+    return any(_stores_to_shared(site) for site in ran.depends)
+
+
+def _stores_to_shared(site: Any) -> bool:
+    bound = site.bound
+    return isinstance(bound, Bound) and bound.form.mnemonic == "st" and bound.has(".shared")
+
+
+def _is_update(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a store of what is named alike, or about two stores of that store: a thread changes what
+    another one changes."""
+    lines = _lines(finding)
+    sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
+    places = {ran.line_of(site): _place(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
+    loaded = {_place(site) for site in sites if site.bound.form.mnemonic == "ld"}
+    named = {places.get(line) for line in lines}
+    return finding.witness.get("space") == "shared" and len(named) == 1 and named <= loaded
+
+
+def _place(site: Any) -> tuple[str, ...]:
+    """An address as it is written."""
+    return tuple([node.text for address in site.instruction.find(Address) for node in address.find(Name)])
 
 
 def _is_of_own_memory(finding: Finding) -> bool:

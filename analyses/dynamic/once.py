@@ -49,25 +49,24 @@ class Ran:
         return self.code.index.span(site.path).line
 
     @property
+    def bodies(self) -> tuple[Any, ...]:
+        """The functions that were entered."""
+        return tuple(self.observer.program.entered) if self.observer.program is not None else ()
+
+    @property
     def lines(self) -> frozenset[int]:
         """The lines of the instructions that were executed, of those of which an execution could show something."""
-        bodies = self.observer.program.entered if self.observer.program is not None else ()
-        return frozenset([self.line_of(site) for body in bodies for site in body.sites if id(site) in self.observer.seen])
+        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
         """The findings that are no notes.
 
-        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is; and no
-        races of tcgen05 in shared memory, whose implicit orders (9.7.16.6) are not all followed.
+        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is.
         """
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
-        return tuple([one for one in loud if one.diagnostic.span not in unsure and not self._is_implicit(one)])
-
-    def _is_implicit(self, finding: Finding) -> bool:
-        lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
-        return finding.witness.get("space") == "shared" and bool(lines & self._lines_of(BY_DESCRIPTOR[1:]))
+        return tuple([one for one in loud if one.diagnostic.span not in unsure])
 
     def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
         """The lines of the instructions of some chapters."""
@@ -77,8 +76,7 @@ class Ran:
         return found
 
     def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
-        bodies = self.observer.program.entered if self.observer.program is not None else ()
-        sites = [site for body in bodies for site in body.sites]
+        sites = [site for body in self.bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
     def _is_matrix(self, finding: Finding) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
 from ptxkit.analyses.inputs.parameters import addresses, conditions
@@ -61,6 +63,19 @@ def needs(routine: Routine, level: str) -> bool:
         return bound.converges is not None and bound.converges.level == level
 
     return any(has_such(one, holds) for one in reached(routine))
+
+
+def meets_in_loops(routine: Routine) -> bool:
+    """Whether threads of a CTA wait for each other in a loop."""
+
+    def holds(bound: Bound) -> bool:
+        return bound.converges is not None and bound.converges.level == "cta"
+
+    for one in reached(routine):
+        block_of, inner = control_flow(one).block_of, loops(one).innermost
+        if any(inner[block_of[i]] is not None for i, _ in such(one, holds)):
+            return True
+    return False
 
 
 @fact
