@@ -9,12 +9,13 @@ import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.fault import RULES
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -151,4 +152,6 @@ def once(
         for start, _ in made:
             machine.free_global(start)
         machine.memory.trim()
+    if fault is not None and fault.kind in RULES and fault.is_placed:
+        findings = (*findings, of_fault(fault, one.launch, schedule))
     return Ran(one, findings, fault, observer, code, memory)

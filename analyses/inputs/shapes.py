@@ -19,7 +19,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax import constant_value
+from ptxkit.syntax import Name, constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
 _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
@@ -387,5 +387,6 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 
 def has_dynamic_shared(routine: Routine) -> bool:
-    """Whether shared memory without a size is declared."""
-    return any(symbol.linkage == ".extern" and size_of(symbol) in (None, 0) for symbol in shared_variables(routine))
+    """Whether a kernel names shared memory without a size."""
+    names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
+    return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))
