@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such
@@ -230,6 +230,9 @@ class Exercise:
                 return None
             is_stuck = fault is not None and fault.kind == "deadlock"
             waits |= is_stuck
+            if wrong and not outside and _reads_rubbish(ran) and is_said(self.routine, choices[0].block):
+                # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
+                continue
             if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
                 return ran, shape
             if outside == ".global":
@@ -307,19 +310,24 @@ class Exercise:
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
-        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
+        sites = {self.code.index.span(site.path).line for site in ran.depends}
         # flags that are zero at first are meant to be
         again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
+        ends = self._of_ends(ran, shape, elsewhere)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
-            return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
+            is_there = all(_is_in(finding, one) for one in elsewhere)
+            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
+                # where there are more elements than threads, the last CTA is whole
+                is_there = ends is not None and _is_in(finding, ends)
+            return is_there and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
         # what depends on the sizes is no more than a note, whatever else it depends on
@@ -331,7 +339,7 @@ class Exercise:
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & set(sites.values())) and not _is_of_own_memory(finding),
+                bool(_lines(finding) & sites) and not _is_of_own_memory(finding),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -367,6 +375,15 @@ class Exercise:
             return [other[0]]
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
+
+    def _of_ends(self, ran: Ran, shape: Shape, elsewhere: list[Ran] | None) -> Ran | None:
+        """A run where the last CTA has not an element for each thread, if it may show what other sizes do not; None if there is none."""
+        if elsewhere is None or not is_compared(self.routine):
+            return None
+        if all(_is_in(one, other) or one.diagnostic.rule[:1] not in AT_ENDS for one in ran.wrong for other in elsewhere):
+            return None
+        uneven = self._first((shape,), UNEVEN_CONTRAST)
+        return uneven[0] if uneven is not None else None
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
@@ -450,8 +467,14 @@ def has_rounds(routine: Routine) -> bool:
 
 def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
-    lines, family = _lines(finding), finding.diagnostic.rule[:1]
-    return any(one.diagnostic.rule[:1] == family and lines == _lines(one) for one in other.wrong)
+    return _seen_as(finding) in other.seen_as(_seen_as)
+
+
+def _seen_as(finding: Finding) -> Seen:
+    """What findings of several runs have in common: the family of the rule, and the lines; of what nobody has written, where it is used."""
+    diagnostic = finding.diagnostic
+    lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else _lines(finding)
+    return diagnostic.rule[:1], frozenset(lines)
 
 
 def _is_as_such_in(finding: Finding, other: Ran) -> bool:

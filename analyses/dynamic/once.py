@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -32,6 +32,9 @@ BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
 """The chapters whose instructions read matrices by descriptors."""
 
 
+Seen = tuple[str, frozenset[int]]
+
+
 @attrs.frozen(eq=False)
 class Ran:
     """What came of it. `fault` ended it; None: all threads ran to completion."""
@@ -44,6 +47,7 @@ class Ran:
     memory: tuple[bytes, ...] = ()
     """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
     _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
+    _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
@@ -68,6 +72,12 @@ class Ran:
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
         return tuple([one for one in loud if one.diagnostic.span not in unsure])
+
+    def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
+        """The findings that are no notes, as they are to be compared with those of other runs."""
+        if not self._seen:
+            self._seen.update(map(name, self.wrong))
+        return self._seen
 
     def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
         """The lines of the instructions of some chapters."""
