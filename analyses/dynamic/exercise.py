@@ -27,6 +27,7 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    distinguished,
     distinguishes_ctas,
     elements,
     fewest,
@@ -36,7 +37,6 @@ from ptxkit.analyses.inputs.shapes import (
     needs,
     reached,
     shapes,
-    told_apart,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
@@ -68,7 +68,7 @@ UNEVEN, UNEVEN_TOO = 7, 19
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
+REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
@@ -164,7 +164,7 @@ class Exercise:
             if found:
                 break
         if not found and ran.fault is None and _scatters(ran):
-            found = self._of_equal_places(shape)
+            found = self._of_equal_indices(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -186,10 +186,10 @@ class Exercise:
                 return found
         return []
 
-    def _of_equal_places(self, shape: Shape) -> list[Found]:
-        """What shows where contents say that several threads update one place in shared memory, as in a histogram.
+    def _of_equal_indices(self, shape: Shape) -> list[Found]:
+        """What shows where contents say that several threads update one word of shared memory, as in a histogram.
 
-        That they store to one place may not be meant by who gives them their places: it is the update in two steps that is looked for.
+        That they store to one word may not be meant by who gives them their indices: it is the update in two steps that is looked for.
         """
         self.contents = RANDOM
         launched = self._first((shape,), Sizes())
@@ -200,7 +200,7 @@ class Exercise:
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
-            yield Sizes(counts=MANY, rest=1), ODD_CONTRAST, ""
+            yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
             if meets_in_loops(self.routine):
@@ -214,7 +214,7 @@ class Exercise:
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
-            if waits and math.prod(shape.block) < told_apart(self.routine):
+            if waits and math.prod(shape.block) < distinguished(self.routine):
                 # without the threads that wait it says nothing of them
                 continue
             ran = self._within(shape, sizes)
@@ -352,7 +352,7 @@ class Exercise:
         """Whether no other number of threads is what the kernel means: more, one of which writes what was read, would overrun an array, or
         fewer, as a barrier awaits, are not all that it tells apart."""
         if finding.diagnostic.rule[:1] == BARRIERS:
-            return told_apart(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
+            return distinguished(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
         return _is_of_own_memory(finding) or math.prod(shape.block) in elements(self.routine)
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
@@ -363,8 +363,8 @@ class Exercise:
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        is_alike = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_alike)
+        is_same = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_same)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
@@ -493,7 +493,7 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
     """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
 
-    Where all contents are zeros, threads that compute their places in shared memory may each come to their own: that two which are not
+    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
     ordered meet at others is no less wrong.
     """
     return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
@@ -535,13 +535,13 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     another one changes."""
     lines = _lines(finding)
     sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
-    places = {ran.line_of(site): _place(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
-    loaded = {_place(site) for site in sites if site.bound.form.mnemonic == "ld"}
-    named = {places.get(line) for line in lines}
+    by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
+    loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
+    named = {by_line.get(line) for line in lines}
     return finding.witness.get("space") == "shared" and len(named) == 1 and named <= loaded
 
 
-def _place(site: Any) -> tuple[str, ...]:
+def _address_of(site: Any) -> tuple[str, ...]:
     """An address as it is written."""
     return tuple([node.text for address in site.instruction.find(Address) for node in address.find(Name)])
 

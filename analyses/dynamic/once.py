@@ -19,6 +19,7 @@ from ptxkit.machine.fault import RULES
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.machine.monitors.deadlocks import CHANGE
 from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
@@ -67,11 +68,12 @@ class Ran:
     def wrong(self) -> tuple[Finding, ...]:
         """The findings that are no notes.
 
-        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is.
+        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is. Nobody
+        waits in vain for memory that others may write.
         """
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
-        return tuple([one for one in loud if one.diagnostic.span not in unsure])
+        return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
 
     def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
         """The findings that are no notes, as they are to be compared with those of other runs."""
@@ -107,6 +109,12 @@ class Ran:
         """The instructions that depend on contents that were made up."""
         program = self.observer.program
         return dependent(program, self.observer.sources) if program is not None else ()
+
+
+def _waits_for_others(finding: Finding) -> bool:
+    """Whether somebody waits for memory to change, which the host or another GPU may do: with what was made up nobody does."""
+    waiting = finding.witness.get("waiting", ())
+    return finding.witness.get("ends") == "standstill" and any(one["for"] == CHANGE for one in waiting)
 
 
 def once(

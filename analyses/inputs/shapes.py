@@ -134,14 +134,14 @@ def fewest(routine: Routine) -> int:
     asks = _depended_on(routine)
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
-    counts = [told_apart(routine)]
+    counts = [distinguished(routine)]
     if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
         counts.append(2 * WARP)
     return max([WARP, *counts])
 
 
 @fact
-def told_apart(routine: Routine) -> int:
+def distinguished(routine: Routine) -> int:
     """How many threads there are at least if all that a kernel compares the index of a thread with, or divides it by, is to matter."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     most = min(MOST_THREADS, launch(routine).most[0])
