@@ -335,6 +335,7 @@ class Exercise:
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         alone = self._of_one_thread(left, shape, sizes_of)
         ordered = self._in_order(ran, left, contents)
+        is_full = self._is_full_block(left, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
@@ -344,16 +345,23 @@ class Exercise:
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
-                self._is_whole(finding, shape),
+                self._is_whole(finding, is_full),
                 not _is_race(finding) or _is_in(finding, ordered),
             )
 
-    def _is_whole(self, finding: Finding, shape: Shape) -> bool:
+    def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
+        """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
+        x, y, z = shape.block
+        if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
+
+    def _is_whole(self, finding: Finding, is_full: bool) -> bool:
         """Whether no other number of threads is what the kernel means: more, one of which writes what was read, would overrun an array, or
         fewer, as a barrier awaits, are not all that it tells apart."""
         if finding.diagnostic.rule[:1] == BARRIERS:
             return distinguished(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
-        return _is_of_own_memory(finding) or math.prod(shape.block) in elements(self.routine)
+        return _is_of_own_memory(finding) or is_full
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
         """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
