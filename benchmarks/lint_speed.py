@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -64,14 +64,14 @@ def assembled(path: Path) -> float | None:
     target = next((word for word in words if word.startswith("sm_")), "sm_80")
     number = int("".join(filter(str.isdigit, target)))
     with tempfile.TemporaryDirectory() as folder:
-        before = os.times()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         output = str(Path(folder) / "out.cubin")
         command = ["ptxas", "-O3", "-arch", target if number >= 75 else "sm_75", "-c", str(path), "-o", output]
         done = subprocess.run(command, capture_output=True, check=False)
-        after = os.times()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         return None
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
 """How fast the machine executes: instructions of threads a second, for kernels of several kinds; growth with the number of threads; memory.
 
-    python benchmarks/machine.py [--numba PYTHON] [--sketch ../shared/sketches] [--growth] [--times 3]
+    python benchmarks/machine.py [--numba PYTHON] [--sketch ../shared/sketches] [--growth] [--busy] [--times 3]
 
 `--numba` is a Python that has Numba: the same kernels in its CUDA simulator, in the same run, on fewer threads where it would take
 minutes; compared
 are threads a second. `--sketch` is a folder with `machine.py`, the sketch that the machine must not be slower than, and its `machine.ptx`.
+With `--busy` times are those of the processor, for a computer that does other work besides.
 `--growth` runs 10^5, 10^6 and 10^7 threads. Every result is checked against NumPy.
 """
 
@@ -252,8 +253,11 @@ def main() -> None:
     parser.add_argument("--numba", metavar="PYTHON")
     parser.add_argument("--sketch", type=Path, metavar="FOLDER")
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
+    if options.busy:
+        time.perf_counter = time.process_time
     machine = Machine("sm_80")
     code = machine.load(re.sub(r"\r", "", PTX.read_text()))
     rates = {}

@@ -3,7 +3,8 @@
     python benchmarks/mutants.py [--protocol NAME] [--most N] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
 
 Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A
-mutant counts as *reported* if a rule of the protocol's families gives an error or warning that it does not give of the original; as *noted*
+mutant counts as *reported* if a rule of the protocol's families, or an execution of the kernel, gives an error or warning that it does not
+give of the original; as *noted*
 if it only tells of a place, with severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all
 paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions
 alone another of its kind does what the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
@@ -39,6 +40,8 @@ from ptxkit.analyses.events.registers_in_flight import Kind
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, select
+from ptxkit.analyses.linting.merging import merged
+from ptxkit.analyses.linting.running import shown
 from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.protocols.mbarrier.box_bytes import box_bytes
 from ptxkit.analyses.protocols.proxy.crossings import (
@@ -54,7 +57,7 @@ from ptxkit.analyses.protocols.tcgen05.tensor_memory import AFTER, BEFORE, FREE,
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import registers
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import Module, constant_value, parse
@@ -240,6 +243,10 @@ class Mutant:
     instruction: int
 
 
+EXECUTED = ("S", "G", "M", "A", "W", "P", "T", "R")
+"""Families of rules of which executions show the violations that a missing wait, fence or barrier leads to."""
+
+
 def module_of(path: Path) -> Module:
     return parse(decode(path.read_bytes()), str(path))
 
@@ -299,11 +306,15 @@ Said = Counter[tuple[bool, str, str, int]]
 
 
 def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
-    """What the rules say of a kernel."""
-    found: list[Diagnostic] = [one for rule in select(families) for one in rule.check(facts)]
+    """What the rules, and an execution of the kernel, say of it."""
+    rules = select((*families, *EXECUTED))
+    found = [one for rule in select(families) for one in rule.check(facts) if one.function == kernel]
+    others = frozenset([routine.name for routine in facts.routines]) - {kernel}
     told: Said = Counter()
-    for one in found:
-        if one.function != kernel:
+    for one in merged(rules, found, shown(facts, rules, others)):
+        if one.witness is not None and "launch" in one.witness:
+            # the same may show at other threads and addresses
+            told[one.severity is not Severity.INFO, one.rule, "", 0] += 1
             continue
         if one.severity is not Severity.INFO:
             told[True, one.rule, one.message, 0] += 1

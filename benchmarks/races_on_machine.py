@@ -40,7 +40,7 @@ from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.linting.running import is_executable
-from ptxkit.analyses.verify.verdict import VERIFIED, verify
+from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, verify
 from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import Options, names_of, of_options
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -80,12 +80,17 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     seconds = time.perf_counter() - started
     found = [shown.finding.diagnostic for shown in verdict.findings]
     rules = tuple(sorted({one.rule for one in found if one.severity is not Severity.INFO}))
-    detail = found[0].message if found else verdict.reasons[0].text if verdict.reasons else ""
+    detail = found[0].message if verdict.outcome == REFUTED else "; ".join([one.text for one in verdict.reasons])
     wrong = ""
     if compares and verdict.outcome == VERIFIED:
         errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name]
         wrong = "; ".join([f"{one.rule} {one.message}" for one in errors])
     return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong)
+
+
+def by_the_processor() -> None:
+    """Measures by the time of the processor whatever asks for the time of the clock."""
+    time.perf_counter = time.process_time
 
 
 def launch_of(module: Module, kernel: Routine, row: dict[str, str]) -> Any:
@@ -105,10 +110,10 @@ def _spoken(numbers: tuple[int, ...]) -> str:
 def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
     """The verdicts, each printed when it is there."""
     results = []
-    with ProcessPoolExecutor(asked.processes) as pool:
+    with ProcessPoolExecutor(asked.processes, initializer=by_the_processor if asked.busy else None) as pool:
         for result in pool.map(judged, [(row, asked.budget, asked.lint) for row in rows]):
             results.append(result)
-            print(f"{result.label:12} {result.outcome:12} {result.seconds:6.2f} s  {result.file}  {result.detail[:150]}", flush=True)
+            print(f"{result.label:12} {result.outcome:12} {result.seconds:6.2f} s  {result.file}  {result.detail[:400]}", flush=True)
             if result.contradiction:
                 print(f"    verified, and lint says: {result.contradiction[:200]}", flush=True)
     table = Counter([(one.label, one.outcome) for one in results])
@@ -181,9 +186,13 @@ def of_pairs(asked: argparse.Namespace) -> int:
     rows = []
     for name in expected:
         if asked.kernels in name:
-            rows += [{"file": f"lint/{name}.{label}.ptx", "label": label} for label in ("bad", "good")]
+            labels = [label for label in ("bad", "good") if asked.label in label]
+            rows += [{"file": f"lint/{name}.{label}.ptx", "label": label} for label in labels]
     results = run(rows, asked)
     bad = [one for one in results if one.label == "bad"]
+    for one in bad:
+        if not any(rule[0] == expected[Path(one.file).name.partition(".")[0]] for rule in one.rules):
+            print(f"not by its family: {one.file} {one.outcome} {' '.join(one.rules)}")
     seen = [one for one in bad if any(rule[0] == expected[Path(one.file).name.partition(".")[0]] for rule in one.rules)]
     alarms = [one for one in results if one.label == "good" and one.rules]
     verified = [one for one in bad if one.outcome == VERIFIED]
@@ -227,6 +236,7 @@ def main() -> None:
     parser.add_argument("--label", default="")
     parser.add_argument("--budget", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's")
     parser.add_argument("--lint", action="store_true", help="also ask lint of what is verified")
     parser.add_argument("--pairs", action="store_true", help="the pairs of ../shared/lint")
     parser.add_argument("--without-launch", action="store_true", help="what lint says of the kernels of ../shared/races")

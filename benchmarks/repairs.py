@@ -1,7 +1,7 @@
 """Repairs, measured: of the bad twins of pairs, of fixtures with one synchronizing instruction deleted, and their time over lint.
 
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
-    python benchmarks/repairs.py mutants [--most N] [--only NAME…] [--seconds SECONDS] [--record FILE] [--keep FOLDER]
+    python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds S] [--record FILE] [--keep FOLDER]
 
 `pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
 fences, uses of mbarriers, numbers that only these read, instructions with a mask of lanes, or collectives that stand elsewhere.
@@ -9,11 +9,13 @@ It is offered a repair if `ptxkit repair` leaves no error and no warning that th
 on the machine, in the launch that lint makes up, for the thread for which it is most: what synchronizes, as often as it is executed, with
 a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest 1).
 
-`mutants`: of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, one instruction that
-synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which lint says more than
-of the original, a mutant counts as repaired if lint says no more afterwards than of the original, and if the fixture's own launch leaves
-the same results under the schedules lockstep, late, early and 1. An offer does harm if that launch ends in a deadlock or another fault, or
-gives other results, and the mutant's does not. `--keep` writes the texts of what was repaired, before and after.
+`mutants`: of the kernel of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, taken by itself,
+one instruction that synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which
+lint says more than of the original, a mutant counts as repaired if lint says no more afterwards than of the original, and if the fixture's
+own launch leaves the same results under the schedules lockstep, late, early and 1. An offer does harm if that launch ends in a deadlock or
+another fault, or gives other results, and the mutant's does not. With `--numbers` mutants have another number instead: a count of arrivals
+one more, twice the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for
+`gpu/repaired.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +42,10 @@ from ptxkit.analyses.inputs.launches import most_operations
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.rewriters.extract import extract
 from ptxkit.rewriters.repairs import repair
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
+from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -221,6 +225,29 @@ def deletions(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
             yield i, kind, f"setp.eq.u32 {predicate}, 0, 0;" if predicate else ""
 
 
+NUMBERS: dict[str, tuple[str, Callable[[int], int]]] = {
+    "init": ("count", lambda n: n + 1),
+    "expect": ("tx", lambda n: 2 * n),
+    "wait": ("n", lambda n: n + 1),
+}
+"""By what an instruction does, which operand gets another number, and which."""
+
+
+def renumbered(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
+    """Instructions whose numbers are written there, with what is wrong of each, and what stands for it."""
+    counts: Counter[str] = Counter()
+    for i, bound in enumerate(bindings(routine)):
+        does = [*[one.action for one in bound.barrier], *[one.action for one in bound.asynchronous]] if isinstance(bound, Bound) else []
+        for action, (name, other) in NUMBERS.items():
+            n = position(bound, name) if action in does and isinstance(bound, Bound) else None
+            value = constant_value(routine.instructions[i].operands[n]) if n is not None else None
+            if n is not None and isinstance(value, int):
+                kind = f"number of {action}"
+                counts[kind] += 1
+                if counts[kind] <= most:
+                    yield i, kind, changed(routine, i, operands={n: str(other(value))})
+
+
 def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import machine_launches
     from plan import fixtures
@@ -237,21 +264,23 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 return f"{type(error).__name__}: {error}"[:120], []
         return "", left
 
-    for fixture in fixtures(targets=("sm_90a", "sm_80"), only=options.only):
+    for fixture in sorted(fixtures(targets=options.targets, only=options.only), key=lambda one: len(one.text)):
         for kernel in fixture.kernels:
             if not kernel.get("exact", True) or time.monotonic() > end:
                 continue
-            original = looking.at(fixture.text)
+            whole = extract(parse(fixture.text), kernel=kernel["entry"]).module.text
+            original = looking.at(whole)
             routine = next((one for one in original.facts.routines if one.name == kernel["entry"]), None)
-            chosen = list(deletions(routine, options.most)) if routine is not None else []
-            wrong, expected = results(fixture, kernel, fixture.text) if chosen else ("nothing to delete", [])
+            change = renumbered if options.numbers else deletions
+            chosen = list(change(routine, options.most)) if routine is not None else []
+            wrong, expected = results(fixture, kernel, whole) if chosen else ("nothing to delete", [])
             if routine is None or wrong:
                 continue
             for i, kind, instead in chosen:
                 if time.monotonic() > end:
                     break
                 span = original.facts.index.span(routine.where(i))
-                text = fixture.text[: span.start] + instead + fixture.text[span.end :]
+                text = whole[: span.start] + instead + whole[span.end :]
                 begun = time.process_time()
                 seen = looking.at(text)
                 lint = time.process_time() - begun
@@ -266,11 +295,12 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 clean = not bad(made.found) - bad(original.found)
                 record = {
                     "fixture": fixture.name,
+                    "target": fixture.target,
                     "kernel": kernel["entry"],
                     "kind": kind,
                     "line": span.line,
                     "reported": True,
-                    "deleted": fixture.text[span.start : span.end],
+                    "deleted": whole[span.start : span.end],
                     "repairs": [one.fix.message for one in made.repairs],
                     "clean": clean,
                     "equal": not fault and left == expected,
@@ -282,9 +312,11 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "lint": round(lint, 3),
                     "seconds": round(seconds, 3),
                 }
-                if options.keep is not None and record["repaired"]:
-                    stem = f"{fixture.name}.{kernel['entry']}.{span.line}"
+                if options.keep is not None and clean:
+                    stem = f"{fixture.name}.{fixture.target}.{kernel['entry']}.{span.line}{'n' if options.numbers else ''}"
+                    record["kept"] = stem
                     options.keep.mkdir(parents=True, exist_ok=True)
+                    (options.keep / f"{stem}.original.ptx").write_text(whole)
                     (options.keep / f"{stem}.bad.ptx").write_text(text)
                     (options.keep / f"{stem}.good.ptx").write_text(made.text)
                 yield record
@@ -312,6 +344,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT.parent / "shared" / "lint")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=1)
+    parser.add_argument("--numbers", action="store_true")
+    parser.add_argument("--targets", nargs="*", default=["sm_90a", "sm_80"])
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--keep", type=Path)

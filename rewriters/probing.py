@@ -29,7 +29,7 @@ from ptxkit.rewriters.engine.edits import AddToModule, Edit, apply
 from ptxkit.rewriters.engine.fresh import Fresh, fresh
 from ptxkit.rewriters.engine.parameters import bytes_of, layout
 from ptxkit.rewriters.engine.patterns import Site, locations, pattern, select
-from ptxkit.rewriters.engine.points import points
+from ptxkit.rewriters.engine.points import before, is_block_pragma, points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Rewrite
 from ptxkit.rewriters.manifest import WORDS, Kernel, ProbeManifest, ProbeSite, ProbeUse, RefusedSite, Region, Value
 from ptxkit.syntax import Address, AddressSize, Declaration, File, Index, Instruction, Module, Name, Node, constant_value
@@ -584,5 +584,17 @@ def point_in(routine: Routine, block: BasicBlock) -> int | None:
     sequence = points(routine).sequence
     for i in range(block.start, block.end):
         if sequence[i] < 0 or i == block.start == 0 or sequence[i - 1] != sequence[i]:
+            return i
+    return None
+
+
+def branching_point_in(routine: Routine, block: BasicBlock) -> int | None:
+    """An instruction of a block before which code that branches may stand: not between the pragma of a loop and the loop (11.4.11)."""
+    sequence = points(routine).sequence
+    for i in range(block.start, block.end):
+        path = routine.where(i)
+        children = routine.module.at(path[:-1]).children
+        position = before(children, path[-1])
+        if sequence[i] < 0 and not (position and is_block_pragma(children[position - 1])):
             return i
     return None

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
@@ -39,8 +39,10 @@ from ptxkit.analyses.inputs.shapes import (
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
+from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.syntax import Address, Name
 
 if TYPE_CHECKING:
@@ -94,7 +96,10 @@ Launched = tuple[Ran, Shape]
 
 @attrs.frozen
 class Found:
-    """A finding of a run, and what it depends on."""
+    """A finding of a run, and what it depends on: first `other_sizes`, then `other_shapes`, `in_order`, and the rest.
+
+    Of one that is not shown with others, what comes after is not tried.
+    """
 
     finding: Finding
     example: Example
@@ -114,6 +119,9 @@ class Found:
     about a barrier."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    contents: Contents = COUNT
+    schedule: str | int = LOCKSTEP
+    """What memory held, and who ran when."""
 
 
 @attrs.frozen
@@ -211,6 +219,7 @@ class Exercise:
         wrong: list[Launched] = []
         is_always_wrong = True
         waits = False
+        last: tuple[int, int] | None = None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
@@ -238,6 +247,10 @@ class Exercise:
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
+                strayed, last = last, ran.strayed_to
+                if last is not None and last == strayed:
+                    # and no shape changes that
+                    return None
             else:
                 wrong.append((ran, shape))
         # what goes wrong with every shape does so by itself
@@ -269,16 +282,17 @@ class Exercise:
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
+        contents = self.contents
         while True:
             one = self._example(shape, sizes)
-            ran = self._once(one, self.contents)
-            if ran.outside == ".global" and self.growth < MOST_GROWTH:
-                self.growth *= GROWTH
+            ran = self._once(one, contents)
+            if ran.outside == ".global" and self.growth < MOST_GROWTH and ran.would_be_inside(MOST_GROWTH // self.growth):
+                self.growth = self.growth * GROWTH if ran.would_be_inside(GROWTH) else MOST_GROWTH
             elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
-            elif ran.outside == ".global":
+            elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be meant as indices
-                return self._once(one, ZEROS)
+                contents = ZEROS
             else:
                 return ran
 
@@ -286,7 +300,21 @@ class Exercise:
         one = example(self.routine, shape, sizes)
         if self.shared:
             one = attrs.evolve(one, shared=self.shared)
-        return one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        one = one.with_larger_arrays(self.growth) if self.growth > 1 else one
+        return attrs.evolve(one, options=tuple(self._options(one, sizes)))
+
+    def _options(self, one: Example, sizes: Sizes) -> Iterator[str]:
+        """How `ptxkit inputs` makes an example."""
+        values = {
+            "block": ",".join(map(str, one.block)),
+            "loops": "" if sizes.counts == FEW else str(sizes.counts),
+            "enlarge": "" if self.growth == 1 else str(self.growth),
+            "shared": str(self.shared or ""),
+            "less": str(sizes.uneven or ""),
+        }
+        for name, value in values.items():
+            if value:
+                yield from (f"--{name}", value)
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -303,26 +331,27 @@ class Exercise:
     def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
-        contents = self.contents
+        contents, schedule = self.contents, self.schedule
         if ran.findings and not ran.wrong:
             # values may be equal by chance
             contents = NOISE
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
-        sites = {self.code.index.span(site.path).line for site in ran.depends}
-        # flags that are zero at first are meant to be
-        again = [self._once(ran.example, contents) for contents in (RANDOM, ZEROS)] if sites and self.contents is COUNT else []
-        # two writes are of different values by what was read, or always
-        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, ran.wrong)) else [])
+        # flags that are zero at first are meant to be; other data need not be
+        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
+        self.contents = COUNT if COUNT in others else self.contents
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
+        single = self._of_one_iteration(ran, shape)
         ends = self._of_ends(ran, shape, elsewhere)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
+                return False
             is_there = all(_is_in(finding, one) for one in elsewhere)
             if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
                 # where there are more elements than threads, the last CTA is whole
@@ -330,23 +359,31 @@ class Exercise:
             return is_there and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
-        # what depends on the sizes is no more than a note, whatever else it depends on
+        # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
-        alone = self._of_one_thread(left, shape, sizes_of)
-        ordered = self._in_order(ran, left, contents)
-        is_full = self._is_full_block(left, shape, sizes_of)
+        ordered = self._in_order(ran, reshaped or (), contents)
+        sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
+        alone = self._of_one_thread(sure, shape, sizes_of)
+        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
+        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        again = [self._once(ran.example, contents) for contents in others] if sites else []
+        # two writes are of different values by what was read, or always
+        mixed = again[:1] or ([self._once(ran.example, RANDOM)] if any(map(_is_of_writes, sure)) else [])
+        is_full = self._is_full_block(sure, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & sites) and not _is_of_own_memory(finding),
+                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 self._is_whole(finding, is_full),
-                not _is_race(finding) or _is_in(finding, ordered),
+                finding in sure or not _is_race(finding),
+                contents,
+                schedule,
             )
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
@@ -371,8 +408,8 @@ class Exercise:
         if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
             return False
         one, other = accesses
-        is_same = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_same)
+        is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
+        return bool(one["cta"] != other["cta"] and is_same_access)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
@@ -392,6 +429,15 @@ class Exercise:
             return None
         uneven = self._first((shape,), UNEVEN_CONTRAST)
         return uneven[0] if uneven is not None else None
+
+    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+        """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
+        too large for it. None if there is none."""
+        sizes = Sizes(single=True)
+        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
+        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+            return None
+        return self._within(shape, sizes)
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
@@ -453,13 +499,21 @@ class Exercise:
 
 
 def hands_over(routine: Routine) -> bool:
-    """Whether threads read with an order, or update and look at what was there: what they do next may depend on who came first."""
+    """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
+
+    Who waits at a barrier does the same afterwards, no matter which thread came first.
+    """
 
     def holds(bound: Bound) -> bool:
-        strong = any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
-        return strong and bound.form.mnemonic != "red"
+        return is_ordered(bound) and not bound.barrier
 
-    return any(has_such(one, holds) for one in reached(routine))
+    return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+
+
+def is_read(routine: Routine, i: int) -> bool:
+    """Whether anything reads what an instruction writes to registers."""
+    numbering = ssa(routine)
+    return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
 
 
 def has_rounds(routine: Routine) -> bool:

@@ -11,11 +11,13 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.fault import RULES
+from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -25,6 +27,11 @@ from ptxkit.machine.monitors.races import Races
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+
+
+def is_ordered(bound: Bound) -> bool:
+    """Whether an instruction reads with an order, or updates, as one that reads a flag does."""
+    return any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
 
 
 LOCKSTEP = "lockstep"
@@ -104,11 +111,34 @@ class Ran:
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
 
+    def would_be_inside(self, factor: int) -> bool:
+        """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
+        return would_be_inside(self.fault, self.observer.made, factor)
+
+    @property
+    def strayed_to(self) -> tuple[int, int] | None:
+        """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+        return strayed_to(self.fault, self.observer.made)
+
     @property
     def depends(self) -> tuple[Any, ...]:
         """The instructions that depend on contents that were made up."""
+        return self._dependent(self.observer.sources)
+
+    @property
+    def stores(self) -> tuple[Any, ...]:
+        """Those, and the ones that store what depends on such contents."""
+        return self._dependent(self.observer.sources, stores=True)
+
+    @property
+    def depends_on_data(self) -> tuple[Any, ...]:
+        """The instructions that depend on contents that were made up and that are read with no order, as flags are not."""
+        weak = {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
+        return self._dependent(weak)
+
+    def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, self.observer.sources) if program is not None else ()
+        return dependent(program, sources, stores=stores) if program is not None else ()
 
 
 def _waits_for_others(finding: Finding) -> bool:
@@ -150,18 +180,19 @@ def once(
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         observer = Observer(tuple(made))
-        run = machine.launch(
-            code,
-            one.kernel,
-            *arguments,
-            grid=one.grid,
-            block=one.block,
-            cluster=one.cluster,
-            shared=one.shared,
-            schedule=schedule,
-            budget=budget,
-            monitors=(observer, *monitors, *also),
-        )
+        with rough_products():
+            run = machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                schedule=schedule,
+                budget=budget,
+                monitors=(observer, *monitors, *also),
+            )
         findings = run.findings
         memory = tuple([machine.read(start, end - start) for start, end in made]) if keep else ()
     except Fault as error:

@@ -1,12 +1,13 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; in `noise` every byte is drawn by lot, so
-that no two bytes are equal for a reason.
+tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; `flags` are zeros and ones; in `noise`
+every byte is drawn by lot, so that no two bytes are equal for a reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -32,6 +33,10 @@ class Numbers:
     """What an index is multiplied by is so many times as large."""
     chosen: tuple[tuple[Part, int], ...] = ()
     """Some by themselves."""
+
+    def having(self, chosen: Mapping[Part, int]) -> Numbers:
+        """The same, with some chosen by themselves."""
+        return attrs.evolve(self, chosen=tuple(sorted({**dict(self.chosen), **chosen}.items())))
 
     def __str__(self) -> str:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
@@ -62,6 +67,8 @@ class Contents:
             return np.arange(words, dtype=np.uint32).view(np.uint8)
         if self.name == "random":
             return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
+        if self.name == "flags":
+            return np.random.default_rng((self.seed, number)).integers(0, 2, words, np.uint32).view(np.uint8)
         if self.name == "noise":
             return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
@@ -78,9 +85,10 @@ class Contents:
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
 
     def __str__(self) -> str:
-        return {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes"}.get(self.name, "random numbers")
+        names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones"}
+        return names.get(self.name, "random numbers")
 
 
 COUNT, ZEROS, NOISE = Contents("count"), Contents("zeros"), Contents("noise", 3)
-CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("random", 2))
+CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
 """What is tried, in this order: the first for every kernel, the others where something depends on it."""

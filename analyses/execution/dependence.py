@@ -11,28 +11,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site, part
-from ptxkit.syntax import Address, Guard, Name, Number, constant_value
+from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
+def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False) -> tuple[Site, ...]:
     """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
     `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
-    the instruction itself counts, a branch to it does not: the branch is among those found.
+    the instruction itself counts, a branch to it does not: the branch is among those found. What was not executed passes nothing on. With
+    `stores` also those that store such values.
     """
     if not sources:
         return ()
-    bodies = program.entered
-    facts = {id(body): [_Facts(body, i) for i in range(len(body.sites))] for body in bodies}
-    registers = _Following(bodies, facts, sources).registers()
+    facts = {id(body): _executed(body) for body in program.entered}
+    registers = _Following(program.entered, facts, sources).registers()
     found = []
-    for body in bodies:
-        made = registers[id(body)]
-        found += [one.site for one in facts[id(body)] if made & (one.where | (one.guard if one.matters else 0))]
+    for key, own in facts.items():
+        made = registers[key]
+        for one in own:
+            matters = one.where | (one.guard if one.matters else 0) | (one.reads if stores and one.stores else 0)
+            if made & matters:
+                found.append(one.site)
     return tuple(found)
+
+
+def _executed(body: Body) -> list[_Facts]:
+    """The facts of the instructions in blocks that were executed."""
+    known = _FACTS.setdefault(body, {})
+    found = []
+    for block in body.blocks:
+        if block.run is not None:
+            for i in (*range(block.start, block.end), *([block.last] if block.last >= block.end else ())):
+                if i not in known:
+                    known[i] = _Facts(body, i)
+                found.append(known[i])
+    return found
+
+
+_FACTS: WeakKeyDictionary[Body, dict[int, _Facts]] = WeakKeyDictionary()
 
 
 def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]:
@@ -52,14 +72,20 @@ def _offset(address: Address) -> int:
     return sum([int(number) for node in address.find(Number) if (number := constant_value(node)) is not None])
 
 
-def unexecuted(program: Any, seen: Set[int]) -> dict[int, Site]:
-    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by `id`."""
+def unexecuted(program: Any, seen: Set[int], without: Set[Path]) -> dict[Path, Site]:
+    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by their paths; but for those
+    `without`."""
     found = {}
     for body in program.entered:
         for site in body.sites:
-            if id(site) not in seen and isinstance(site.bound, Bound) and _is_shared(site.bound):
-                found[id(site)] = site
+            if id(site) not in seen and site.path not in without and isinstance(site.bound, Bound) and _is_shared(site.bound):
+                found[site.path] = site
     return found
+
+
+def executed(program: Any, seen: Set[int]) -> set[Path]:
+    """The paths of the instructions that are among those `seen`."""
+    return {site.path for body in program.entered for site in body.sites if id(site) in seen}
 
 
 def _is_shared(bound: Bound) -> bool:
@@ -93,8 +119,12 @@ class _Following:
 
     def _step(self, body: Body, facts: _Facts) -> None:
         key = id(body)
-        is_made = bool((facts.reads | facts.guard) & self.made[key]) or id(facts.site) in self.sources or bool(facts.loads & self.spaces)
-        if facts.is_call:
+        is_source = id(facts.site) in self.sources
+        is_made = bool((facts.reads | facts.guard) & self.made[key]) or is_source or bool(facts.loads & self.spaces)
+        if facts.is_call and is_source:
+            # of a function that nobody defines: what it returns, and nothing else
+            self.spaces.add(RETURNED)
+        elif facts.is_call:
             self.calls |= is_made
             is_made |= self.calls
         if self.calls:
@@ -137,10 +167,24 @@ class _Facts:
                     self.where |= 1 << number
         # what a barrier object holds is nobody's to store
         data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
-        self.loads = frozenset([space for one in data if one.access != "write" for space in _spaces(bound, one.operand)])
+        read = [space for one in data if one.access != "write" for space in _spaces(bound, one.operand)]
+        # nothing stores to a parameter of a kernel
+        self.loads = frozenset(read) - ({RETURNED} if _is_of_a_parameter(body, site) else set())
         self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
 
 
+def _is_of_a_parameter(body: Body, site: Site) -> bool:
+    """Whether an instruction accesses a parameter of the kernel by its name."""
+    header = body.function.header
+    if not header.is_entry:
+        return False
+    names = {one.name for one in header.parameters}
+    found = [one.text for address in site.instruction.find(Address) for one in address.find(Name)]
+    return bool(names.intersection(found))
+
+
+RETURNED = ".param"
+"""The state space through which functions return what is no register."""
 _ANY = (".global", ".shared", ".local", ".param")
 
 

@@ -4,18 +4,20 @@ flight may matter, with several contents where something depends on contents tha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents, Numbers
-from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, Contents, Numbers
+from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.reach import unreachable
+from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, MOST
-from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 
@@ -23,14 +25,34 @@ if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
-    from ptxkit.syntax import Module
+    from ptxkit.syntax import Module, Path
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
+SHARE = 0.4
+"""The part of what time is left that a run takes at most where others with other numbers may follow."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
+MOST_LOOKS = 200
+"""So many numbers are tried at most to come to what was not executed."""
+MOST_FLAGS, FIRST_SEED = 12, 10
+"""So many contents are looked at in search of what was not executed; their seeds begin here."""
+MOST_WRONG = 6
+"""After so many that do not go together no further numbers are tried."""
+LESS = 4
+"""After numbers with which a launch takes too long those are tried that are so many times less."""
+MOST_ATTEMPTS = 4
+"""After so many no other numbers are tried where some have led to everything."""
+SLOWER = 3
+"""A run with other numbers takes so many times as long as the first at most, and somewhat more."""
+LEAST_OPERATIONS, LONGER = 1 << 14, 8
+"""A run that only shows what is executed takes this many operations at most, and so many times as many as the one before."""
+LOOKING, LOOK = 0.25, 0.03
+"""No further numbers are looked for when less than the first part of the time is left; a look at some takes the second part at most."""
 LEAST_NUMBER = 32
 """With numbers below this alone a launch shows too little."""
+OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
+"""Findings of accesses outside of what was allocated."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call", "branch"))
@@ -53,6 +75,11 @@ class Ran:
     fault: Fault | None
     causes: frozenset[tuple[Any, ...]] = frozenset()
     """Those of its findings, the fault among them."""
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether time was up."""
+        return self.fault is not None and self.fault.kind == "budget"
 
 
 @attrs.frozen
@@ -88,6 +115,16 @@ class Executed:
     unexecuted: tuple[Any, ...]
     """The instructions that write memory or synchronize and were not executed with any of the numbers that were made up."""
     code: Code
+    unknown: tuple[str, ...] = ()
+    """The functions that were called and that nobody defines: what they return was made up."""
+    not_together: tuple[str, ...] = ()
+    """Numbers with which something goes wrong at an address that is computed from them, as of numbers that do not go together."""
+    unfit: tuple[str, ...] = ()
+    """Contents with which a run took too long, or left memory whose size nobody gave, where it did not with others, in words."""
+    states: tuple[str, ...] = ()
+    """The variables of the module that held other values besides, as the host may have written them."""
+    is_by_numbers: bool = False
+    """Whether numbers that were made up may decide that something is not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether a finding is about one of these instructions."""
@@ -164,9 +201,10 @@ class _Executing:
         self.code = code
         self.launch = launch
         self.schedules = schedules
-        self.contents = contents
+        self.usual = self.contents = contents
         self.checks = checks
         self.progress = progress
+        self.budget = budget
         self.end = time.perf_counter() + budget
         self.runs: list[Ran] = []
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
@@ -179,34 +217,152 @@ class _Executing:
         """Whether CTAs may stand for others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
+        self.needed = 0
+        """How far from the start of memory an access left it."""
+        self.most_operations: int | None = None
+        self.longest: float | None = None
+        """The seconds that a run with further numbers may take."""
+        self.unfit: dict[str, None] = {}
+        self.seen: set[int] = set()
+        """The instructions that were executed with these numbers, by `id`."""
+        self.not_together: tuple[str, ...] = ()
+        """As `Executed` has it."""
+        kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
+        self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
+        """The paths of instructions to which no number or contents lead."""
 
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
-        unseen: set[int] | None = None
+        unseen: set[Path] | None = None
         contrasts = 0
         for numbers in self.launch.numbers if self.launch.has_numbers else (Numbers(),):
-            if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
+            last = attempts[-1].runs[0] if attempts else None
+            if last is not None and last.is_too_long:
+                # only with much less to do
+                if numbers.other * LESS > last.contents.numbers.other:
+                    continue
+            elif last is not None and self._left < max(LEAST_SECONDS, last.seconds):
                 break
             one = self._attempt(numbers)
             attempts.append(one)
+            if self.longest is None and one.runs[0].fault is None:
+                self.longest = self._several_times(one.runs[0])
             fault = one.runs[0].fault
             if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
                 break
-            if fault is not None or self._is_doubtful(one):
+            if not self._is_good(one):
+                if unseen is not None and len(attempts) > (1 if unseen else MOST_ATTEMPTS):
+                    break
                 continue
-            left = set(one.unseen) if self._decides(one) else set()
+            left: set[Path] = set(one.unseen) if self._decides(one) else set()
             unseen = left if unseen is None else unseen & left
             contrasts += 1
-            if not unseen and numbers.other >= LEAST_NUMBER and contrasts > 1:
+            if not unseen and numbers.other >= LEAST_NUMBER and (contrasts > 1 or len(attempts) > MOST_ATTEMPTS):
                 break
+            if unseen and len(attempts) > 1:
+                # what others lead to is looked at before
+                break
+        if unseen:
+            for search in (self._searched, self._searched_contents):
+                for one in search(tuple(attempts), unseen):
+                    attempts.append(one)
+                    if self._is_good(one):
+                        unseen &= set(one.unseen)
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
-        completed = [one for one in completed if not self._is_doubtful(one)] or completed
-        return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
+        good = [one for one in completed if not self._is_doubtful(one)]
+        if good and len(good) < len(completed):
+            wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
+            self.not_together = tuple(wrong)
+        completed = good or completed
+        left = set(unseen or ()) if self.launch.has_numbers else set()
+        return self._executed(completed or attempts[:1], left, *self._with_other_states(completed))
+
+    def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
+        """An attempt with other values in variables of the module, if they decide what is executed and it shows something; and what of it
+        nothing has led to."""
+        best = min(attempts, key=lambda one: len(one.unseen), default=None)
+        if best is None or not best.unseen or not dependent(best.observer.program, best.observer.preset):
+            return None, set()
+        left = set.intersection(*[set(one.unseen) for one in attempts])
+        if not self.launch.states or self._left < LOOKING * self.budget:
+            return None, left
+        given, self.launch = self.launch, attrs.evolve(self.launch, variables=(*self.launch.variables, *self.launch.states))
+        one = self._attempt(best.runs[0].contents.numbers)
+        self.launch = given
+        if one.runs[0].fault is not None or self._is_doubtful(one):
+            return None, left
+        left &= set(one.unseen)
+        return one, left
+
+    def _searched(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
+        """Further attempts, with numbers by which instructions are executed that no others have led to.
+
+        A part is changed at a time, of numbers that have led to something new. What they lead to a run without monitors shows.
+        """
+        known: set[Path] = set()
+        tried: set[Numbers] = set()
+        starts = {one.runs[0].contents.numbers: 0 for one in attempts if self._is_good(one)}
+        wrong = 0
+        while starts:
+            start = max(starts, key=lambda one: starts[one])
+            most = starts.pop(start)
+            for numbers in (start, *self.launch.others(start), *(self.launch.numbers if len(tried) < MOST_LOOKS // 4 else ())):
+                if numbers in tried:
+                    continue
+                if len(tried) >= MOST_LOOKS or wrong >= MOST_WRONG or self._left < LOOKING * self.budget or not unseen:
+                    return
+                tried.add(numbers)
+                seen = self._looked(numbers)
+                if not seen <= known and numbers != start:
+                    starts[numbers] = len(seen)
+                known |= seen
+                if seen & unseen:
+                    one = self._attempt(numbers)
+                    wrong += not self._is_good(one)
+                    yield one
+                if 0 < most < len(seen):
+                    # these lead on
+                    starts[start] = most
+                    break
+                most = max(most, len(seen))
+
+    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
+        """Further attempts, with other zeros and ones in memory by which instructions are executed that nothing has led to."""
+        start = next((one for one in attempts if self._is_good(one) and one.depends), None)
+        for seed in range(MOST_FLAGS if start is not None else 0):
+            if self._left < LOOKING * self.budget or not unseen:
+                return
+            assert start is not None
+            contents = Contents("flags", FIRST_SEED + seed)
+            if self._looked(start.runs[0].contents.numbers, contents) & unseen:
+                yield self._attempt(start.runs[0].contents.numbers, contents)
+
+    def _is_good(self, one: _Attempt) -> bool:
+        """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
+        return one.runs[0].fault is None and not self._is_doubtful(one)
+
+    def _looked(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path]:
+        """The instructions that are executed with these numbers; none if that ends with a fault."""
+        from ptxkit.machine import Budget
+
+        self.code.reset()
+        budget = Budget(seconds=LOOK * self.budget, operations=self.most_operations)
+        one = once(self.code, self.launch, self.schedules[0], contents.with_numbers(numbers), budget)
+        self.code.reset()
+        if one.fault is not None:
+            return set()
+        self.most_operations = max(LEAST_OPERATIONS, LONGER * one.observer.operations)
+        return executed(one.observer.program, one.observer.seen)
+
+    @staticmethod
+    def _several_times(run: Ran) -> float:
+        """The seconds that a run may take that does what another has done, with something else made up."""
+        return 10 * LEAST_SECONDS + SLOWER * run.seconds
 
     def _iterates(self, one: _Attempt) -> bool:
-        """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
+        """Whether smaller numbers may help a run that ended: of one that had no time left, if they decide who goes where."""
         fault = one.runs[0].fault
-        return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
+        return fault is None or fault.kind != "budget" or self._decides(one)
 
     def _is_doubtful(self, one: _Attempt) -> bool:
         """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
@@ -226,13 +382,13 @@ class _Executing:
         sites = dependent(program, readers(program, self._numbers(program)))
         return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
-    def _attempt(self, numbers: Numbers) -> _Attempt:
-        """All runs with a number for those that were not given, in as much memory as they take."""
-        self.contents = tuple([one.with_numbers(numbers) for one in self.contents])
+    def _attempt(self, numbers: Numbers, *more: Contents) -> _Attempt:
+        """All runs with a number for those that were not given, in as much memory as they take, with `more` contents than usual."""
+        self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
-            self.launch = self.launch.larger()
+            self.launch = self.launch.larger(self.needed)
             self._all(numbers)
         if any(self._leaves_memory(run) for run in self.runs):
             # with these numbers it is never enough: others start with little again
@@ -240,11 +396,11 @@ class _Executing:
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
-        unseen = unexecuted(program, self.observer.seen) if program is not None else {}
+        unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
 
-    def _executed(self, attempts: list[_Attempt], unseen: set[int]) -> Executed:
-        """What came of attempts with several numbers."""
+    def _executed(self, attempts: list[_Attempt], unseen: set[Path], other: _Attempt | None, held: set[Path]) -> Executed:
+        """What came of attempts with several numbers, and of one with other values in variables; what nothing led to because of either."""
         best = min(attempts, key=lambda one: len(one.unseen))
         observer = best.observer
         runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
@@ -258,16 +414,31 @@ class _Executing:
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = _shown(attempts)
+        shown = _shown([*attempts, *([other] if other is not None else [])])
         program = observer.program
-        if program is not None and best.unseen and observer.preset:
-            # what the host may have written over decides whether they are executed
-            held = dependent(program, observer.preset)
-            unseen |= set(best.unseen) if held else set()
+        is_by_numbers = bool(unseen & set(best.unseen))
+        unseen |= held & set(best.unseen)
         numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
         left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
         unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
-        return Executed(self.launch, runs, shown, covered, left_out, best.depends, numbered, best.instructions, unexecuted_, self.code)
+        called = tuple(dict.fromkeys([name for one in attempts for name in one.observer.unknown_names]))
+        return Executed(
+            self.launch,
+            runs,
+            shown,
+            covered,
+            left_out,
+            best.depends,
+            numbered,
+            best.instructions,
+            unexecuted_,
+            self.code,
+            called,
+            self.not_together,
+            tuple(self.unfit),
+            tuple([one.name for one in self.launch.states]) if other is not None else (),
+            is_by_numbers,
+        )
 
     @property
     def _left(self) -> float:
@@ -277,7 +448,7 @@ class _Executing:
     @property
     def _share(self) -> float:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
-        return 0.7 if self.launch.has_numbers and not self.runs else 1.0
+        return SHARE if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
         """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
@@ -291,7 +462,7 @@ class _Executing:
         """The first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
-        self.runs, self.first, self.not_covered, self.skipped = [], {}, {}, 0
+        self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
@@ -323,7 +494,8 @@ class _Executing:
             return True
         # of memory that begins before the address, and could be so large
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
-        return any(start <= at < start + MOST_ROOM for start, _ in self.made)
+        self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
+        return self.needed > 0
 
     @property
     def _are_equal(self) -> bool:
@@ -336,7 +508,22 @@ class _Executing:
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return
+        enough = len(self.runs) > 1
         self._once(schedule, contents)
+        if contents != self.contents[0] and enough and self._says_nothing(self.runs[-1]):
+            # some contents were tried to the end
+            run = self.runs.pop()
+            self.unfit.setdefault(f"{run.contents} in memory, {'which takes too long' if run.is_too_long else 'by which arrays are left'}")
+            for cause in run.causes - frozenset().union(*[one.causes for one in self.runs]):
+                del self.first[cause]
+
+    def _says_nothing(self, run: Ran) -> bool:
+        """Whether a run ended because time was up, or at an access that leaves memory of which nobody knows how large it is."""
+        if run.fault is None:
+            return False
+        spaces = {str(self.first[cause][0].witness.get("space", fault_space(run.fault).lstrip("."))) for cause in run.causes}
+        is_outside = run.fault.kind == "address" and all(name in OUTSIDE for name, *_ in run.causes)
+        return (run.is_too_long and not run.causes) or (is_outside and spaces <= {"global"} and bool(self.made))
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
         """A run. CTAs that do the same in shared memory have one that stands for them, where all go on in step."""
@@ -350,74 +537,39 @@ class _Executing:
             if own is None or len(own) > MOST or 0 in own:
                 self.stands, own = False, None
 
-    def _run(self, schedule: str | int, contents: Contents, watched: frozenset[int] | None) -> tuple[Observer, Fault | None]:
-        from ptxkit.machine import Fault
-        from ptxkit.machine.monitors import monitors_of, not_covered
+    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+        from ptxkit.machine import Budget
 
-        machine = self.code.machine
         if self.runs:
             self.code.reset()
-        arguments: list[Any] = []
-        made: list[tuple[int, int]] = []
-        for number, argument in enumerate(self.launch.arguments):
-            given, mine = argument.argument(machine, contents, number)
-            arguments.append(given)
-            made += mine
-        freed = list(made)
-        for number, variable in enumerate(self.launch.variables, len(arguments)):
-            written, mine = variable.placed(self.code, contents, number)
-            made += written
-            made += mine
-            freed += mine
-        self.made = tuple(made)
-        observer = Observer(self.made, watched)
-        monitors = (observer, *monitors_of(self.checks))
-        begun = time.perf_counter()
-        one = self.launch
-        fault: Fault | None = None
-        instructions = 0
-        findings: tuple[Finding, ...] = ()
-        try:
-            run = machine.launch(
-                self.code,
-                one.kernel,
-                *arguments,
-                grid=one.grid,
-                block=one.block,
-                cluster=one.cluster,
-                shared=one.shared,
-                cooperative=one.cooperative,
-                schedule=schedule,
-                budget=max(LEAST_SECONDS, self._share * self._left),
-                monitors=monitors,
-                progress=self.progress,
-            )
-            findings, instructions = run.findings, run.instructions
-        except Fault as error:
-            fault, findings = error, error.findings
-        finally:
-            for start, _ in freed:
-                machine.free_global(start)
-        seconds = time.perf_counter() - begun
+        seconds = self._share * self._left
+        if self.runs and contents != self.contents[0]:
+            seconds = min(seconds, self._several_times(self.runs[0]))
+        elif self.longest is not None and not self.runs:
+            seconds = min(seconds, self.longest)
+        budget = Budget(seconds=max(LEAST_SECONDS, seconds))
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress)
+        fault = one.fault
+        self.made = one.made
         if fault is not None and fault.kind == APART:
             self.code.reset()
-            return observer, fault
-        for what in not_covered(monitors):
+            return one.observer, fault
+        for what in one.not_covered:
             self._leave_out(what)
         causes = set()
-        for finding in findings:
-            cause = cause_of(finding)
-            causes.add(cause)
+        for finding in one.findings:
+            causes.add(cause_of(finding))
             self._note(finding, schedule, contents)
-        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, findings):
+        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, one.findings):
             finding = of_fault(fault, self.launch, schedule)
             causes.add(cause_of(finding))
             self._note(finding, schedule, contents)
-        self.runs.append(Ran(schedule, contents, seconds, fault, frozenset(causes)))
+        self.seen |= one.observer.seen
+        self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes)))
         if not self.runs[1:]:
-            self.observer, self.instructions = observer, instructions
-            self.depends = dependent(observer.program, observer.sources)
-        return observer, fault
+            self.observer, self.instructions = one.observer, one.instructions
+            self.depends = dependent(self.observer.program, {**self.observer.sources, **self.observer.unknown_calls})
+        return one.observer, fault
 
     def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
         """Keeps the first finding of a cause, or the first that is an error."""
@@ -439,8 +591,8 @@ class _Attempt:
     observer: Observer
     depends: tuple[Any, ...]
     instructions: int
-    unseen: Mapping[int, Any]
-    """The instructions that write memory or synchronize and were not executed, by `id`."""
+    unseen: Mapping[Path, Any]
+    """The instructions that write memory or synchronize and were not executed, by their paths."""
     not_covered: Mapping[str, None]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import attrs
@@ -23,6 +24,8 @@ STRIDE = 16
 """What an index is multiplied by is so many times as large as other numbers, so that what lies in a row has room in it."""
 TABLE = 1 << 10
 """So many pointers are put into a buffer of pointers."""
+MIXED = 24
+"""So often several parts are drawn together."""
 MOST_ROOM = 1 << 27
 """No buffer that is made up is larger, in bytes."""
 Made = tuple[Any, tuple[tuple[int, int], ...]]
@@ -206,6 +209,10 @@ class Launch:
     variables: tuple[Variable, ...] = ()
     decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
     """Choices of numbers that were not given with which the kernel decides otherwise."""
+    choices: tuple[tuple[Part, tuple[int, ...]], ...] = ()
+    """Of parts that were not given some numbers that each may be."""
+    states: tuple[Variable, ...] = ()
+    """The other variables of the module that the kernel reads: what the host, or a launch before, may have left there."""
     cooperative: bool = False
     """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
 
@@ -215,14 +222,21 @@ class Launch:
         return bool(self.variables) or any(one.made_up for one in self.arguments)
 
     @property
+    def memory(self) -> int:
+        """The bytes of memory that is made up, about."""
+        made = [*self.arguments, *[one.made_up for one in self.variables]]
+        return sum([one.room * (len(one.pointers) + len(one.tables)) for one in made if isinstance(one, MadeUp)])
+
+    @property
     def can_grow(self) -> bool:
         """Whether memory that was made up can be larger."""
         return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
 
-    def larger(self) -> Launch:
-        """The same with more memory that is made up."""
+    def larger(self, needed: int = 0) -> Launch:
+        """The same with more memory that is made up: more than is needed, if that is known."""
+        least = 1 << needed.bit_length() + 1
         grown = [
-            attrs.evolve(one, room=min(MOST_ROOM, one.room * 8)) if isinstance(one, MadeUp) and one.pointers else one
+            attrs.evolve(one, room=min(MOST_ROOM, max(one.room * 8, least))) if isinstance(one, MadeUp) and one.pointers else one
             for one in self.arguments
         ]
         return attrs.evolve(self, arguments=tuple(grown))
@@ -248,6 +262,17 @@ class Launch:
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
         others = [Numbers(size) for size in sizes]
         return tuple(dict.fromkeys([*known, *others[:2], *decisions, *others[2:]]))
+
+    def others(self, numbers: Numbers) -> Iterator[Numbers]:
+        """The numbers in which one part is another, then some in which several are."""
+        for n in range(max([len(values) for _, values in self.choices], default=0)):
+            for part, values in self.choices:
+                if n < len(values):
+                    yield numbers.having({part: values[n]})
+        drawn = random.Random(str(numbers))
+        for _ in range(MIXED if len(self.choices) > 1 else 0):
+            several = drawn.sample(self.choices, drawn.randint(2, len(self.choices)))
+            yield numbers.having({part: drawn.choice(values) for part, values in several})
 
     @property
     def threads(self) -> int:

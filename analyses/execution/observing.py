@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.analyses.execution.standing import StandIns
+from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.memory import CONST
@@ -20,11 +21,15 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 class Observer(Monitor):
     """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up.
 
-    With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there.
+    With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there. `unknown` makes up
+    what functions return that nobody defines.
     """
 
-    def __init__(self, made: tuple[tuple[int, int], ...] = (), own: frozenset[int] | None = None) -> None:
+    def __init__(
+        self, made: tuple[tuple[int, int], ...] = (), own: frozenset[int] | None = None, unknown: UnknownFunctions | None = None
+    ) -> None:
         self.own = own
+        self.unknown = unknown
         self.standing: StandIns | None = None
         self.made = sorted(made)
         self.program: Any = None
@@ -38,7 +43,7 @@ class Observer(Monitor):
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
-        """Those that read variables of the module with an initial value, which the host may have written over."""
+        """Those that read variables of the module that were not made up, which the host may have written over."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
@@ -52,9 +57,20 @@ class Observer(Monitor):
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
+        launch.stand_in = self.unknown
         if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.own)
             launch.of_shared = self._of_shared
+
+    @property
+    def unknown_calls(self) -> dict[int, Any]:
+        """The calls of functions that nobody defines, by `id`."""
+        return self.unknown.sites if self.unknown is not None else {}
+
+    @property
+    def unknown_names(self) -> tuple[str, ...]:
+        """What these functions are called."""
+        return tuple(self.unknown.called) if self.unknown is not None else ()
 
     def _of_shared(self, access: Any) -> Any:
         count = access.lanes.count
@@ -96,11 +112,11 @@ class Observer(Monitor):
                 self.preset.setdefault(id(site), site)
 
     def _presets(self) -> list[tuple[int, int]]:
-        """Where the variables of the module lie that have an initial value, as far as they have an address."""
+        """Where the variables of the module lie, as far as they have an address."""
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
-            self._preset_ranges = list(code.initialized())
+            self._preset_ranges = [one for one in code.placed() if not _overlap(self.made, *one)]
         return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:

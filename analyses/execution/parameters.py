@@ -72,24 +72,37 @@ def parameters(kernel: Routine) -> tuple[Parameter, ...]:
 @fact
 def variables(kernel: Routine) -> tuple[Parameter, ...]:
     """The variables of the module, without initializer, that the kernel or a function of the module reads and none of them writes."""
+    return _variables(kernel)[0]
+
+
+@fact
+def states(kernel: Routine) -> tuple[Parameter, ...]:
+    """The other variables of the module that the kernel or a function of the module reads: they have what an initializer says, or what a
+    launch before has left there, or the host."""
+    return _variables(kernel)[1]
+
+
+@fact
+def _variables(kernel: Routine) -> tuple[tuple[Parameter, ...], tuple[Parameter, ...]]:
     read: dict[int, Symbol] = {}
     written: set[int] = set()
-    found = []
     for routine in (kernel, *[one for one in kernel.siblings if not one.function.header.is_entry]):
         for access in accesses(routine):
             symbol = access.where.symbol if access.where is not None else None
             if symbol is not None and symbol.space in (".global", ".const"):
                 if access.writes:
                     written.add(id(symbol))
-                else:
+                if access.reads:
                     read[id(symbol)] = symbol
     uses = _Uses(kernel)
+    found: tuple[list[Parameter], list[Parameter]] = ([], [])
     for symbol in read.values():
         declarator = declarator_of(kernel.module, symbol)
         is_set = declarator is not None and declarator.initializer is not None
-        if id(symbol) not in written and symbol.linkage != ".extern" and not is_set:
-            found.append(_parameter(symbol, uses))
-    return tuple([one for one in found if one.size])
+        own = _parameter(symbol, uses)
+        if symbol.linkage != ".extern" and own.size:
+            found[id(symbol) in written or is_set].append(own)
+    return tuple(found[0]), tuple(found[1])
 
 
 def _parameter(symbol: Symbol, uses: _Uses) -> Parameter:

@@ -18,6 +18,8 @@ from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.terms import Term, walk
 
 SMALL = (0, 1, 2, 3, 4, 5, 8, 16)
+FEW = (5, 7, 2, 3, 1, 0, 16, 64)
+"""Numbers that any may be: odd ones first, so that loops that are unrolled have a rest."""
 LARGEST = 1 << 12
 """No constant above this is a number of anything."""
 DRAWS, MOST = 400, 6
@@ -49,6 +51,28 @@ def decisions(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tu
     return tuple(found)
 
 
+def choices(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tuple[Part, tuple[int, ...]], ...]:
+    """Of each of the numbers that are `free` some that it may be: what conditions compare it with, sides of the shape, small ones."""
+    sides = [(block, block * grid) for block, grid in zip(shape.block, shape.grid, strict=True)]
+    usual = [*FEW, *[number for pair in sides for one in pair for number in (one, one // 2, one + 1)]]
+    asked = list(conditions(routine))
+    found = []
+    for number, one in enumerate(parameters(routine)):
+        for slot in one.slots:
+            part = number, slot.offset, slot.size
+            if slot.role in (Role.NUMBER, Role.COUNT, Role.STRIDE) and part in free:
+                leaf = one.name, slot.offset, slot.size
+                near = _near([condition for condition in asked if any(leaf_of(term) == leaf for term in condition.leaves())])
+                found.append((part, tuple(dict.fromkeys([*sorted(near), *usual]))))
+    return tuple(found)
+
+
+def _near(asked: list[Term]) -> set[int]:
+    """The constants of conditions, and their neighbours."""
+    constants = {term.constant for one in asked for term in walk(one) if term.constant is not None}
+    return {number + step for number in constants for step in (-1, 0, 1) if number is not None and 0 <= number + step <= LARGEST}
+
+
 def _depends(condition: Term, parts: Mapping[Leaf, Part]) -> bool:
     """Whether a condition depends on free numbers and on nothing else but which thread it is, and the shape."""
     leaves = condition.leaves()
@@ -59,9 +83,7 @@ def _depends(condition: Term, parts: Mapping[Leaf, Part]) -> bool:
 def _draws(names: list[Leaf], asked: list[Term], shape: Shape) -> Iterator[tuple[int, ...]]:
     """Numbers for all, some of which conditions ask about, or which are small."""
     longest = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    constants = {term.constant for one in asked for term in walk(one) if term.constant is not None}
-    near = {number + step for number in constants for step in (-1, 0, 1) if number is not None and 0 <= number + step <= LARGEST}
-    values = sorted({*SMALL, *near, longest})
+    values = sorted({*SMALL, *_near(asked), longest})
     if len(values) ** len(names) <= DRAWS:
         yield from itertools.product(values, repeat=len(names))
         return

@@ -198,6 +198,8 @@ class Example:
     """By the names of the parameters, in their order."""
     cluster: Size | None = None
     shared: int = 0
+    options: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """Those of `ptxkit inputs` that make it."""
 
     def changed(self, change: Callable[[Argument], Argument]) -> Example:
         """The same with other arguments."""

@@ -51,6 +51,8 @@ class Sizes:
     """Numbers that something is divided by are 1: what they divide stays as it is."""
     ones: bool = False
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
+    single: bool = False
+    """What loops count to is 1, no matter how much of it makes an iteration."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -75,8 +77,10 @@ def is_compared(routine: Routine) -> bool:
 
 def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
     parts = [(slot.offset, _part(routine, parameter, slot, number, sizes)) for slot in parameter.slots]
-    if not parameter.is_array and len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
-        return parts[0][1]
+    if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
+        part = parts[0][1]
+        if not parameter.is_array or isinstance(part, Map):
+            return part
     if not parameter.is_array and not parts:
         return _number(parameter.type, number)
     return Structure(parameter.size, tuple(parts))
@@ -100,7 +104,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if slot.role is Role.COUNT:
-        return _number(slot.type, sizes.counts * slot.width + (sizes.rest if slot.width <= MOST_UNROLLED else 0))
+        rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
+        return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
     if slot.role is Role.STRIDE:
         return _number(slot.type, number * STRIDE)
     if sizes.ones:

@@ -15,6 +15,7 @@ from ptxkit.analyses.launch.callers import module_calls
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.memory.accesses import accesses, size_of
 from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -134,18 +135,51 @@ def fewest(routine: Routine) -> int:
     asks = _depended_on(routine)
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
-    counts = [distinguished(routine)]
+    # who goes on by as many elements as there are threads compares its index with the number of elements
+    counts = [] if _strides(routine) else [distinguished(routine)]
     if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
         counts.append(2 * WARP)
     return max([WARP, *counts])
 
 
+def _expected_of(routine: Routine) -> tuple[int, ...]:
+    """How many threads the addresses and conditions of a kernel have in mind."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    return tuple({_expected(part): None for term in terms for part in walk(term)})
+
+
+@fact
+def _strides(routine: Routine) -> tuple[int, ...]:
+    """By how many elements threads go on in loops in which each begins at the element of its index, where these are whole warps: as many
+    threads there are, or several times as many where the loop was unrolled."""
+    found = set()
+    for of in reached(routine):
+        known = values(of)
+        for address in [access.address for access in accesses(of) if access.address is not None]:
+            for leaf in address.leaves():
+                loop = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
+                each = _element_of_thread(loop.start) if loop is not None else 0
+                if loop is not None and loop.step and each and loop.step % (WARP * each) == 0 and 0 < loop.step // each <= MOST_THREADS:
+                    found.add(loop.step // each)
+    return tuple(sorted(found))
+
+
+def _element_of_thread(start: Term) -> int:
+    """By how much an address differs between threads with `%tid.x` one apart, where it depends on no other index; else 0."""
+    _, parts = start.linear
+    factors = [factor for atom, factor in parts if _is_index(atom.args[0] if atom.operator in ("zext", "sext") else atom)]
+    return factors[0] if len(factors) == 1 and factors[0] > 0 else 0
+
+
+def _is_index(atom: Term) -> bool:
+    return atom.is_leaf and bool(atom.data) and str(atom.data[0]) == "%tid.x"
+
+
 @fact
 def distinguished(routine: Routine) -> int:
     """How many threads there are at least if all that a kernel compares the index of a thread with, or divides it by, is to matter."""
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     most = min(MOST_THREADS, launch(routine).most[0])
-    return max([count for count in {_expected(part): None for term in terms for part in walk(term)} if count <= most], default=1)
+    return max([count for count in _expected_of(routine) if count <= most], default=1)
 
 
 @fact
@@ -251,6 +285,7 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     one for each warp."""
     fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
+    own += [stride for stride in _strides(routine)[:1] if stride <= most]
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *awaited(routine, most)])
     # where lanes work together, a warp is whole
     least = WARP if needs(routine, "warp") and most >= WARP else 1

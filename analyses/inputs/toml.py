@@ -8,13 +8,16 @@ from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map,
 from ptxkit.demangling import in_prose, readable
 from ptxkit.isa.types import types
 
+_IOTA = 'fill = "iota"'
 _FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
 
 
-def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The launches as TOML. `names` is said of the module at the top; `parameters` are the names of those of each kernel, where known."""
+def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None, fill: str = "iota") -> str:
+    """The launches as TOML. `names` is said of the module at the top; `parameters` are the names of those of each kernel, where known;
+    `fill` is what memory holds."""
     head = f"# made up by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
-    return head + "".join([f"\n{_table(one, parameters or {})}" for one in examples])
+    tables = "".join([f"\n{_table(one, parameters or {})}" for one in examples])
+    return head + tables.replace(_IOTA, f'fill = "{fill}"')
 
 
 def _table(one: Example, parameters: Mapping[str, Sequence[str]]) -> str:
@@ -37,11 +40,11 @@ def _argument(one: Argument) -> str:
         kind = _type(one.type)
         return f'{{ scalar = "{kind}", value = {float(one.value) if kind in _FLOATS.values() else int(one.value)} }}'
     if isinstance(one, Map):
-        return f'{{ tensormap = "{_type(one.type)}", shape = {list(one.shape)}, box = {list(one.box)}, fill = "iota" }}'
+        return f'{{ tensormap = "{_type(one.type)}", shape = {list(one.shape)}, box = {list(one.box)}, {_IOTA} }}'
     if isinstance(one, Image):
         return f'{{ {"surface" if one.is_surface else "texture"} = "f32", shape = {[64] * min(2, one.dimensions)}, fill = "random" }}'
     size = types()[one.type].bytes
-    return f'{{ buffer = "{_type(one.type)}", length = {one.count * max(1, size // 8)}, fill = "iota", output = true }}'
+    return f'{{ buffer = "{_type(one.type)}", length = {one.count * max(1, size // 8)}, {_IOTA}, output = true }}'
 
 
 def _structure(one: Structure) -> str:
@@ -50,7 +53,8 @@ def _structure(one: Structure) -> str:
     parts = []
     for at, part in one.parts:
         if isinstance(part, Number):
-            data[at : at + part.size] = part.bytes()
+            # a kernel may read more than it has
+            data[at : at + part.size] = part.bytes()[: one.size - at]
         elif isinstance(part, Array):
             parts.append(f"{{ at = {at}, {_argument(part)[2:-2].removesuffix(', output = true')} }}")
     given = f'bytes = "{data.hex()}"'

@@ -20,10 +20,12 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
 
     What is argued with certainty and not shown is a warning; of an access that was executed, and of which every byte is watched, an info.
+    What shows with some inputs only counts where a rule argues the same.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
-    causes = [group for one in shown for group in by_cause(one.findings)]
+    sure = [group for one in shown for group in by_cause(one.findings)]
+    causes = [*sure, *[group for one in shown for group in by_cause(one.unsure)]]
     executed = frozenset().union(*[one.lines for one in shown])
     unjudged = frozenset().union(*[one.unjudged for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
@@ -44,8 +46,9 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             found.append(attrs.evolve(one, severity=Severity.INFO))
         else:
             found.append(one)
-    explained = [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
-    return found + _without_consequences(explained, frozenset(matched))
+    kept = [n for n in range(len(causes)) if n < len(sure) or n in matched]
+    explained = [_explained(causes[n], matched.get(n, [])) for n in kept]
+    return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
 ACCESSES = "S"

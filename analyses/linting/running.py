@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import accessed_loads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -33,6 +35,8 @@ class Shown:
     """The kernel and what it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
+    unsure: tuple[Diagnostic, ...] = ()
+    """What shows with some of what was made up, and not with all: nobody's fault, unless a rule argues the same."""
     unjudged: frozenset[int] = frozenset()
     """Lines of which the execution shows nothing for sure."""
     lines: frozenset[int] = frozenset()
@@ -83,13 +87,17 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             is_assumed = not is_said(kernel, done.example.block)
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
-            findings = [_diagnostic(one, rule, is_assumed, is_flat, asks_who(kernel)) for one, rule in spoken_for if rule is not None]
+            usual = _usual_loads(facts, kernel)
+            doubts = [
+                (one, rule, _doubt(one, rule, is_assumed, is_flat, asks_who(kernel), usual)) for one, rule in spoken_for if rule is not None
+            ]
             found.append(
                 Shown(
                     kernel.name,
                     frozenset([one.name for one in reached(kernel)]),
-                    tuple(findings),
+                    tuple([_diagnostic(one, rule) for one, rule, doubt in doubts if not doubt]),
                     done.is_complete,
+                    tuple([_unsure(one, rule, doubt) for one, rule, doubt in doubts if doubt]),
                     done.unjudged,
                     done.lines,
                     done.is_cut,
@@ -124,6 +132,8 @@ ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
 """Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+LOAD = "tmem-load-not-waited"
+"""The name of registers that are used while tensor memory is loaded to them."""
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
 COUNTING = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
@@ -153,48 +163,86 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
     return any(length == 1 and f"%tid.{axis}" in read(kernel) for axis, length in zip("xyz", block, strict=True))
 
 
-def _diagnostic(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool) -> Diagnostic:
-    """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
-    severity = one.finding.diagnostic.severity
-    notes = [f"shown with {spoken(one.example)}"]
+def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
+    """The lines of loads of tensor memory of which registers are used before the wait, where that is the convention of a function."""
+    own = [(routine, load.opener) for routine in reached(kernel) for load in accessed_loads(routine)[1]]
+    return frozenset([facts.index.span(routine.where(i)).line for routine, i in own])
+
+
+def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, usual: frozenset[int]) -> str:
+    """Why what a run showed may be the fault of the inputs that were made up for it, or is usual; empty if it is a finding."""
+    of = one.finding.diagnostic
+    if usual and rule.name == LOAD and usual & {of.span.line, *[related.span.line for related in of.related]}:
+        return "ptxas waits for each register by itself"
     if not one.other_sizes:
-        severity = Severity.INFO
-        notes.append("not shown with other sizes" if one.other_sizes is False else "other sizes were not tried")
-    elif not one.other_shapes:
-        severity = Severity.INFO
-        notes.append(
-            "there was no time to try CTAs of other shapes"
-            if one.other_shapes is None
-            else "not shown with a CTA of another shape, and the kernel does not say which it has"
-        )
-    elif not one.in_order:
+        return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
+    if not one.other_shapes:
+        if one.other_shapes is None:
+            return "there was no time to try CTAs of other shapes"
+        return "not shown with a CTA of another shape, and the kernel does not say which it has"
+    if not one.in_order:
+        return ""
+    if is_assumed and of.name == UNINITIALISED and not one.is_whole:
+        return "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
+    if is_flat and of.rule[0] in TOGETHER:
+        return "the kernel looks at a dimension of the block of which this has one thread"
+    if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
+        return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
+    if not one.one_thread:
+        # one that stores who a thread is may well have several
+        return "" if asks else OF_SEVERAL
+    if not one.other_contents:
+        return "not shown with all contents of memory: these were made up"
+    if one.depends and (rule.id[0] not in RACING or of.name in ADDRESSES):
+        return OF_CONTENTS
+    return ""
+
+
+OF_SEVERAL = "not shown with one thread, and nothing in the kernel needs several"
+OF_CONTENTS = "what it does depends on contents of memory that were made up"
+
+
+def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
+    """A finding of a run that does not depend on what was made up, as one of lint."""
+    severity = one.finding.diagnostic.severity
+    notes = []
+    if not one.in_order:
         severity = Severity.INFO
         notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
-    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED and not one.is_whole:
-        severity = Severity.INFO
-        notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
-    elif is_flat and one.finding.diagnostic.rule[0] in TOGETHER:
-        severity = Severity.INFO
-        notes.append("the kernel looks at a dimension of the block of which this has one thread")
-    elif is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
-        severity = Severity.INFO
-        notes.append("the kernel does not say how many threads a CTA has: it may be as many as the count says")
-    elif not one.one_thread and severity is not Severity.INFO:
-        # one that stores who a thread is may well have several
-        severity = Severity.WARNING if asks else Severity.INFO
-        notes.append("not shown with one thread, and nothing in the kernel needs several")
-    elif not one.other_contents:
-        severity = Severity.INFO
-        notes.append("not shown with all contents of memory: these were made up")
+    elif not one.one_thread:
+        severity = max(severity, Severity.WARNING, key=list(Severity).index)
+        notes.append(OF_SEVERAL)
     elif one.depends:
-        is_race = rule.id[0] in RACING and one.finding.diagnostic.name not in ADDRESSES
-        severity = Severity.INFO if not is_race else Severity.WARNING if severity is Severity.ERROR else severity
-        notes.append("what it does depends on contents of memory that were made up")
+        severity = max(severity, Severity.WARNING, key=list(Severity).index)
+        notes.append(OF_CONTENTS)
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
-    diagnostic = one.finding.diagnostic
-    witness = {**one.finding.witness, "inputs": spoken(one.example)}
-    return attrs.evolve(diagnostic, rule=rule.id, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
+    return _as_lint(one, rule, severity, notes)
+
+
+def _unsure(one: Found, rule: Rule, doubt: str) -> Diagnostic:
+    """A finding of a run that may be the fault of the inputs."""
+    return _as_lint(one, rule, Severity.INFO, [doubt])
+
+
+def _as_lint(one: Found, rule: Rule, severity: Severity, notes: list[str]) -> Diagnostic:
+    of, inputs = one.finding.diagnostic, spoken(one.example)
+    said = (*of.notes, f"shown with {inputs}", *notes)
+    witness = {**one.finding.witness, "inputs": inputs, "replay": _replay(one)}
+    return attrs.evolve(of, rule=rule.id, name=rule.name, severity=severity, notes=said, witness=witness)
+
+
+def _replay(one: Found) -> list[str]:
+    """The commands that show it again: what makes the launch file, and what runs it."""
+    path, kernel = one.finding.diagnostic.path or "-", one.example.kernel
+    fill = () if one.contents.name == "count" else ("--fill", FILLS[one.contents.name])
+    make = ["ptxkit", "inputs", path, "-k", kernel, *one.example.options, *fill, "-o", "launch.toml"]
+    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule)]
+    return [shlex.join(make), shlex.join(run)]
+
+
+FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
+"""What launch files call the contents of memory."""
 
 
 __all__ = ["Shown", "has_something_to_see", "is_executable", "shown"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
+from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
-OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
-"""Findings of accesses outside of what was allocated."""
 BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
 """The chapters whose instructions read matrices by descriptors."""
 UNWRITTEN = "uninitialised-memory"
@@ -148,6 +146,9 @@ class _Judge:
         """Whether a finding holds with all that was made up."""
         if not shown.is_always or not is_wrong(shown.finding):
             return False
+        if self.executed.unknown and self.executed.depends:
+            # it may be what nobody's functions return that leads there
+            return False
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
@@ -201,7 +202,7 @@ class _Judge:
     def _of_unexecuted(self) -> Reason:
         """That something was not come to which other numbers, or other contents of variables, may come to."""
         lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
-        if self.numbers:
+        if self.numbers and self.executed.is_by_numbers:
             return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self.example())
         return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
 
@@ -213,7 +214,12 @@ class _Judge:
             if isinstance(one, MadeUp) and one.pointers and one.made_up
         ]
         bounds = [f"the bounds of {_listed(sized)}, as their sizes were not given"] if sized else []
-        return (*self.executed.not_covered, *bounds)
+        executed = self.executed
+        what = [f"what {_listed(executed.unknown)} does, which nothing defines"] if executed.unknown else []
+        wrong = executed.not_together
+        more = f" and {len(wrong) - 2} others" if len(wrong) > 2 else ""
+        other = [f"{', '.join(wrong[:2])}{more} for numbers, with which addresses go wrong: they may not go together"] if wrong else []
+        return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
 
     def example(self) -> str:
         """How to give the first thing that was made up."""
@@ -228,11 +234,16 @@ class _Judge:
         found = []
         if self.numbers:
             numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
-            found.append(f"{_listed(self.numbers)} not given: {', then '.join(numbers)} taken")
+            shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
+            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} taken")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             depends = "; who goes where depends on them" if self.executed.depends else "; who goes where does not depend on them"
             found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} taken{depends}")
+        if self.executed.states:
+            found.append(f"{_listed(self.executed.states)} as the module says, and with values of a host")
+        if self.executed.unknown:
+            found.append(f"{_listed(self.executed.unknown)} not defined: taken to return numbers and to change nothing")
         return found
 
 

@@ -57,15 +57,13 @@ class Functions:
 def _opened() -> Iterator[sqlite3.Connection]:
     folder = _cache.folder()
     path = folder / NAME
-    is_new = not path.exists()
     folder.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, timeout=PATIENCE)
     try:
         # what is lost is found again
         database.execute("pragma synchronous = off")
-        if is_new:
-            with database:
-                database.execute("create table if not exists found (key text primary key, value text, made integer) without rowid")
+        # asked each time: whoever made the file may not have come to make the table
+        database.execute("create table if not exists found (key text primary key, value text, made integer) without rowid")
         yield database
     except sqlite3.OperationalError:
         # somebody else has it, or it cannot be written

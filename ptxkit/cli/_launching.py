@@ -61,8 +61,8 @@ def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
-    from ptxkit.analyses.execution.parameters import parameters, variables
-    from ptxkit.analyses.inputs.decisions import decisions
+    from ptxkit.analyses.execution.parameters import parameters, states, variables
+    from ptxkit.analyses.inputs.decisions import choices, decisions
     from ptxkit.analyses.inputs.shapes import Shape
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
@@ -76,8 +76,11 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     shared = options.shared
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
-    chosen = decisions(kernel, Shape(block, grid, cluster), _free(arguments))
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), chosen, asks_for_the_grid(kernel))
+    likely, free = Shape(block, grid, cluster), _free(arguments)
+    decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
+    other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel)])
+    together = asks_for_the_grid(kernel)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, together)
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
@@ -119,7 +122,7 @@ def _free(arguments: Sequence[Argument]) -> frozenset[Part]:
 def of_description(kernel: Routine, described: Described) -> Launch:
     """A launch of a launch file. Raises CannotLaunch if it is none of the kernel."""
     from ptxkit.analyses.execution.launch import Launch, Variable
-    from ptxkit.analyses.execution.parameters import parameters, variables
+    from ptxkit.analyses.execution.parameters import parameters, states, variables
 
     sizes = [one.size for one in parameters(kernel)]
     mismatch = described.mismatch(sizes)
@@ -128,7 +131,8 @@ def of_description(kernel: Routine, described: Described) -> Launch:
     arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
     rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
     cluster, shared, together = described.cluster, described.shared, asks_for_the_grid(kernel)
-    return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, cooperative=together)
+    other = tuple([Variable(one.name, one.made_up(described.threads)) for one in states(kernel)])
+    return Launch(kernel.name, described.grid, described.block, arguments, cluster, shared, rest, states=other, cooperative=together)
 
 
 def asks_for_the_grid(kernel: Routine) -> bool:

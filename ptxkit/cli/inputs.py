@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 @click.option("--enlarge", default=1, show_default=True, type=click.IntRange(1), help="Arrays have so many times the elements.")
 @click.option("--shared", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
 @click.option("--less", default=0, type=click.IntRange(0), help="Numbers that are compared are less by so many.")
+@click.option(
+    "--fill",
+    default="iota",
+    show_default=True,
+    type=click.Choice(["iota", "zeros", "random"]),
+    help="What memory holds: 0, 1, 2, …; zeros.",
+)
 def command(
     path: str,
     kernels: tuple[str, ...],
@@ -35,6 +42,7 @@ def command(
     enlarge: int,
     shared: int | None,
     less: int,
+    fill: str,
 ) -> None:
     """Make up launches for the kernels of a PTX file, as a launch file to be edited.
 
@@ -71,7 +79,7 @@ def command(
         if name in names:
             one = example(routine, _shape(shapes(routine)[0], block), sizes).with_larger_arrays(enlarge)
             made.append(one if shared is None else attrs.evolve(one, shared=shared))
-    text = toml.text(made, path if path != "-" else "", parameter_names(module))
+    text = toml.text(made, path if path != "-" else "", parameter_names(module), fill)
     if output is None:
         click.echo(text, nl=False)
         sys.exit(0)

@@ -9,6 +9,7 @@ NumPy is imported when this package is, so import it where something is to be ex
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,6 +47,8 @@ class Machine:
         self._used = 0
         self._sizes: dict[int, int] = {}
         self._arena = Arena() if host_memory else None
+        self._changing = threading.RLock()
+        """Held while memory is allocated or freed."""
         self._launches = 0
         self.conditions: dict[int, int] = {}
         """Values that kernels set with `cudaGraphSetConditional`, by the handle."""
@@ -160,27 +163,29 @@ class Machine:
 
     def new_global(self, size: int, name: str, align: int) -> int:
         """The address of new global memory. Raises `Fault` if there is not as much."""
-        if size < 0 or self._used + size > MEMORY_LIMIT:
-            what = f"`{name}`" if name else "an allocation"
-            raise Fault("memory", f"{what} takes {size} bytes, the machine has {MEMORY_LIMIT - self._used} left")
-        try:
-            if self._arena is not None:
-                address = self._arena.allocate(size, align)
-                self.memory.register(address, size, name)
-            else:
-                address = self.memory.allocate(size, name, align)
-        except MemoryError:
-            raise Fault("memory", f"there is not enough memory on this computer for {size} bytes") from None
-        self._used += size
-        self._sizes[address] = size
+        with self._changing:
+            if size < 0 or self._used + size > MEMORY_LIMIT:
+                what = f"`{name}`" if name else "an allocation"
+                raise Fault("memory", f"{what} takes {size} bytes, the machine has {MEMORY_LIMIT - self._used} left")
+            try:
+                if self._arena is not None:
+                    address = self._arena.allocate(size, align)
+                    self.memory.register(address, size, name)
+                else:
+                    address = self.memory.allocate(size, name, align)
+            except MemoryError:
+                raise Fault("memory", f"there is not enough memory on this computer for {size} bytes") from None
+            self._used += size
+            self._sizes[address] = size
         return int(address)
 
     def free_global(self, address: int) -> None:
-        self.memory.free(address)
-        size = self._sizes.pop(address, 0)
-        self._used -= size
-        if self._arena is not None:
-            self._arena.free(address, size)
+        with self._changing:
+            self.memory.free(address)
+            size = self._sizes.pop(address, 0)
+            self._used -= size
+            if self._arena is not None:
+                self._arena.free(address, size)
 
     def new_constant(self, size: int, align: int) -> int:
         """The address in `.const` of new constant memory."""

@@ -13,6 +13,7 @@ from ptxkit.machine.code import STACK, TOP, BasicBlock, Body, call_parts
 from ptxkit.machine.compiling import _Writer
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
+from ptxkit.machine.loading import size_of
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
@@ -36,6 +37,8 @@ class CallPlan:
     """The registers that results are put into, -1 for one that is an address."""
     given: list[int] = attrs.field(factory=list)
     """Of each value the register in which it is, -1 if it is in none."""
+    sizes: list[int] = attrs.field(factory=list)
+    """The bytes of each value."""
 
 
 def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
@@ -49,6 +52,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
     kinds: list[str] = []
     results: list[int] = []
     given: list[int] = []
+    sizes: list[int] = []
     for node in (*parts.results, *parts.arguments):
         is_result = len(kinds) < len(parts.results)
         numbers = body.named(site.scope, node.text) if type(node) is Name else ()
@@ -57,8 +61,10 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
             kinds.append("register")
             values.append("None" if is_result else writer.read(numbers[0], body.dtypes[numbers[0]]))
             results += [numbers[0]] if is_result else []
+            sizes.append(body.dtypes[numbers[0]].itemsize)
             continue
         symbol = site.scope.lookup(node.text) if type(node) is Name else None
+        sizes.append(size_of(symbol) if symbol is not None and symbol.kind is Kind.PARAMETER else U64.itemsize)
         if symbol is not None and symbol.kind is Kind.PARAMETER:
             kinds.append("address")
             values.append(writer.symbol(symbol, U64))
@@ -70,7 +76,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
             values.append(writer.value(site, node, U64))
         results += [-1] if is_result else []
     fetch = writer.finish(0, f"({', '.join(values)},)")
-    return CallPlan(name, fetch, kinds, results, given)
+    return CallPlan(name, fetch, kinds, results, given, sizes)
 
 
 def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
@@ -102,10 +108,11 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
     found = program.function(code, name)
     if found is None:
         served = SYSTEM.get(name)
-        if served is None:
-            raise Stop("extern", f"`{name}` is called, and nothing that was loaded defines it")
-        served(scheduler, group.lanes, values)
-        _put_results(group, plan, [None] * len(plan.results))
+        if served is not None:
+            served(scheduler, group.lanes, values)
+            _put_results(group, plan, [None] * len(plan.results))
+        else:
+            _stand_in(scheduler, group, block, plan, name, values)
         scheduler.go(group, block.fall)
         return
     code, body = found
@@ -134,6 +141,30 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
         scheduler.finish(Group(body, -1, group.lanes, registers, inner))
         return
     scheduler.put(Group(body, 0, group.lanes, registers, inner))
+
+
+def _stand_in(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, name: str, values: list[Any]) -> None:
+    """A function that nobody defines gives what `launch.stand_in` makes up, if there is one, and changes nothing."""
+    stand_in = scheduler.launch.stand_in
+    lanes = group.lanes
+    count = len(plan.results)
+    words: list[Any] = []
+    for kind, value, size in zip(plan.kinds[count:], values[count:], plan.sizes[count:], strict=True):
+        if kind == "register":
+            words += [value] if size == U64.itemsize else []
+            continue
+        for at in range(0, size - 7, 8):
+            parts = [np.atleast_1d(_argument(lanes, value + np.uint64(at + i), np.uint8)) for i in range(8)]
+            words.append(np.stack(parts, axis=1).view(U64).ravel())
+    made = stand_in(name, group.body.sites[block.last], lanes, words, plan.sizes[:count]) if stand_in is not None else None
+    if made is None:
+        raise Stop("extern", f"`{name}` is called, and nothing that was loaded defines it")
+    found: list[Any] = []
+    for kind, address, data in zip(plan.kinds[:count], values[:count], made, strict=True):
+        for i, column in enumerate(data.T if kind == "address" else ()):
+            lanes.store(".param", address + np.uint64(i), column)
+        found.append(np.ascontiguousarray(data).view(f"u{data.shape[1]}").ravel() if kind == "register" else None)
+    _put_results(group, plan, found)
 
 
 def leave(scheduler: Scheduler, group: Group) -> None:

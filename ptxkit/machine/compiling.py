@@ -27,6 +27,7 @@ from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128, element_bytes
+from ptxkit.machine.values.floats import are_small
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
 from ptxkit.syntax import Address, Component, Element, Expression, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
@@ -185,6 +186,7 @@ class Compiler:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
         writer = _Writer(self.program, self.body)
         if not self.program.is_stepped:
+            writer.loose = self._loose(block)
             for i in range(block.start, block.end):
                 writer.one(i)
         run = writer.finish(block.live_out, self._decision(writer, block))
@@ -194,6 +196,32 @@ class Compiler:
             run = self._stepped(block, run)
         block.run = run
         return run
+
+    def _loose(self, block: BasicBlock) -> set[int]:
+        """The instructions of a block of whose results nobody can tell which NaN they are."""
+        body, program = self.body, self.program
+        loose: set[int] = set()
+        if program.is_watched:
+            return loose
+        able = [False] * (block.end - block.start)
+        for i in range(block.start, block.end):
+            site = body.sites[i]
+            if isinstance(site.bound, Bound) and site.bound.type == ".f32" and site.instruction.guard is None:
+                able[i - block.start] = "any nan" in program.known(site).semantics.variants
+        if not any(able):
+            return loose
+        seen = block.live_out
+        for i in range(block.end - 1, block.start - 1, -1):
+            reads, writes = body.reads_writes(i)
+            if able[i - block.start]:
+                if not writes & seen:
+                    loose.add(i)
+                seen &= ~writes
+            elif body.sites[i].instruction.guard is None:
+                seen = (seen & ~writes) | reads
+            else:
+                seen |= reads | writes
+        return loose
 
     def _decision(self, writer: _Writer, block: BasicBlock) -> str:
         """Writes what decides where control goes at the end of a block; gives the expression, empty if there is nothing to decide."""
@@ -306,6 +334,10 @@ class _Writer:
         """What it has there now."""
         self.loads: list[int] = []
         self.written: dict[int, None] = {}
+        self.loose: set[int] = set()
+        """The instructions of whose results a NaN may be any."""
+        self.normal: set[int] = set()
+        """The registers that hold single-precision numbers none of which is subnormal."""
         self.temporaries = 0
         self.is_pure = not program.is_watched
         """Whether nothing but registers is changed."""
@@ -376,6 +408,7 @@ class _Writer:
         """The variable to assign a value of this dtype to."""
         self.dtypes[number] = dtype
         self.written[number] = None
+        self.normal.discard(number)
         return self.variable(number)
 
     def landing_dtype(self, number: int, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -661,18 +694,44 @@ class _Writer:
             self.lines.append("; ".join(self._store(results, arguments[0], results[0][1])))
             self.places.append(i)
             return
-        inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
+        run = self.variant(i, site, known)
+        inline = _INLINE.get(run) if type(run) is np.ufunc and not semantics.lanes else None
         gives: np.dtype[Any] | None = None
         if inline is not None and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
             call = inline.format(*arguments)
-            gives = BOOL if semantics.run in _COMPARING else results[0][1]
+            gives = BOOL if run in _COMPARING else results[0][1]
             if gives == BOOL and results[0][1] != BOOL:
                 gives = None
         else:
             first = ["L"] if semantics.lanes else []
-            call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
+            call = f"{self.object(run)}({', '.join([*first, *arguments])})"
+            if semantics.variants:
+                gives = np.dtype(np.float32)
         self.lines.append("; ".join(self._store(results, call, gives)))
         self.places.append(i)
+        if "normal" in semantics.variants and results[0] is not None:
+            self.normal.add(results[0][0])
+
+    def variant(self, i: int, site: Site, known: Known) -> Any:
+        """What executes an instruction, with what is known of its operands and of what becomes of its result."""
+        semantics = known.semantics
+        if not semantics.variants:
+            return semantics.run
+        asked = ["any nan"] if i in self.loose else []
+        if "normal" in semantics.variants and all(self._is_normal(site, one) for _, one, _ in known.reads):
+            asked.append("normal")
+        return semantics.variants[", ".join(asked)] if asked else semantics.run
+
+    def _is_normal(self, site: Site, operand: BoundOperand | None) -> bool:
+        """Whether an operand is known to hold no subnormal number."""
+        if operand is None:
+            return False
+        node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
+        if type(node) is Name:
+            numbers = self.body.registers_of(site.scope, node)
+            return len(numbers) == 1 and numbers[0] in self.normal
+        value = constant(node, np.dtype(np.float32))
+        return value is not None and not are_small(value)
 
     def followed(self, i: int) -> None:
         """An instruction within a block, and what happens to undefined values at it."""

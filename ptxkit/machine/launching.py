@@ -62,7 +62,8 @@ _SHARED_LIMITS = {
 class Budget:
     """What a launch may take: instructions of threads, and seconds; None: any amount.
 
-    `operations` are instructions too, but those that threads execute together count once: it is what a launch costs, on any computer.
+    `operations` are instructions too, but those that threads execute together count once, and more if they start what is in flight and
+    monitors follow: it is what a launch costs, on any computer.
     """
 
     instructions: int | None = None
@@ -134,6 +135,9 @@ class Launch:
         """The monitors that want to see accesses."""
         self.of_shared: Callable[[Any], Any] | None = None
         """What monitors see of an access of shared memory: all of it, a part, or nothing (None). A monitor may say so in `begin`."""
+        self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
+        """What a function returns that nobody defines: from its name, the call, the lanes, all words of 8 bytes that it is given and the
+        sizes of its results to an array of bytes of each result, a row for each lane; None if nobody can say. Set in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:

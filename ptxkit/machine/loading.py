@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,8 @@ class Code:
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
+        self._initials: dict[int, bytes] = {}
+        """By variable: its initial bytes, once they were asked for."""
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
         self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
@@ -148,12 +151,11 @@ class Code:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
 
-    def initialized(self) -> Iterator[tuple[int, int]]:
-        """The `.global` and `.const` variables that have an initial value and an address: the first generic address, and the end."""
+    def placed(self) -> Iterator[tuple[int, int]]:
+        """The `.global` and `.const` variables that have an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
-            declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
-            if address is not None and declarator is not None and declarator.initializer is not None:
+            if address is not None and symbol.kind is Kind.VARIABLE and symbol.space in (".global", ".const"):
                 start = address + (windows.CONST if symbol.space == ".const" else 0)
                 yield start, start + size_of(symbol)
 
@@ -163,9 +165,7 @@ class Code:
             if id(symbol) not in self._addresses or symbol.kind is not Kind.VARIABLE or symbol.space != ".global":
                 continue
             if symbol.linkage != ".extern":
-                data = bytearray(size_of(symbol))
-                self._initialise(symbol, data)
-                self.machine.memory.write(self._addresses[id(symbol)], bytes(data))
+                self.machine.memory.write(self._addresses[id(symbol)], self._initial(symbol))
 
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
@@ -181,18 +181,23 @@ class Code:
         if symbol.space == ".const":
             at = int(machine.new_constant(size, align_of(symbol)))
             self._addresses[id(symbol)] = at
-            data = bytearray(size)
-            self._initialise(symbol, data)
-            machine.set_constant(at, bytes(data))
+            machine.set_constant(at, self._initial(symbol))
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
         declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
-            data = bytearray(size)
-            self._initialise(symbol, data)
-            machine.memory.write(at, bytes(data))
+            machine.memory.write(at, self._initial(symbol))
         return at
+
+    def _initial(self, symbol: Symbol) -> bytes:
+        """The initial bytes of a variable."""
+        found = self._initials.get(id(symbol))
+        if found is None:
+            data = bytearray(size_of(symbol))
+            self._initialise(symbol, data)
+            found = self._initials[id(symbol)] = bytes(data)
+        return found
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
         declarator = declarator_of(self.module, symbol)
@@ -282,7 +287,6 @@ class Program:
         self._layout: list[tuple[str, int, int, Any]] | None = None
         self._shared: dict[int, int] = {}
         self._shared_names: list[tuple[str, int, int]] = []
-        self._known: dict[Any, Known] = {}
         self.open_ended = False
         self._reach(code, body)
         self.shared_static, self.shared_dynamic = self._lay_out_shared()
@@ -422,17 +426,15 @@ class Program:
         """What is to be known of an instruction to compile it. Raises `Stop` if it is not executed."""
         bound = site.bound
         assert isinstance(bound, Bound)
-        plain = is_plain(site)
-        key: Any = id(bound)
-        found = self._known.get(key) if plain else None
+        if is_plain(site):
+            return _known_plain(bound, self.target)
+        made = described(site, bound, self.target)
+        key = (bound, self.target, repr(made.constants), repr(made.parts), made.negated)
+        found = _known.get(key)
         if found is None:
-            made = None
-            if not plain:
-                made = described(site, bound, self.target)
-                key = (key, repr(made.constants), repr(made.parts), made.negated)
-                found = self._known.get(key)
-            if found is None:
-                found = self._known[key] = known(made or Operation(bound, self.target))
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            found = _known[key] = known(made)
         return found
 
     def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
@@ -485,6 +487,17 @@ class Program:
 
     def compiler(self, body: Body) -> Compiler:
         return Compiler(self, body)
+
+
+_MOST_KNOWN = 8192
+_known: dict[Any, Known] = {}
+"""What is known of instructions with constants, for all programs."""
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _known_plain(bound: Bound, target: str) -> Known:
+    """What is known of an instruction without constants."""
+    return known(Operation(bound, target))
 
 
 def size_of(symbol: Symbol) -> int:

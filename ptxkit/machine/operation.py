@@ -110,3 +110,6 @@ class Semantics:
     """Whether `run` is given the token of `enter` before the operands."""
     parts_address: bool = False
     """Whether `run` may be given an address as a `SplitAddress`: the register as it is, and the offset beside it."""
+    variants: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
+    """`run` where less is asked of it, by what is known: `any nan`, a NaN among the operands or the results may be any NaN; `normal`, no
+    operand is subnormal, and no result ever is (`.ftz`); or `any nan, normal`, both."""

@@ -330,8 +330,9 @@ class Scheduler:
             seed = self.lot.getrandbits(32)
             chosen = ((warps * 0x9E3779B1 + seed) >> 7 & 1).astype(bool)
             if chosen.any() and not chosen.all():
-                self.ready[path] = [group.part(np.flatnonzero(~chosen))]
-                group = group.part(np.flatnonzero(chosen))
+                live, blank = group.body.blocks[group.block].kept, self.blank(group.body)
+                self.ready[path] = [group.part(np.flatnonzero(~chosen), None, live, blank)]
+                group = group.part(np.flatnonzero(chosen), None, live, blank)
         self.quantum = self.lot.randrange(1, 16)
         return group, -1
 
@@ -933,7 +934,7 @@ class Scheduler:
         over = ""
         if budget.instructions is not None and self.executed + launch.executed > budget.instructions:
             over = f"more than {budget.instructions} instructions of threads are executed"
-        elif budget.operations is not None and self.operations > budget.operations:
+        elif budget.operations is not None and self.operations + launch.operations > budget.operations:
             over = f"more than {budget.operations} operations are executed"
         elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, apart, leading, thread_accesses, under
+from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, thread_accesses, under
 
 ROW = 32
 
@@ -30,27 +30,53 @@ def sectors(plan: Plan, *, at: str = "") -> None:
         return
     buffer = plan.region("sectors", ROW, len(found))
     a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
-    mask, copy, x, here, leader, first = [plan.name(role) for role in ("m", "c", "x", "g", "l", "f")]
+    mask, rank, threads, x = [plan.name(role) for role in ("m", "r", "n", "x")]
+    here, adds, first, unsorted = [plan.name(role) for role in ("g", "l", "f", "o")]
     for number, probed in enumerate(found):
         width = probed.access.bytes
         row = number * ROW
-        body = f"""{leading("", leader, mask, x, base)}
-{apart(base, x)}
-{buffer.copied(base, copy)}
-popc.b32 {x}, {mask};
-cvt.u64.u32 {sum_}, {x};
-@{leader} red.global.add.u64 [{base}+{row}], 1;
-@{leader} red.global.add.u64 [{base}+{row + 16}], {sum_};
+        # where sectors ascend from thread to thread of a whole warp, those are counted that are not the one before; to compare all
+        # takes longer the more there are. Three threads add one number each, at once; of a group of fewer the first adds what is missing.
+        body = f"""!mov.pred {adds}, 0;
+!mov.pred {first}, 0;
+!mov.pred {unsorted}, 0;
+activemask.b32 {mask};
 shr.u64 {a}, {a}, 5;
-match.any.sync.b64 {x}, {a}, {mask};
-mov.u32 {copy}, %lanemask_lt;
-and.b32 {x}, {x}, {copy};
-setp.eq.u32 {first}, {x}, 0;
+mov.b64 {{{x}, {rank}}}, {a};
+shfl.sync.up.b32 {x}|{first}, {x}, 1, 0, {mask};
+shfl.sync.up.b32 {rank}, {rank}, 1, 0, {mask};
+mov.b64 {sum_}, {{{x}, {rank}}};
+setp.lt.and.u64 {unsorted}, {a}, {sum_}, {first};
+setp.ne.or.u32 {unsorted}, {mask}, -1, {unsorted};
+not.pred {first}, {first};
+setp.ne.or.u64 {first}, {a}, {sum_}, {first};
+vote.sync.any.pred {unsorted}, {unsorted}, {mask};
+mov.u32 {rank}, %lanemask_lt;
+@{unsorted} match.any.sync.b64 {x}, {a}, {mask};
+@{unsorted} and.b32 {x}, {x}, {rank};
+@{unsorted} setp.eq.u32 {first}, {x}, 0;
 vote.sync.ballot.b32 {x}, {first}, {mask};
 popc.b32 {x}, {x};
+and.b32 {rank}, {rank}, {mask};
+popc.b32 {rank}, {rank};
+popc.b32 {threads}, {mask};
+setp.ne.u64 {first}, {base}, 0;
+setp.lt.and.u32 {adds}, {rank}, 3, {first};
+mad.wide.u32 {base}, {rank}, 8, {base};
+{buffer.copied(base, mask)}
+setp.eq.u32 {first}, {rank}, 1;
+selp.b32 {x}, {x}, {threads}, {first};
+setp.eq.and.u32 {first}, {rank}, 0, {adds};
+selp.b32 {x}, 1, {x}, {first};
 cvt.u64.u32 {sum_}, {x};
-@{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};"""
-        declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}; .reg .pred {here}, {leader}, {first};"
+@{adds} red.global.add.u64 [{base}+{row}], {sum_};
+setp.lt.and.u32 {first}, {threads}, 3, {first};
+cvt.u64.u32 {sum_}, {threads};
+@{first} red.global.add.u64 [{base}+{row + 16}], {sum_};
+setp.eq.and.u32 {first}, {threads}, 1, {first};
+@{first} red.global.add.u64 [{base}+{row + 8}], 1;"""
+        words = f".reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {rank}, {threads}, {x};"
+        declared = f"{{ {words} .reg .pred {here}, {adds}, {first}, {unsorted};"
         begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{probed.address}"
         if probed.access.space:
             code = f"{declared}\n{under(probed.guard, begin)}\n{under(probed.guard, body)} }}"

@@ -1,41 +1,129 @@
-"""How warps come to each basic block: how often, and with how many threads."""
+"""How warps come to each basic block: how often, and with how many threads.
+
+In a loop the same threads mostly come again. So each thread keeps, for a block there, the mask it came with last and how often in a row;
+when the mask changes, or the thread leaves, the lowest thread of that mask adds this to memory. All threads of a mask have been there each
+time, so that none of its executions is lost or counted twice.
+"""
 
 from __future__ import annotations
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.rewriters.engine.edits import Before
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.rewriters.counting import calls, may_exit
+from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
+from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, Plan, apart, leading, point_in
+from ptxkit.rewriters.probing import ACTIVEMASK, Buffer, Plan, apart, branching_point_in, leading, point_in
 
 BINS = 33
 
 
-def warp_masks(plan: Plan) -> None:
+def warp_masks(plan: Plan, *, kept: int = 4) -> None:
     """How often warps run each basic block, and a histogram of how many of their threads do so together.
 
     Threads are exact for any convergence: each converged group is counted once. How threads are grouped is the machine's
-    choice, and may be another where the code is.
+    choice, and may be another where the code is. Of up to `kept` blocks in loops, the deepest first, threads keep counts in registers,
+    which a thread that ends in a trap does not add up, and a count starts over at 2^32 executions in a row.
     """
     if not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
             plan.refuse(routine, -1, "needs-target", "`activemask` needs PTX 6.2")
         return
-    sites = []
+    exits = may_exit(plan.module)
+    sites: list[tuple[Routine, int, bool]] = []
     for routine in plan.routines:
+        # a thread that a called function ends does not come to the exits of this one
+        repeated = _repeated(routine, kept) if not (exits and calls(routine)) else {}
         flow = control_flow(routine)
         for index in sorted(flow.reachable):
-            at = point_in(routine, flow.blocks[index])
+            at = repeated.get(index, point_in(routine, flow.blocks[index]))
             if at is None:
                 plan.refuse(routine, flow.blocks[index].start, "call-sequence-split", "the whole block is part of a call")
             else:
-                sites.append((routine, at))
+                sites.append((routine, at, index in repeated))
     if not sites:
         return
     buffer = plan.region("masks", 8 * BINS, len(sites))
+    for number, (routine, at, is_repeated) in enumerate(sites):
+        code = _in_a_row(plan, number) if is_repeated else _at_once(plan, buffer, number)
+        plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
+    for routine in plan.routines:
+        own = [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated]
+        if own:
+            _keep(plan, buffer, routine, own)
+
+
+def _repeated(routine: Routine, most: int) -> dict[int, int]:
+    """So many blocks in loops, the deepest first, each with an instruction before which code may stand and branch.
+
+    None in a function where threads must come together by themselves: they need not after a branch.
+    """
+    if points(routine).aligned >= 0:
+        return {}
+    flow, nest = control_flow(routine), loops(routine)
+    looping = sorted([index for index in flow.reachable if nest.depth(index)], key=lambda index: (-nest.depth(index), index))
+    found = {index: branching_point_in(routine, flow.blocks[index]) for index in looping[:most]}
+    return {index: at for index, at in found.items() if at is not None}
+
+
+def _names(plan: Plan, number: int) -> tuple[str, str]:
+    """The registers with the last mask of a site and how often it came in a row."""
+    return plan.name("mask", number), plan.name("times", number)
+
+
+def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[int]) -> None:
+    """Declares the registers of these sites in their function, and has the threads that leave it add them to memory."""
+    registers = [name for number in own for name in _names(plan, number)]
+    at, copy, on = plan.name("at"), plan.name("c"), plan.name("on")
+    plan.put(Declare(routine, f".reg .b64 {at}; .reg .b32 {', '.join(registers)};"), whole=routine)
+    code = f"""{{ .reg .b32 {copy}; .reg .pred {on};
+ld{buffer.space}.u64 {at}, [{buffer.words}];
+setp.ne.u64 {on}, {at}, 0;
+{buffer.copied(at, copy)}
+selp.b64 {at}, {at}, 0, {on}; }}"""
+    plan.put(AtEntry(routine, " ".join([*[f"mov.b32 {register}, 0;" for register in registers], code])), whole=routine)
+    plan.put(AtExits(routine, " ".join([_add(plan, number) for number in own])), whole=routine)
+
+
+def _add(plan: Plan, number: int) -> str:
+    """Code that adds what a thread knows of a site to memory, if it is the lowest thread of its mask."""
+    base, copy, sum_, leader = [plan.name(role) for role in ("b", "c", "s", "l")]
+    mask, times = _names(plan, number)
+    return f"""{{ .reg .b64 {base}, {sum_}; .reg .b32 {copy}; .reg .pred {leader};
+setp.ne.u64 {leader}, {plan.name("at")}, 0;
+setp.ne.and.u32 {leader}, {mask}, 0, {leader};
+mov.u32 {copy}, %lanemask_lt;
+and.b32 {copy}, {copy}, {mask};
+setp.eq.and.u32 {leader}, {copy}, 0, {leader};
+mad.wide.u32 {base}, {copy}, 8, {plan.name("at")};
+popc.b32 {copy}, {mask};
+mad.wide.u32 {base}, {copy}, 8, {base};
+cvt.u64.u32 {sum_}, {times};
+@{leader} red.global.add.u64 [{base}+{number * 8 * BINS}], {sum_}; }}"""
+
+
+def _in_a_row(plan: Plan, number: int) -> str:
+    """Code that counts executions with one mask in registers."""
+    now, other = plan.name("m"), plan.name("o")
+    mask, times = _names(plan, number)
+    same = plan.batch.fresh.label(f"p{plan.number}_same", number)
+    return f"""{{ .reg .b32 {now}; .reg .pred {other};
+activemask.b32 {now};
+setp.ne.u32 {other}, {now}, {mask};
+@!{other} bra {same};
+{_add(plan, number)}
+mov.u32 {mask}, {now};
+mov.u32 {times}, 0;
+{same}:
+add.u32 {times}, {times}, 1; }}"""
+
+
+def _at_once(plan: Plan, buffer: Buffer, number: int) -> str:
+    """Code that adds one to memory for each group of threads that are together."""
     base, copy, mask, count, leader = [plan.name(role) for role in ("b", "c", "m", "n", "l")]
-    for number, (routine, at) in enumerate(sites):
-        code = f"""{{ .reg .b64 {base}; .reg .b32 {copy}, {mask}, {count}; .reg .pred {leader};
+    return f"""{{ .reg .b64 {base}; .reg .b32 {copy}, {mask}, {count}; .reg .pred {leader};
 ld{buffer.space}.u64 {base}, [{buffer.words}];
 {leading("", leader, mask, copy, base).replace("!mov", "mov")}
 {apart(base, copy)}
@@ -43,7 +131,6 @@ ld{buffer.space}.u64 {base}, [{buffer.words}];
 popc.b32 {count}, {mask};
 mad.wide.u32 {base}, {count}, 8, {base};
 @{leader} red.global.add.u64 [{base}+{number * 8 * BINS}], 1; }}"""
-        plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
 
 
 def decode(found: Read) -> list[Table]:

@@ -29,6 +29,8 @@ class Seen:
     found: tuple[Diagnostic, ...]
     examples: dict[str, tuple[Example, ...]]
     """By kernel, the launches that were made up for it."""
+    complete: frozenset[str] = frozenset()
+    """The kernels of which a launch ran to completion."""
 
 
 @frozen
@@ -46,7 +48,9 @@ class Looking:
         facts = self.facts(text)
         runs = shown(facts, self.rules)
         found = lint(facts.module, self.rules, self.target, self.version, ignores=self.ignores, facts=facts, run=False, also=runs)
-        return Seen(text, facts, found, {one.kernel: one.examples for one in runs})
+        return Seen(
+            text, facts, found, {one.kernel: one.examples for one in runs}, frozenset([one.kernel for one in runs if one.is_complete])
+        )
 
     def facts(self, text: str) -> KeptFacts:
         """The facts of a text."""

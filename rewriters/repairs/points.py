@@ -24,6 +24,12 @@ class Point:
     after: bool = False
 
 
+def right_after(routine: Routine, i: int) -> Point:
+    """Right after an instruction."""
+    flow = control_flow(routine)
+    return Point(i + 1) if i + 1 < flow.blocks[flow.block_of[i]].end else Point(i, after=True)
+
+
 def depth(routine: Routine, point: Point) -> int:
     """How many loops are around a point."""
     return loops(routine).depth(control_flow(routine).block_of[point.instruction])

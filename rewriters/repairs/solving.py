@@ -18,7 +18,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import SCHEDULES, Key, Run, Trying
+from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying
 from ptxkit.syntax import parse
 
 SECONDS = 60.0
@@ -92,6 +92,8 @@ class _Solving:
         self.end = time.process_time() + SECONDS
         self.best: Solution | None = None
         self.better = 0
+        self.forgiven: frozenset[Key] = frozenset()
+        """What of the finding runs may still show, if nothing else finds it."""
 
     def run(self) -> Solution | Unsolved:
         """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
@@ -120,12 +122,25 @@ class _Solving:
                 return self.best
             if part is None or self._is_over:
                 break
+            whole = self._whole((*steps, part), joined((*edits, *part.edits)))
+            if whole is not None:
+                return whole
             steps, edits = (*steps, part), joined((*edits, *part.edits))
             rest = self._rest(edits)
             if rest is None:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    def _whole(self, steps: tuple[Candidate, ...], edits: Sequence[Edit]) -> Solution | None:
+        """A part of the cure as a repair: what a run shows besides may be no error by itself, as another launch does not show it."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None:
+            return None
+        self.forgiven = self._target(own) & ran.found.keys()
+        found = self._proved(steps)
+        self.forgiven = frozenset()
+        return found
 
     @property
     def _is_over(self) -> bool:
@@ -161,7 +176,9 @@ class _Solving:
         if own is None or not target:
             return self._argued(edits)
         ran = self.trying.run(edits)
-        if ran is None or ran.found.keys() - own.found.keys() or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
+        # a run that came to its end too early shows nothing of what would have come
+        new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
+        if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
             return Says.NO
         left = target & ran.found.keys()
         if not left:
@@ -175,9 +192,8 @@ class _Solving:
         """What of a run of the text itself is this finding."""
         lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
         family = self.finding.rule[0]
-        return frozenset([key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]) or frozenset(
-            [key for key in own.found if key[1] <= lines]
-        )
+        found = [key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]
+        return frozenset(found or [key for key in own.found if key[1] <= lines]) - self.forgiven
 
     def _argued(self, edits: Sequence[Edit]) -> Says:
         """What the rule itself says of the edited text."""
@@ -209,7 +225,7 @@ class _Solving:
         one = own.found.get(left[0]) if left else None
         if one is None:
             return None
-        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function))
+        return trouble(self.seen, attrs.evolve(one.diagnostic, witness=one.witness, function=self.finding.function), is_rest=True)
 
     # --- proving
 
@@ -221,11 +237,15 @@ class _Solving:
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
             return None
+        ran = self.trying.run(edits)
+        if ran is not None and ran.fault == UNFIT and self.trying.kernel not in after.complete:
+            self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
+            return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
             if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
-        ran = self._schedules(edits)
-        if ran is None:
+        all_ran = self._schedules(edits)
+        if all_ran is None:
             return None
         said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
         if said is not None and said.outcome is Outcome.INVALID:
@@ -234,12 +254,12 @@ class _Solving:
                 self.reasons[f"{said.validator} refuses `{steps[0].says}`"] = None
                 return None
         compiler = said.validator or "" if said is not None and said.outcome is Outcome.VALID else ""
-        runs = list(ran.values())
+        runs = list(all_ran.values())
         return Solution(
             steps,
             edits,
             after,
-            tuple(ran),
+            tuple(all_ran),
             compiler,
             bool(runs) and not any(one.fault for one in runs),
             len({one.memory for one in runs}) == 1,
@@ -252,7 +272,7 @@ class _Solving:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
-        for schedule in dict.fromkeys((self.trying.schedule, *SCHEDULES)):
+        for schedule in self.trying.schedules:
             ran = self.trying.run(edits, schedule)
             if first is None or ran is None:
                 continue
@@ -261,27 +281,37 @@ class _Solving:
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None
-            if not _ends_no_worse(own, ran) or ran.found.keys() - (own.found.keys() - self._target(own)):
+            target = self._target(own)
+            others = own.found.keys() - target
+            # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
+            again = ran.found.keys() & target if others or own.fault else ran.found.keys()
+            if not _ends_no_worse(own, ran) or again:
                 self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
                 return None
             runs[schedule] = ran
-        if first is not None and self._changes_results(first, runs):
+        if first is not None and self._changes_results(first, runs, edits):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
 
-    def _changes_results(self, first: Run, runs: Mapping[str | int, Run]) -> bool:
-        """Whether results are others than those of the text itself, which always gives the same."""
+    def _changes_results(self, first: Run, runs: Mapping[str | int, Run], edits: Sequence[Edit]) -> bool:
+        """Whether results are others than those of the text itself, which always gives the same.
+
+        Threads that race may give the same under all schedules, and be wrong: then what orders them may change it, and must give the same
+        under all.
+        """
         results = {one.memory for one in runs.values() if not one.fault}
         if first.fault or not results or results == {first.memory}:
             return False
-        theirs = [self.trying.own(schedule) for schedule in runs]
+        if len(results) == 1 and self._target(first) and all(one.start == one.end for one in edits):
+            return False
+        theirs = map(self.trying.own, runs)
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
 
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:
     """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
-    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN
+    return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN or (bool(own.fault) and ran.fault == UNFIT)
 
 
 def _is_stuck(own: Run, ran: Run) -> bool:

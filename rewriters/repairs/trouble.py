@@ -39,6 +39,8 @@ class Trouble:
     """The instructions that the witnesses name, the earlier one first, whether a path leads from one to the other or not."""
     shown: tuple[Mapping[str, Any], ...] = ()
     """The witnesses of all that a run shows of it."""
+    is_rest: bool = False
+    """Whether it is what other edits have left of it."""
 
     @property
     def index(self) -> Index:
@@ -76,14 +78,33 @@ class Trouble:
         """Whether in all that shows it two threads of one CTA are in conflict."""
         return self._all(lambda one, other, block: one[0] == other[0])
 
+    @cached_property
+    def is_unsynchronized(self) -> bool:
+        """Whether nothing that threads wait at or publish by stands between accesses of two threads: what is for one thread alone, such as
+        a fence or a wait for its copies, is not enough then."""
+        if self.is_rest or not self.witnessed or len(self.accesses) > self.witnessed or self._all(lambda one, other, block: one == other):
+            return False
+        among = self.such(_is_between_threads)
+
+        def is_between(first: int, last: int) -> bool:
+            others = [i for i in among if i not in (first, last)]
+            return any(comes_to(self.routine, first, i) and comes_to(self.routine, i, last) for i in others)
+
+        return bool(self._who) and not all(is_between(*pair) for pair in self.pairs[: min(self.witnessed, MOST_PAIRS)])
+
     def _all(self, holds: Callable[[Who, Who, list[int]], bool]) -> bool:
         """Whether something holds of all pairs of threads that are in conflict, if there are any."""
+        return bool(self._who) and all(holds(*pair) for pair in self._who)
+
+    @cached_property
+    def _who(self) -> list[tuple[Who, Who, list[int]]]:
+        """The pairs of threads that are in conflict, with the shape of their CTA."""
         pairs = []
         for witness in self.witnesses:
             who = [(one.get("cta"), one.get("thread")) for one in witness.get("accesses", ()) if "thread" in one]
             if len(who) == 2:
                 pairs.append((who[0], who[1], witness.get("launch", {}).get("block") or [1, 1, 1]))
-        return bool(pairs) and all(holds(*pair) for pair in pairs)
+        return pairs
 
     @cached_property
     def spaces(self) -> tuple[str, ...]:
@@ -116,10 +137,17 @@ class Trouble:
         return [i for i, _ in such(self.routine, holds)]
 
 
+STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile")
+"""Orders of accesses by which threads synchronize."""
 MOST_PAIRS, FEW_PAIRS = 24, 3
 """So many pairs of a finding are looked at, together and one by one."""
 Who = tuple[Any, Any]
 """The CTA and the thread index of a thread."""
+
+
+def _is_between_threads(bound: Bound) -> bool:
+    """Whether threads wait for others at an instruction, or may tell others something by it."""
+    return bool(bound.barrier) or any(one.order in STRONG or one.access == "readwrite" for one in bound.memory)
 
 
 def _warp(thread: list[int], block: list[int]) -> int:
@@ -127,7 +155,7 @@ def _warp(thread: list[int], block: list[int]) -> int:
     return (x + block[0] * (y + block[1] * z)) // WARP
 
 
-def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> Trouble | None:
+def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = (), *, is_rest: bool = False) -> Trouble | None:
     """What a finding knows, and what a run shows of it; None if it is of no function."""
     routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
     if routine is None or not routine.instructions:
@@ -149,7 +177,8 @@ def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> T
         lines.setdefault(index.line_column(start)[0], i)
 
     def accessed(witness: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-        own = [by_line.get(one.get("line", 0), lines.get(one.get("line", 0))) for one in witness.get("accesses", ())]
+        accesses = [one for one in witness.get("accesses", ()) if one.get("kind") != "exit"]
+        own = [by_line.get(one.get("line", 0), lines.get(one.get("line", 0))) for one in accesses]
         if len(own) == 2 and own[0] is not None and own[1] is not None:
             yield own[0], own[1]
 
@@ -159,7 +188,7 @@ def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = ()) -> T
     pairs = _joined(routine, [*first, *others])
     witnessed = sum([pair in first for pair in pairs])
     accesses = tuple(dict.fromkeys(first))
-    return Trouble(seen, finding, routine, instructions, pairs, witnessed, accesses, tuple([one.witness for one in shown]))
+    return Trouble(seen, finding, routine, instructions, pairs, witnessed, accesses, tuple([one.witness for one in shown]), is_rest)
 
 
 def _joined(routine: Routine, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

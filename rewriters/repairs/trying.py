@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
-from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import most_operations
-from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
+from ptxkit.analyses.inputs.launches import example, most_operations
+from ptxkit.analyses.inputs.shapes import Shape, is_said, reached
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.counting import Counting
 from ptxkit.rewriters.repairs.edits import Shift
 from ptxkit.rewriters.repairs.looking import Looking, Seen
@@ -22,8 +28,8 @@ from ptxkit.rewriters.repairs.looking import Looking, Seen
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
-SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
-"""The schedules, besides that which showed a finding, under which a repair is run."""
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
+"""The schedules, besides that which showed a finding, under which a repair is run; `early` where something may be in flight."""
 SECONDS = 10.0
 """So long one run may take."""
 PATIENCE = 4
@@ -31,6 +37,8 @@ PATIENCE = 4
 
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
+UNFIT = "unfit"
+"""That of faults that another shape may be without: what leaves memory in a launch whose shape the kernel does not say."""
 
 WAITING = "MT"
 """Families of rules that may say the same thing of one wait."""
@@ -73,9 +81,21 @@ class Trying:
         if self.finding.witness is None:
             own = examples.get(self.finding.function or "", ())
             return own[-1] if own else None
-        kernel = self.finding.witness.get("launch", {}).get("kernel", self.finding.function)
-        named = self.finding.witness.get("inputs")
-        return next((one for one in examples.get(kernel, ()) if spoken(one) == named), None)
+        launch = self.finding.witness.get("launch", {})
+        own = examples.get(launch.get("kernel", self.finding.function), ())
+        return next((one for one in own if _is_of(one, launch)), None)
+
+    @property
+    def kernel(self) -> str:
+        """That of the launch."""
+        return self.example.kernel if self.example is not None else self.finding.function or ""
+
+    @cached_property
+    def schedules(self) -> tuple[str | int, ...]:
+        """That which showed the finding, and the others that may differ from it."""
+        own = [one for one in self.seen.facts.routines if one.name == self.kernel]
+        flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
+        return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
     # --- on the machine
 
@@ -104,7 +124,7 @@ class Trying:
             kernel = next(one for one in facts.routines if one.name == self.example.kernel)
             operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
             counting = Counting()
-            ran = once(code, self.example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+            ran = once(code, _with_boxes(self.example, kernel), COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
         except (ValueError, StopIteration, MemoryError):
             return None
         found, fault = self._found(ran, shift), ran.fault
@@ -112,8 +132,12 @@ class Trying:
             threads = math.prod(self.example.grid) * math.prod(self.example.block)
             return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
         line = fault.diagnostic.span.line
-        is_sure = fault.kind != "address" or any(one.diagnostic.span.line == line for one in ran.wrong)
-        return Run(found, fault.kind if is_sure else UNSURE, fault.reason, (), {})
+        kind = fault.kind
+        if kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
+            kind = UNSURE
+        elif kind == "address" and not is_said(kernel, self.example.block):
+            kind = UNFIT
+        return Run(found, kind, fault.reason, (), {})
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found: dict[Key, Finding] = {}
@@ -152,6 +176,32 @@ class Trying:
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    """Whether an instruction starts something that goes on by itself."""
+    return bool(bound.asynchronous or bound.completes or any(one.is_async for one in bound.memory))
+
+
+def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
+    """Whether a launch is the one of a witness: its shape, and the numbers that it was given."""
+    given = launch.get("arguments", {})
+    numbers = {name: number.value for name, number in one.arguments if isinstance(number, Number)}
+    shape = [list(one.grid), list(one.block), list(one.cluster or ()) or None]
+    said = [launch.get("grid"), launch.get("block"), launch.get("cluster") if one.cluster else None]
+    return shape == said and all(given.get(name, value) == value for name, value in numbers.items())
+
+
+def _with_boxes(one: Example, kernel: Routine) -> Example:
+    """A launch with the tensor maps that an edited kernel would be given: boxes are made up from the bytes that it announces."""
+    if not any(_has_map(argument) for _, argument in one.arguments):
+        return one
+    made = dict(example(kernel, Shape(one.block, one.grid, one.cluster)).arguments)
+    return attrs.evolve(one, arguments=tuple([(name, made[name] if _has_map(own) else own) for name, own in one.arguments]))
+
+
+def _has_map(argument: Argument) -> bool:
+    return isinstance(argument, Map) or (isinstance(argument, Structure) and any(isinstance(part, Map) for _, part in argument.parts))
 
 
 def _is_no_worse(one: Diagnostic, other: Diagnostic) -> bool:

@@ -502,3 +502,37 @@ def test_a_bulk_copy_of_an_odd_size_and_a_barrier_that_is_not_there() -> None:
 
     assert faults(kernel(copy), count=64).kind == "copy-size"
     assert faults(kernel("bar.sync 16; ret;"), checks="all").kind == "barrier"
+
+
+NANS = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %t, %r, %q; .reg .b64 %b, %o; .reg .f32 %f<9>; .reg .pred %p;
+    ld.param.u64 %b, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 16; add.u64 %b, %b, %o;
+    or.b32 %r, %t, 0xFFC12300; mov.b32 %f0, %r;
+    add.f32 %f1, %f0, 0f3F800000;
+    mul.f32 %f2, %f1, %f1;
+    fma.rn.f32 %f3, %f2, %f0, %f1;
+    st.global.f32 [%b], %f3;
+    mul.f32 %f4, %f3, %f0; sub.f32 %f4, %f4, %f0; mov.b32 %q, %f4;
+    st.global.u32 [%b + 4], %q;
+    add.f32 %f5, %f0, %f1; setp.gt.u32 %p, %t, 3;
+    @%p mul.f32 %f5, %f5, %f5;
+    st.global.f32 [%b + 8], %f5;
+    fma.rn.f32 %f6, %f0, %f0, %f0;
+    bra.uni next;
+next:
+    st.global.f32 [%b + 12], %f6;
+    ret;
+}
+"""
+
+
+def test_every_nan_that_arithmetic_gives_and_a_program_sees_is_the_canonical_one() -> None:
+    machine = Machine("sm_80")
+    out = np.zeros((40, 4), np.uint32)
+    machine.launch(machine.load(NANS), "k", out, grid=1, block=40)
+    assert (out == 0x7FFFFFFF).all(), out

@@ -112,3 +112,54 @@ def test_textures_and_surfaces(kernel: str) -> None:
 
     found = isolation.profile(module.text, made.text, made.manifest, launch, repeat=0, on="machine")
     assert (found.outcome, found.on) == (isolation.Outcome.EQUAL, "machine"), found.detail
+
+
+DIVERGENT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry collatz(.param .u64 out)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %v, %t, %odd, %steps;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd0, [out];
+	mov.u32 %t, %tid.x;
+	add.u32 %v, %t, 1;
+	mov.u32 %steps, 0;
+	setp.eq.u32 %p0, %v, 1;
+	@%p0 bra done;
+loop:
+	and.b32 %odd, %v, 1;
+	setp.eq.u32 %p1, %odd, 1;
+	@%p1 bra up;
+	shr.u32 %v, %v, 1;
+	bra next;
+up:
+	mad.lo.u32 %v, %v, 3, 1;
+next:
+	add.u32 %steps, %steps, 1;
+	setp.gt.u32 %p2, %steps, 90;
+	@%p2 bra late;
+	setp.ne.u32 %p3, %v, 1;
+	@%p3 bra loop;
+done:
+	mul.wide.u32 %rd1, %t, 4;
+	add.u64 %rd2, %rd0, %rd1;
+	st.global.u32 [%rd2], %steps;
+	ret;
+late:
+	ret;
+}
+"""
+
+
+def test_masks_in_loops_are_counted_alike_in_registers_and_in_memory(tmp_path: Path) -> None:
+    def tables(probe: str) -> tuple[Table, ...]:
+        with rewriters.instrumented(ptxkit.parse(DIVERGENT), [probe], on="machine") as run:
+            run.launch("collatz", np.zeros(96, np.uint32), grid=1, block=96)
+            return run.tables
+
+    kept, direct = tables("warp-masks"), tables("warp-masks:kept=0")
+
+    assert len(kept[0].rows()) == 8 and len(kept[1].rows()) > 20
+    assert [table.rows() for table in kept] == [table.rows() for table in direct]

@@ -76,7 +76,7 @@ def _decides(routine: Routine, i: int) -> bool:
 
 def _parities(ran: Ran) -> Iterator[Finding]:
     """Waits for another phase than the one that comes next."""
-    late = {thread for thread, _ in ran.late}
+    late = {thread: i for thread, i in reversed(ran.late) if i >= 0}
     for use in ran.uses:
         for thread, i in use.stale.items():
             if i >= 0 and thread in late:
@@ -84,7 +84,8 @@ def _parities(ran: Ran) -> Iterator[Finding]:
                     f"thread {thread % ran.threads} waits for a phase of {use.name} for which it has waited before: "
                     "the wait is over at once, and the next copy is in flight"
                 )
-                yield Finding(i, message, ((use.init, "initialized here"),), kind=MbarrierFault.MBARRIER_PARITY)
+                related = ((use.init, "initialized here"), (late[thread], "this accesses what the copy writes"))
+                yield Finding(i, message, related, kind=MbarrierFault.MBARRIER_PARITY)
                 return
     yield from _standstill(ran)
 

@@ -29,12 +29,13 @@ RUNS = 8
 """What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring wraps around."""
 SECONDS = 60.0
 """So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
-STOPS = ("deadlock", "standstill")
+STOPS = ("deadlock", "standstill", "mbarrier")
+"""Kinds of faults that an mbarrier used wrongly leads to: threads that deadlock, or arrive too often."""
 
 
 @attrs.frozen
 class Ran:
-    """A launch that ran to completion, or came to a standstill (`fault`)."""
+    """A launch that ran to completion, or that an mbarrier ended (`fault`)."""
 
     uses: tuple[Use, ...]
     fault: Fault | None
@@ -42,7 +43,7 @@ class Ran:
     at: dict[tuple[int, ...], int]
     """The instructions of the kernel by their paths in the module."""
     late: tuple[tuple[int, int], ...] = ()
-    """Threads that read what a copy writes, or write over it, and have not observed its completion, and the line where they do."""
+    """Threads that access what a copy writes and have not observed its completion, and the instruction by which they do."""
 
     @property
     def threads(self) -> int:
@@ -65,22 +66,31 @@ def run(routine: Routine) -> Ran | None:
 
 
 def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
+    from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
     left = RUNS * most_operations(routine)
+    last = None
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape, Sizes(counts=ROUNDS))
-        for one in (likely.changed(_short), likely):
+        short = likely.changed(_short)
+        strayed = None
+        for one in (short, likely) if short != likely else (likely,):
             for _ in range(MOST_GROWTHS):
-                ran, fault, cost = _ran(one, code, at, left)
+                ran, fault, cost, made = _ran(one, code, at, left)
                 left -= cost
                 if ran is not None:
                     yield ran
                 if left <= 0:
                     return
-                if not _is_outside(fault):
+                strayed = strayed_to(fault, made) if _is_outside(fault) else None
+                if not _is_outside(fault) or not would_be_inside(fault, made, GROWTH**MOST_GROWTHS):
                     break
                 one = one.with_larger_arrays(GROWTH)
+        if strayed is not None and strayed == last:
+            # and no shape changes that
+            return
+        last = strayed
 
 
 def _is_outside(fault: Fault | None) -> bool:
@@ -95,10 +105,13 @@ def _short(argument: Argument) -> Argument:
     return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
 
 
-def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int) -> tuple[Ran | None, Fault | None, int]:
-    """A launch, if it works; what ended it, and what it cost."""
+def _ran(
+    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
+) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
+    """A launch, if it works; what ended it, what it cost, and the memory that was made up."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
+    from ptxkit.machine.matrices.products import rough_products
     from ptxkit.machine.monitors import monitors_of
 
     watch, machine = Watch(at), code.machine
@@ -108,17 +121,18 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: in
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
-        findings = machine.launch(
-            code,
-            one.kernel,
-            *arguments,
-            grid=one.grid,
-            block=one.block,
-            cluster=one.cluster,
-            shared=one.shared,
-            budget=Budget(seconds=SECONDS, operations=operations),
-            monitors=(watch, *monitors_of("async")),
-        ).findings
+        with rough_products():
+            findings = machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                budget=Budget(seconds=SECONDS, operations=operations),
+                monitors=(watch, *monitors_of("async")),
+            ).findings
     except Fault as error:
         fault, findings = error.detached(), error.findings
     finally:
@@ -127,5 +141,7 @@ def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int], operations: in
         machine.memory.trim()
         code.reset()
     if fault is not None and fault.kind not in STOPS:
-        return None, fault, watch.operations
-    return Ran(tuple(watch.uses.values()), fault, one.block, at, tuple(watch.late(findings))), fault, watch.operations
+        return None, fault, watch.operations, made
+    lines = {code.index.span(path).line: i for path, i in at.items()}
+    late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, late), fault, watch.operations, made

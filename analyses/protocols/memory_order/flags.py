@@ -183,6 +183,21 @@ def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access])
     return any(one.reads and not one.writes and _base(one) is _base(data) and one.instruction > poll for one in own)
 
 
+def _is_by_index(address: Term) -> bool:
+    """Whether an element is accessed that the index of the thread in the grid says: a sum of that in the CTA, and of what the CTAs before
+    have. Where they are parts of other sums, threads work on tiles, which are whole in a grid."""
+    for atom, _ in address.linear[1]:
+        inner = atom.args[0] if atom.operator in ("zext", "sext") else atom
+        terms = [term for term, _ in inner.linear[1]]
+        if any(_names(term) == {"%tid.x"} and term.is_leaf for term in terms) and any("%ctaid.x" in _names(term) for term in terms):
+            return True
+    return False
+
+
+def _names(term: Term) -> set[str]:
+    return {str(leaf.data[0]) for leaf in term.leaves() if leaf.operator == "special"}
+
+
 def _unguarded(routine: Routine) -> Iterator[Finding]:
     """Global memory accessed by the index of the thread in the grid, in a kernel that never looks at the number it is given."""
     header = routine.function.header
@@ -209,8 +224,7 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     for access in accesses(routine):
         if access.space != ".global" or access.address is None:
             continue
-        names = {str(leaf.data[0]) for leaf in access.address.leaves() if leaf.operator == "special"}
-        if "%tid.x" in names and "%ctaid.x" in names and launch(routine).most[0] > 1:
+        if _is_by_index(access.address) and launch(routine).most[0] > 1:
             message = f"every thread of the grid accesses global memory here; nothing is compared with `{unused[0]}`, which is never read"
             yield Finding(access.instruction, message, kind=FlagFault.MISSING_BOUNDS_GUARD)
             return

@@ -111,11 +111,14 @@ class Graph:
                 run(node)
 
     def copy(self) -> Graph:
-        """The same graph again."""
+        """The same graph again, with references to the same user objects."""
         found = Graph(conditions=dict(self.conditions), around=self, originals=tuple(self.nodes))
         for node in self.order:
             made = attrs.evolve(node, graphs=[inner.copy() for inner in node.graphs])
             found.copies[id(node)] = found.add(made, [found.copies[id(one)] for one in node.after])
+        for number, count in self.objects:
+            STATE.of(number, Counted).references += count
+        found.objects = list(self.objects)
         return found
 
     def forget(self) -> None:
@@ -149,11 +152,7 @@ class Executable:
 
 def instantiated(graph: Graph, flags: int) -> Executable:
     """What can be launched of a graph, as it is now."""
-    copy = graph.copy()
-    for number, count in graph.objects:
-        STATE.of(number, Counted).references += count
-    copy.objects = list(graph.objects)
-    return Executable(copy, flags)
+    return Executable(graph.copy(), flags)
 
 
 def run(node: Node) -> None:

@@ -66,7 +66,7 @@ def free(address: int, *kinds: str) -> None:
 @call("*q *q", "cuMemGetInfo_v2")
 def cuMemGetInfo() -> tuple[int, int]:
     STATE.current()
-    return MEMORY_LIMIT - sum(one.size for one in held().values()), MEMORY_LIMIT
+    return MEMORY_LIMIT - sum(one.size for one in list(held().values())), MEMORY_LIMIT
 
 
 @call("*q q", "cuMemAlloc_v2", settles=True)

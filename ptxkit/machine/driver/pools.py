@@ -39,7 +39,7 @@ def _default(kind: int = 1, managed: bool = False) -> int:
 
 
 def _used(handle: int) -> int:
-    return sum(one.size for one in held().values() if one.pool == handle)
+    return sum(one.size for one in list(held().values()) if one.pool == handle)
 
 
 def _name(kind: int) -> str:

@@ -13,6 +13,9 @@ own.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
@@ -32,6 +35,8 @@ LEAST = -900
 """The least exponent that sums are aligned to, far below that of any product: scaling by it stays in the range of float64."""
 
 CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
+
+_ROUGH: ContextVar[bool] = ContextVar("rough", default=False)
 
 
 @attrs.frozen
@@ -101,6 +106,8 @@ class Factor:
 
 def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
     """a·b + c as `float16` or `float32` (`bits` 16 or 32); c is either of them."""
+    if _ROUGH.get():
+        return _rough_product(a, b, c, bits)
     if how.by:
         return _pairs(a, b, c, how, bits) if how.by == "pairs" else _one_by_one(a, b, c, bits)
     result = np.empty(c.shape, np.float16 if bits == 16 else np.float32)
@@ -115,6 +122,27 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
             part = rounded(*_sum(a.part((now, slice(None), along)), b.part(middle), part, how.kept), how, bits)
         result[now] = part
     return result
+
+
+@contextmanager
+def rough_products() -> Iterator[None]:
+    """Within it the last bits of products are not those of a tensor core: for who does not look at them.
+
+    Equal factors have equal products all the same.
+    """
+    token = _ROUGH.set(True)
+    try:
+        yield
+    finally:
+        _ROUGH.reset(token)
+
+
+def _rough_product(a: Factor, b: Factor, c: Array, bits: int) -> Array:
+    """a·b + c, rounded once."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = np.matmul(a.values, b.values) if b.index.ndim == 3 else np.matmul(a.values[:, :, None], b.values)[:, :, 0]
+        # zero has no sign, as that of a tensor core
+        return canonical((product + c).astype(np.float16 if bits == 16 else np.float32) + (np.float16(0) if bits == 16 else np.float32(0)))
 
 
 def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from typing import Any
 
 import attrs
@@ -23,53 +23,67 @@ class Allocation:
 
 
 class Allocations:
-    """A set of ranges that do not overlap."""
+    """A set of ranges that do not overlap.
+
+    The table of what begins where is changed in one step, and the sorted list made from it when it is asked for: the collector of garbage
+    may free an allocation in the middle of anything here, and so may other threads.
+    """
 
     def __init__(self) -> None:
-        self._all: list[Allocation] = []
-        self._starts: list[int] = []
-        self._arrays: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
+        self._by_start: dict[int, Allocation] = {}
+        self._change = 0
+        self._sorted: tuple[int, list[int], list[Allocation]] = (0, [], [])
+        self._arrays: tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
 
     def __iter__(self) -> Any:
-        return iter(self._all)
+        return iter(self._in_order()[2])
 
     def add(self, allocation: Allocation) -> None:
         """Raises ValueError if it overlaps another."""
         near = self._at(allocation.end - 1) if allocation.size else None
-        if near is not None and near.end > allocation.start:
+        if near is None:
+            near = self._by_start.get(allocation.start)
+        if near is not None and (near.end > allocation.start or near.start == allocation.start):
             raise ValueError(f"{allocation.start:#x} to {allocation.end:#x} overlaps {describe(near)}")
-        insort(self._all, allocation)
-        self._changed()
+        self._by_start[allocation.start] = allocation
+        self._change += 1
 
     def remove(self, start: int) -> Allocation:
         """The allocation that begins there, no longer in the table; raises KeyError if none does."""
-        found = self._at(start)
-        if found is None or found.start != start:
-            raise KeyError(start)
-        self._all.remove(found)
-        self._changed()
+        found = self._by_start.pop(start)
+        self._change += 1
         return found
 
-    def _changed(self) -> None:
-        self._starts = [a.start for a in self._all]
-        self._arrays = None
+    def _in_order(self) -> tuple[int, list[int], list[Allocation]]:
+        """At which change, where allocations begin, and the allocations."""
+        known = self._sorted
+        if known[0] == self._change:
+            return known
+        change, table = self._change, self._by_start.copy()
+        starts = sorted(table)
+        known = self._sorted = change, starts, [table[start] for start in starts]
+        return known
 
     def _at(self, address: int) -> Allocation | None:
-        i = bisect_right(self._starts, address) - 1
-        return self._all[i] if i >= 0 else None
+        _, starts, every = self._in_order()
+        i = bisect_right(starts, address) - 1
+        return every[i] if i >= 0 else None
 
     def hold(self, low: int, high: int) -> bool:
         """Whether one allocation has all addresses from `low` to `high` (not included)."""
-        i = bisect_right(self._starts, low) - 1
-        return i >= 0 and high <= self._all[i].end
+        known = self._sorted if self._sorted[0] == self._change else self._in_order()
+        i = bisect_right(known[1], low) - 1
+        return i >= 0 and high <= known[2][i].end
 
     def outside(self, addresses: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
         """For each address whether the `size` bytes at it are not all in one allocation."""
-        if not self._all:
+        change, begun, every = self._in_order()
+        if not every:
             return np.ones(len(addresses), bool)
-        if self._arrays is None:
-            self._arrays = np.array(self._starts, np.uint64), np.array([a.end for a in self._all], np.uint64)
-        starts, ends = self._arrays
+        known = self._arrays
+        if known is None or known[0] != change:
+            known = self._arrays = change, np.array(begun, np.uint64), np.array([a.end for a in every], np.uint64)
+        _, starts, ends = known
         i = np.searchsorted(starts, addresses, "right").astype(np.int64) - 1
         last = addresses + np.uint64(size)
         return (i < 0) | (last > ends[i]) | (last < addresses)
@@ -84,8 +98,9 @@ class Allocations:
         before = self._at(address)
         if before is not None and address < before.end:
             return f"{address - before.start} bytes into {describe(before)}"
-        i = bisect_right(self._starts, address)
-        after = self._all[i] if i < len(self._all) else None
+        _, starts, every = self._in_order()
+        i = bisect_right(starts, address)
+        after = every[i] if i < len(every) else None
         choices = []
         if before is not None:
             gap = address - before.end

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.memory.sparse import zeros
+
 Array = np.ndarray[Any, Any]
 
 
@@ -26,7 +28,7 @@ class Buffer:
     def of_size(size: int, fill: int = 0, origin: int = 0) -> Buffer:
         """A buffer of at least `size` bytes. Its length is a multiple of 64, so that every type has a view of all of it."""
         length = -(-max(size, 1) // 64) * 64
-        return Buffer(np.full(length, fill, np.uint8) if fill else np.zeros(length, np.uint8), origin)
+        return Buffer(np.full(length, fill, np.uint8) if fill else zeros(length), origin)
 
     def extend(self, size: int, fill: int = 0) -> None:
         """Makes it longer; addresses stay what they are."""

@@ -14,6 +14,7 @@ from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.operands import AddressCache, SplitAddress
+from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.memory.updates import Update, serially
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +106,7 @@ class Memory:
     def _move(self, length: int) -> None:
         """Puts what was allocated into a new buffer of so many bytes."""
         used = self._top - GLOBAL_BASE
-        moved = np.zeros(length, np.uint8)
+        moved = zeros(length)
         moved[:used] = self.globals.data[:used]
         self.globals = Buffer(moved, GLOBAL_BASE)
 
@@ -156,7 +157,7 @@ class Memory:
 
     def write(self, address: int, data: Any) -> None:
         """Copies bytes, or an array, to global memory."""
-        raw = np.frombuffer(data if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).tobytes(), np.uint8)
+        raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).ravel().view(np.uint8)
         self.view(address, len(raw))[:] = raw
 
     def read(self, address: int, size: int) -> bytes:

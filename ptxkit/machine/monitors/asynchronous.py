@@ -19,9 +19,10 @@ from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Footprint
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
-from ptxkit.machine.monitors.pieces import expanded, overlaps
+from ptxkit.machine.monitors.pieces import distinct, expanded, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 WARP, WARPGROUP = 32, 128
+BYTES_AN_OPERATION = 512
+"""To follow so many bytes in flight costs as much as to execute an operation."""
 WORD = 4
 SIGNALLED = "mbarrier"
 """The group of an operation that an mbarrier signals."""
@@ -116,8 +119,8 @@ class InFlight:
     def _agent(self, key: Any, issuer: int) -> int:
         found = self.agents.get(key)
         if found is None:
-            launch = self.races.launch
-            found = self.agents[key] = (launch.ctas + 1 + len(self.agents)) * launch.threads
+            knowledge = self.races.knowledge
+            found = self.agents[key] = (knowledge.first_agent + len(self.agents)) * knowledge.threads
             self.issuers[found] = issuer
         return found
 
@@ -139,6 +142,7 @@ class InFlight:
                 continue
             place = lanes.place[footprint.lane]
             self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
+            self.races.launch.operations += int(footprint.size.sum()) // BYTES_AN_OPERATION
             waits = self._waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
             self._against_threads(one)
@@ -323,12 +327,16 @@ class InFlight:
         column = marks.get(space)
         words = len(buffer.data) // WORD + 1
         if column is None or len(column) < words:
-            longer = np.zeros(words, np.int32)
+            longer = zeros(words, np.int32)
             if column is not None:
                 longer[: len(column)] = column
             column = marks[space] = longer
         words_of, _ = expanded(at, size, buffer.origin, WORD)
-        np.add.at(column, words_of, by)
+        if not len(words_of):
+            return
+        low = int(words_of.min())
+        counted = np.bincount(words_of - low)
+        column[low : low + len(counted)] += (by * counted).astype(np.int32)
 
     # --- conflicts
 
@@ -385,8 +393,8 @@ class InFlight:
             rows = np.flatnonzero((place // WARPGROUP == number) & ~known)
             members = np.arange(number * WARPGROUP, min((number + 1) * WARPGROUP, knowledge.count))
             known[rows] = (thread[rows] - knowledge.first) // WARPGROUP == number
-            what = np.stack([knowledge.floor_cta[members], knowledge.floor_warp[members], knowledge.extra[members]])
-            for one in members[np.unique(what, axis=1, return_index=True)[1]].tolist():
+            first, _ = distinct(knowledge.extra[members], knowledge.floor_cta[members] + 1, knowledge.floor_warp[members] + 1)
+            for one in members[first].tolist():
                 rows = rows[~known[rows]]
                 if len(rows):
                     known[rows] = knowledge.known(np.full(len(rows), one), thread[rows], stamp[rows])
@@ -397,14 +405,14 @@ class InFlight:
         it (9.7.16.5: `.sync` waits for the threads of the warp)."""
         knowledge = self.races.knowledge
         found = np.ones(len(place), bool)
-        first = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
-        for number in np.unique(first).tolist():
+        group = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
+        for number in np.unique(group).tolist():
             for warp in range(number, number + (WARPGROUP if one.footprint.by_all else WARP), WARP):
-                rows = np.flatnonzero((first == number) & found)
+                rows = np.flatnonzero((group == number) & found)
                 known = (before.thread[rows] - knowledge.first) // WARP == warp // WARP
                 members = np.arange(warp, min(warp + WARP, knowledge.count))
-                what = np.stack([knowledge.floor_cta[members], knowledge.floor_warp[members], knowledge.extra[members]])
-                for thread in members[np.unique(what, axis=1, return_index=True)[1]].tolist():
+                first, _ = distinct(knowledge.extra[members], knowledge.floor_cta[members] + 1, knowledge.floor_warp[members] + 1)
+                for thread in members[first].tolist():
                     left = np.flatnonzero(~known)
                     if len(left):
                         known[left] = knowledge.known(np.full(len(left), thread), before.thread[rows[left]], before.stamp[rows[left]])
@@ -419,8 +427,13 @@ class InFlight:
         shadow.use(piece)
         for what, now, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
-            known = self.happens_before(one.kind, place, before.thread, before.stamp)
-            rows = np.flatnonzero(~(known & self._known_by_readers(one, place, before)) if one.kind.is_collective else ~known)
+            # of many pieces few differ in who accessed them, and when
+            first, which = distinct(place, before.thread, before.stamp)
+            asked = before.at(first)
+            is_before = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
+            known = is_before[which]
+            ordered = (is_before & self._known_by_readers(one, place[first], asked))[which] if one.kind.is_collective else known
+            rows = np.flatnonzero(~ordered)
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:

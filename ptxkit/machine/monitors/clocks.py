@@ -9,7 +9,7 @@ those below, the latest first; where these are many, what all of them know is pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -96,18 +96,6 @@ class Clocks:
                 self._flatten(number)
                 return clocks[number].knows(stamp, thread, warp, cta)
         return False
-
-    def below(self, number: int) -> Iterator[Clock]:
-        """A clock, and all below it."""
-        near = [number]
-        seen = {number}
-        for one in near:
-            clock = self.all[one]
-            yield clock
-            for below in clock.below:
-                if below not in seen:
-                    seen.add(below)
-                    near.append(below)
 
     def _flatten(self, number: int) -> None:
         """Puts what all clocks below one know into it."""

@@ -10,30 +10,34 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.monitors.clocks import NOTHING, Clock, Clocks, Releases
+from ptxkit.machine.monitors.clocks import DEEP, NOTHING, Clock, Clocks, Releases
 
 Array = np.ndarray[Any, Any]
 WARP = 32
 
 MANY = 8
-"""For so many questions it pays off to find out all that a clock knows."""
+"""So many questions are answered by clock, fewer one after the other."""
 MOST_THREADS = 1 << 13
 """In a launch of more threads each question is answered by itself."""
-MOST_REACHED = 1 << 8
-"""Of so many clocks it is remembered."""
+MOST_REACHED = 1 << 22
+"""So many stamps are remembered, one for each thread and clock."""
 
 
 class Knowledge:
     """Of the resident threads, by `lanes.place`."""
 
-    def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int) -> None:
+    def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int, ctas: int) -> None:
         self.clocks = clocks
+        self.first_agent = ctas + 1
+        """Agents that threads started operations on are counted from here on, as if each was the first thread of a CTA behind the grid."""
         self.threads = threads_per_cta
         self.cluster = cluster
         self.warps_per_cta = -(-threads_per_cta // WARP)
         self.stamp = 1
         self._reached: dict[int, Array] = {}
         """By clock: what it knows of each thread; a clock never learns anything."""
+        self._limit = self._stamps = 0
+        """How many threads that is of, and how many stamps are remembered."""
         self.reset(0, 0)
 
     def reset(self, first_cta: int, count: int) -> None:
@@ -90,19 +94,23 @@ class Knowledge:
         return known
 
     def know_of(self, extra: Array, thread: Array, stamp: Array) -> Array:
-        """Whether clocks know of accesses of threads, each with its stamp."""
+        """Whether clocks know of accesses of threads or agents, each with its stamp."""
         limit = self.first + self.count
-        if len(extra) < MANY or limit > MOST_THREADS:
+        if limit > MOST_THREADS:
             return self._know_each(extra, thread, stamp)
-        found = np.empty(len(extra), bool)
-        inside = thread < limit
+        column = np.where(thread < limit, thread, limit + thread // self.threads - self.first_agent)
+        if len(extra) < MANY:
+            found = []
+            for clock, at, when in zip(extra.tolist(), column.tolist(), stamp.tolist(), strict=True):
+                reach = self._reach(clock, limit)
+                found.append(at < len(reach) and bool(when <= reach[at]))
+            return np.array(found, bool)
+        known = np.zeros(len(extra), bool)
         for clock in np.unique(extra).tolist():
-            rows = np.flatnonzero(inside & (extra == clock))
-            found[rows] = stamp[rows] <= self._reach(clock, limit)[thread[rows]]
-        rows = np.flatnonzero(~inside)
-        if len(rows):
-            found[rows] = self._know_each(extra[rows], thread[rows], stamp[rows])
-        return found
+            reach = self._reach(clock, limit)
+            rows = np.flatnonzero((extra == clock) & (column < len(reach)))
+            known[rows] = stamp[rows] <= reach[column[rows]]
+        return known
 
     def _know_each(self, extra: Array, thread: Array, stamp: Array) -> Array:
         known: dict[tuple[int, int, int], bool] = {}
@@ -116,26 +124,75 @@ class Knowledge:
         return np.array(found, bool)
 
     def _reach(self, number: int, limit: int) -> Array:
-        """Up to which stamp a clock knows of what each of the first threads of the launch did; -1: of nothing."""
+        """Up to which stamp a clock knows of what each of the first threads of the launch did, and each agent that there was; -1: of
+        nothing.
+
+        Of some of the many below it that is remembered too: the next to be asked are seldom far from them.
+        """
+        if limit != self._limit or self._stamps > MOST_REACHED:
+            self._reached, self._limit, self._stamps = {}, limit, 0
         found = self._reached.get(number)
-        if found is not None and len(found) == limit:
+        if found is not None:
             return found
-        if len(self._reached) > MOST_REACHED:
-            self._reached.clear()
-        found = self._reached[number] = np.full(limit, -1, np.int64)
-        for clock in self.clocks.below(number):
-            for thread, stamp in clock.threads.items():
-                if thread < limit and found[thread] < stamp:
-                    found[thread] = stamp
-            for warp, stamp in clock.warps.items():
-                first = warp // self.warps_per_cta * self.threads
-                start = first + warp % self.warps_per_cta * WARP
-                part = found[start : min(start + WARP, first + self.threads)]
-                np.maximum(part, stamp, out=part)
-            for cta, stamp in clock.ctas.items():
-                part = found[cta * self.threads : (cta + 1) * self.threads]
-                np.maximum(part, stamp, out=part)
+        below = sorted(self._unknown(number))
+        for n, each in enumerate(below, 1):
+            if each == number or n % DEEP == 0:
+                found = self._reached[each] = self._made(each, limit)
+                self._stamps += len(found)
+        assert found is not None
         return found
+
+    def _unknown(self, number: int) -> set[int]:
+        """A clock and those below it, no further than to those whose reach is known."""
+        clocks, reached = self.clocks.all, self._reached
+        left, seen = [number], {number}
+        while left:
+            for below in clocks[left.pop()].below:
+                if below not in seen and below not in reached:
+                    seen.add(below)
+                    left.append(below)
+        return seen
+
+    def _made(self, number: int, limit: int) -> Array:
+        """The reach of a clock: what itself and those below it say, and what is known of some of these."""
+        found = np.full(limit, -1, np.int64)
+        agents: dict[int, int] = {}
+        clocks, reached = self.clocks.all, self._reached
+        for each in self._unknown(number):
+            clock = clocks[each]
+            if clock.threads or clock.warps or clock.ctas:
+                self._raise(found, agents, clock)
+            for below in clock.below:
+                known = reached.get(below)
+                if known is not None:
+                    if len(known) > len(found):
+                        found, known = known.copy(), found
+                    part = found[: len(known)]
+                    np.maximum(part, known, out=part)
+        if agents:
+            more = limit + max(agents) + 1 - len(found)
+            if more > 0:
+                found = np.concatenate([found, np.full(more, -1)])
+            for agent, stamp in agents.items():
+                found[limit + agent] = max(found[limit + agent], stamp)
+        return found
+
+    def _raise(self, found: Array, agents: dict[int, int], clock: Clock) -> None:
+        """Raises the stamps of threads and agents to those that a clock itself says."""
+        for thread, stamp in clock.threads.items():
+            if thread >= self.first_agent * self.threads:
+                agent = thread // self.threads - self.first_agent
+                agents[agent] = max(agents.get(agent, -1), stamp)
+            elif found[thread] < stamp:
+                found[thread] = stamp
+        for warp, stamp in clock.warps.items():
+            first = warp // self.warps_per_cta * self.threads
+            start = first + warp % self.warps_per_cta * WARP
+            part = found[start : min(start + WARP, first + self.threads)]
+            np.maximum(part, stamp, out=part)
+        for cta, stamp in clock.ctas.items():
+            part = found[cta * self.threads : (cta + 1) * self.threads]
+            np.maximum(part, stamp, out=part)
 
     def snapshot(self, place: int) -> int:
         """All that a thread knows, itself included, as a clock."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+LARGEST = 1 << 62
 
 
 def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
@@ -27,3 +28,17 @@ def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Arr
     found = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)]
     exact = np.flatnonzero(other[found] + other_size[found] > at[which])
     return which[exact], found[exact]
+
+
+def distinct(*columns: Array) -> tuple[Array, Array]:
+    """Of the rows that are equal in all columns of small whole numbers one, and which of these each row is."""
+    key = columns[0]
+    for column in columns[1:]:
+        span = int(column.max(initial=0)) + 2
+        if int(key.max(initial=0)) >= LARGEST // span:
+            key = np.unique(key, return_inverse=True)[1]
+        key = key * span + column
+    if (key == key[:1]).all():
+        return np.arange(min(1, len(key))), np.zeros(len(key), np.int64)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return first, which

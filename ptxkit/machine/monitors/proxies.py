@@ -24,7 +24,7 @@ from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
-from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.pieces import distinct, expanded
 from ptxkit.machine.monitors.shadow import Entries, Shadow
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Fences:
             mine = np.flatnonzero(place == place[i])
             late = mine[~known[mine]]
             where = int(at[row[there[i]]])
-            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS, at=where)]
+            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS, where)[0]]
             for rows, rule, why in ((late, "", ""), (bad, "P005", "no fence.proxy.tensormap::generic.acquire follows")):
                 if len(rows):
                     start = int(before.piece[rows[0]]) * shadow.grain + shadow.origin
@@ -184,40 +184,44 @@ class Fences:
             return
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            asked = (number, before.thread[mine], before.stamp[mine], one.footprint.space, one.kind, one.kind.proxy)
-            left = self.unfenced(*asked)
-            self._notes(one, shadow, row, before, mine[left], what)
+            # of many accesses few differ in who made them, and when
+            first, which = distinct(before.thread[mine], before.stamp[mine])
+            asked = before.at(mine[first])
+            left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
+            self._notes(one, shadow, row, before, mine[left[which]], what)
             if what == "write":
-                foreign = self.unfenced(*asked, own=True) & ~left
-                self._notes(one, shadow, row, before, mine[foreign], what, "P003")
+                self._notes(one, shadow, row, before, mine[(own & ~left)[which]], what, "P003")
 
-    def unfenced(
-        self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, own: bool = False, at: int = 0
-    ) -> Array:
-        """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
+    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, at: int = 0) -> tuple[Array, Array]:
+        """Which accesses no fence comes after that happens before what a thread does now; and which none by the thread of the access."""
         knowledge, flying = self.races.knowledge, self.races.flying
-        left = np.ones(len(thread), bool)
+        left, own = np.ones((2, len(thread)), bool)
+        earliest = int(stamp.min(initial=np.iinfo(np.int64).max))
         for fence in reversed(self.of.get(place // knowledge.threads, [])):
+            if fence.stamp < earliest:
+                # later accesses happen before none of those that are left
+                break
             if fence.proxy != proxy or fence.at != at or (fence.space and fence.space != space):
                 continue
             threads = fence.places + knowledge.first
             known = flying.happens_before(kind, np.full(len(threads), place), threads, np.full(len(threads), fence.stamp))
             if not known.any():
                 continue
-            rows = np.flatnonzero(left)
-            left[rows] = ~self._knew(fence, known, thread[rows], stamp[rows], own)
-            if not left.any():
+            mine = np.isin(thread, threads[known]) & (stamp <= fence.stamp)
+            own &= ~mine
+            rows = np.flatnonzero(left & ~mine)
+            left &= ~mine
+            if len(rows):
+                left[rows] = ~self._knew(fence, known, thread[rows], stamp[rows])
+            if not own.any():
                 break
-        return left
+        return left, own
 
-    def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array, own: bool) -> Array:
-        """Whether accesses happen before a fence of some of its threads."""
+    def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array) -> Array:
+        """Whether accesses by other threads happen before a fence of some of its threads."""
         knowledge = self.races.knowledge
         threads = fence.places[chosen] + knowledge.first
-        found: Array = np.isin(thread, threads) & (stamp <= fence.stamp)
-        if own:
-            return found
-        found |= (thread // knowledge.threads == threads[0] // knowledge.threads) & (stamp <= fence.floor_cta[chosen].max())
+        found: Array = (thread // knowledge.threads == threads[0] // knowledge.threads) & (stamp <= fence.floor_cta[chosen].max())
         warps, at = np.unique(knowledge.warp_of(threads), return_inverse=True)
         floors = np.full(len(warps), -1)
         np.maximum.at(floors, at.reshape(-1), fence.floor_warp[chosen])

@@ -93,7 +93,7 @@ class Races(Monitor):
         self.launch = launch
         self.names = Names(launch)
         self.clocks = Clocks()
-        self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
+        self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size, launch.ctas)
         self.shadows: dict[str, Shadow] = {}
         self._cells: Buffer | None = None
         self.flying = InFlight(self)

@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.machine.memory.sparse import zeros
+
 Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
 """From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
@@ -214,7 +216,7 @@ class Shadow:
         if length <= self.length:
             return
         for name in self.COLUMNS:
-            longer = np.zeros(length, np.int64)
+            longer = zeros(length, np.int64)
             self._pages(longer)[: len(self.used)][self.used] = self._pages(getattr(self, name))[self.used]
             setattr(self, name, longer)
         self.used = np.concatenate([self.used, np.zeros(length // self.PAGE - len(self.used), bool)])
@@ -234,16 +236,26 @@ class Shadow:
     def how(self, site: int, strength: int, code: Array) -> Array:
         """The numbers of accesses of an instruction."""
         codes = code[:1] if code.strides == (0,) else code
-        distinct, which = np.unique(codes, return_inverse=True) if len(codes) > 1 else (codes, np.zeros(1, np.int64))
-        numbers = []
-        for one in distinct.tolist():
-            key = (site, strength, one)
-            number = self._hows.get(key)
-            if number is None:
-                number = self._hows[key] = self._how.shape[1]
-                self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
-            numbers.append(number)
-        return repeated(numbers[0], len(code)) if len(codes) == 1 else np.array(numbers)[which]
+        if (codes == codes[:1]).all():
+            return repeated(self._number(site, strength, int(codes[0])), len(code))
+        size, offset = bytes_of(codes)
+        if (size != size[0]).any():
+            each, which = np.unique(codes, return_inverse=True)
+            return np.array([self._number(site, strength, one) for one in each.tolist()])[which]
+        number_of = np.zeros(int(offset.max()) + 1, np.int64)
+        number_of[offset] = 1
+        for one in np.flatnonzero(number_of).tolist():
+            number_of[one] = self._number(site, strength, code_of(int(size[0]), one))
+        found: Array = number_of[offset]
+        return found
+
+    def _number(self, site: int, strength: int, code: int) -> int:
+        key = (site, strength, code)
+        number = self._hows.get(key)
+        if number is None:
+            number = self._hows[key] = self._how.shape[1]
+            self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
+        return number
 
     def last_writes(self, pieces: Array) -> Entries:
         """Of pieces that somebody has written, the last write."""
@@ -383,7 +395,7 @@ class Shadow:
         """Makes pieces smaller."""
         parts = self.grain // grain
         for name in self.COLUMNS:
-            finer = np.zeros(self.length * parts, np.int64)
+            finer = zeros(self.length * parts, np.int64)
             used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
             if name in ("write_how", "read_how"):
                 used = used * parts + np.tile(np.arange(parts), self.PAGE)

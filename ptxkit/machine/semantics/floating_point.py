@@ -13,13 +13,17 @@ import numpy as np
 
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.values import double, single
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.extremes import extreme
-from ptxkit.machine.values.floats import canonical, flush, flush_below, saturate
+from ptxkit.machine.values.floats import are_small, canonical, flush, flush_below, saturate
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.packed import join, split
 from ptxkit.machine.values.rounding import to_single
 
 Function = Callable[..., Any]
+
+_BLOCK = 8192
+"""Lanes at a time of a function of doubles."""
 
 _LEAST32, _LEAST64 = 2.0**-126, 2.0**-1022
 _NAN64 = np.uint64(0x7FFFFFFF00000000).view(np.float64)
@@ -30,37 +34,52 @@ def _mode(op: Operation) -> str:
     return next((m[1:] for m in op.bound.modifiers if m in (".rn", ".rz", ".rm", ".rp")), "rn")
 
 
-def _single(op: Operation, function: Function, exact: Function | None = None) -> Semantics:
+def _single(op: Operation, function: Function, exact: Function | None = None, with_any_nan: Function | None = None) -> Semantics:
     """A function of singles with what `.ftz` and `.sat` add, for each element of a packed type.
 
     A result that is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal one: `exact` gives
     it, as a double.
     """
-    run = function
-    if op.has(".ftz"):
-        mode = _mode(op)
 
-        def run(*values: Any) -> Any:
-            values = tuple(flush(v) for v in values)
-            result = flush(function(*values))
-            if exact is None:
-                return result
-            least = np.absolute(result) == _LEAST32
-            if not some(least):
-                return result
-            tiny = least & (np.absolute(to_single(exact(*values) * 2.0**24, mode)) < _LEAST32 * 2.0**24)
-            return select(tiny, np.copysign(np.float32(0), result), result)
+    def whole(function: Function, flushes: bool) -> Function:
+        run = _flushing(function, exact, _mode(op), flushes) if op.has(".ftz") else function
+        return partial(_saturated, run) if op.has(".sat") else run
 
-    if op.has(".sat"):
-        unlimited = run
-
-        def run(*values: Any) -> Any:
-            return saturate(unlimited(*values))
-
+    run = whole(function, True)
     if op.type == ".f32x2":
-        element = run
-        return Semantics(lambda *values: join(element(*[split(v, np.float32) for v in values]), np.uint64))
-    return Semantics(run)
+        return Semantics(lambda *values: join(run(*[split(v, np.float32) for v in values]), np.uint64))
+    variants = {}
+    if op.has(".ftz"):
+        variants["normal"] = whole(function, False)
+    if with_any_nan is not None:
+        variants["any nan"] = whole(with_any_nan, True)
+        variants["any nan, normal"] = whole(with_any_nan, False)
+    return Semantics(run, variants=variants)
+
+
+def _flushing(function: Function, exact: Function | None, mode: str, flushes: bool) -> Function:
+    """A function with its results flushed, and its operands unless they are known to be."""
+
+    def run(*values: Any) -> Any:
+        if flushes:
+            values = tuple([flush(v) for v in values])
+        result = function(*values)
+        if not are_small(result):
+            return result
+        result = flush(result)
+        if exact is None:
+            return result
+        least = np.absolute(result) == _LEAST32
+        if not some(least):
+            return result
+        tiny = least & (np.absolute(to_single(exact(*values) * 2.0**24, mode)) < _LEAST32 * 2.0**24)
+        return select(tiny, np.copysign(np.float32(0), result), result)
+
+    return run
+
+
+def _saturated(function: Function, *values: Any) -> Any:
+    return saturate(function(*values))
 
 
 def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semantics:
@@ -68,7 +87,11 @@ def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semanti
     mode = _mode(op)
     if op.type == ".f64":
         return Semantics(lambda *values: of_double(*values, mode))
-    return _single(op, partial(of_single, mode=mode), single.EXACT.get(of_single))
+    exact = single.EXACT.get(of_single)
+    if mode != "rn" or of_single not in single.TO_NEAREST:
+        return _single(op, partial(of_single, mode=mode), exact)
+    run, with_any_nan = single.TO_NEAREST[of_single]
+    return _single(op, run, exact, with_any_nan)
 
 
 def testp(op: Operation) -> Semantics:
@@ -98,7 +121,7 @@ def add(op: Operation) -> Semantics:
 
 def sub(op: Operation) -> Semantics:
     """§ 9.7.3.4"""
-    return _rounded(op, lambda a, b, mode: single.add(a, -b, mode), double.subtract)
+    return _rounded(op, single.subtract, double.subtract)
 
 
 def mul(op: Operation) -> Semantics:
@@ -211,7 +234,11 @@ def tanh(op: Operation) -> Semantics:
 
 def _approximate(op: Operation, function: Function) -> Semantics:
     """A function of doubles, for singles."""
-    return _single(op, lambda a: canonical(function(a.astype(np.float64)).astype(np.float32)))
+
+    def of_block(a: Any) -> Any:
+        return canonical(function(a.astype(np.float64)).astype(np.float32))
+
+    return _single(op, partial(in_blocks, of_block, _BLOCK))
 
 
 def _coarse(function: Function) -> Function:

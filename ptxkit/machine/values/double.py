@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values import fused
 from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
@@ -87,7 +88,21 @@ def _multiply(a: Any, b: Any, mode: str) -> Any:
 
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     """a b + c, rounded once."""
+    if mode == "rn" and fused.is_there(8):
+        return _with_nans(_fma_at_once(a, b, c), b, c, a)
     return _with_nans(in_blocks(partial(_fma, mode=mode), _BLOCK, a, b, c), b, c, a)
+
+
+def _fma_at_once(a: Any, b: Any, c: Any) -> Any:
+    shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+    if len(shape) < 2:
+        return in_blocks(_fma_of_block, _BLOCK, a, b, c)
+    return in_blocks(_fma_of_block, _BLOCK, *(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
+
+
+def _fma_of_block(a: Any, b: Any, c: Any) -> Any:
+    shape, known = a.shape or b.shape or c.shape, fused.kept.doubles
+    return fused.total(known.get(shape) or fused.made(known, shape, np.float64), a, b, c)[()]
 
 
 def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:

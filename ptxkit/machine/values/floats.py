@@ -12,20 +12,38 @@ NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
 """The NaN that single-precision instructions give for any NaN they are given."""
 
 _SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
+_TINY = 2.0**-126
+_LEAST = 0x00FFFFFF
+_ONES = np.array(1, np.uint32)
 
 
 def canonical(x: Any) -> Any:
     """Single-precision numbers with every NaN the canonical one."""
+    if not x.ndim:
+        return x if x == x else NAN32
     is_nan = np.isnan(x)
     return select(is_nan, NAN32, x) if some(is_nan) else x
 
 
+def are_small(x: Any) -> bool:
+    """Whether a single-precision number is subnormal, or the least normal one."""
+    if not x.ndim:
+        value = float(x)
+        return -_TINY <= value <= _TINY and value != 0
+    # Twice the bits are without the sign; zero, less one, is large.
+    bits = x.view(np.uint32)
+    size = bits + bits
+    size -= _ONES
+    return bool(size.size) and size.item(size.argmin()) <= _LEAST
+
+
 def flush(x: Any) -> Any:
     """Single-precision numbers with subnormal ones as zero of the same sign (`.ftz`)."""
+    if not are_small(x):
+        return x
     bits = x.view(np.uint32)
-    # Twice the bits are without the sign; zero, less one, is large.
     small = (bits + bits) - _ONE < _SUBNORMAL
-    return select(small, bits & _SIGN, bits).view(np.float32) if some(small) else x
+    return select(small, bits & _SIGN, bits).view(np.float32)
 
 
 def flush_below(x: Any, least: float) -> Any:

@@ -16,8 +16,8 @@ _BLOCK = 8192
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
-some = np.count_nonzero
-"""How many of an array of `bool` are true; on few lanes quicker than `any`."""
+some = getattr(np.count_nonzero, "__wrapped__", np.count_nonzero)
+"""How many of an array of `bool` are true; on few lanes quicker than `any`, and without what asks if the array is one of NumPy's own."""
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values import fused
 from ptxkit.machine.values.floats import NAN32, canonical
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, sum_to_odd, to_single, zero_of_sum
@@ -21,30 +23,55 @@ _KEPT = np.array(35)
 _HALFWAY = np.int64(-(2**63))
 _DROPPED, _DROPPED_HALFWAY = (1 << 29) - 1, 1 << 28
 _INT64 = np.dtype(np.int64)
-_LEAST = np.float32(2.0**-126)
+_TINY = 2.0**-126
+_LEAST = np.float32(_TINY)
 """The least normal number."""
+
+_HUGE = 2.0**127
+_POWERS = (0.5, -0.5)
+_float32, _frexp, _multiply, _kept = np.float32, math.frexp, np.multiply, fused.kept
 
 
 def add(a: Any, b: Any, mode: str = "rn") -> Any:
     """a + b"""
     if mode == "rn":
-        return canonical(a + b)
+        return add_to_nearest(a, b)
     x, y = a.astype(np.float64), b.astype(np.float64)
     return canonical(to_single(zero_of_sum(sum_to_odd(x, y), x, y, mode), mode))
+
+
+def add_to_nearest(a: Any, b: Any) -> Any:
+    """a + b, rounded to nearest."""
+    return canonical(a + b)
+
+
+def subtract(a: Any, b: Any, mode: str = "rn") -> Any:
+    """a - b"""
+    return add(a, -b, mode)
+
+
+def subtract_to_nearest(a: Any, b: Any) -> Any:
+    """a - b, rounded to nearest."""
+    return canonical(a - b)
 
 
 def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
     """a b"""
     if mode == "rn":
-        return canonical(a * b)
+        return multiply_to_nearest(a, b)
     # A double has all bits of a product.
     return canonical(to_single(np.multiply(a, b, dtype=np.float64), mode))
+
+
+def multiply_to_nearest(a: Any, b: Any) -> Any:
+    """a b, rounded to nearest."""
+    return canonical(a * b)
 
 
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     """a b + c, rounded once."""
     if mode == "rn":
-        return _fma_to_nearest(a, b, c)
+        return fma_to_nearest(a, b, c)
     return canonical(_fma_exactly(a, b, c, mode))
 
 
@@ -53,15 +80,37 @@ def _fma_exactly(a: Any, b: Any, c: Any, mode: str) -> Any:
     return to_single(zero_of_sum(sum_to_odd(product, summand), product, summand, mode), mode)
 
 
-def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
+def fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once to nearest."""
+    if a.ndim > 1 or b.ndim > 1 or c.ndim > 1:
+        # elements of vectors: a row for each lane, or one for all
+        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
+        return fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
+    result = fma_with_any_nan(a, b, c)
+    return canonical(result) if result.size <= fused.MOST else result
+
+
+def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
+    """The same of lanes that hold one number each; where they are few a NaN may be any."""
     shape = a.shape or b.shape or c.shape
     if not shape:
         return _fma_of_scalars(a, b, c)
-    if max(a.ndim, b.ndim, c.ndim) > 1:
-        # elements of vectors: a row for each lane, or one for all
-        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
-        return _fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
-    (count,) = shape
+    arrays = _kept.singles.get(shape)
+    if arrays is None:
+        return _fma_of_many(a, b, c, *shape)
+    # as `fused.total`, without the call
+    first, second, summand, left, right, product, total = arrays
+    first[...] = a
+    second[...] = b
+    summand[...] = c
+    _multiply(left, right, product)
+    return total.copy()
+
+
+def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
+    """The same of very many lanes, or of so many as have not been before."""
+    if count <= fused.MOST and fused.is_there(4):
+        return fused.total(fused.made(_kept.singles, (count,), np.float32), a, b, c)
     result = np.empty(count, np.float32)
     if count <= _BLOCK:
         _fma_of_block(result, a, b, c)
@@ -133,11 +182,15 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
 
 def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
     """The same for one number each."""
-    total = np.float64(float(a) * float(b) + float(c))
-    rounded = np.float32(total)
-    if rounded != rounded:
+    total = float(a) * float(b) + float(c)
+    rounded = _float32(total)
+    value = float(rounded)
+    # Halfway between two singles, what rounding takes is a power of two.
+    if (_TINY < value < _HUGE or -_HUGE < value < -_TINY) and _frexp(total - value)[0] not in _POWERS:
+        return rounded
+    if value != value:
         return NAN32
-    if int(total.view(_INT64)) & _DROPPED == _DROPPED_HALFWAY or (total and -_LEAST <= rounded <= _LEAST):
+    if int(np.float64(total).view(_INT64)) & _DROPPED == _DROPPED_HALFWAY or (total and -_TINY <= value <= _TINY):
         return _fma_exactly(a, b, c, "rn")
     return rounded
 
@@ -178,3 +231,11 @@ EXACT: dict[Callable[..., Any], Callable[..., Any]] = {
     divide: lambda a, b: np.divide(a, b, dtype=np.float64),
 }
 """Doubles that round to singles as the exact results do, for the functions whose results may need rounding where they are subnormal."""
+
+TO_NEAREST: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {
+    add: (add_to_nearest, np.add),
+    subtract: (subtract_to_nearest, np.subtract),
+    multiply: (multiply_to_nearest, np.multiply),
+    fma: (fma_to_nearest, fma_with_any_nan),
+}
+"""Of functions that take a rounding mode what they are to the nearest number, and the same where a NaN may be any."""

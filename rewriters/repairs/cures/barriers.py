@@ -49,7 +49,8 @@ def _before_arrivals(trouble: Trouble) -> list[Point]:
     arrivals = trouble.such(lambda bound: any(one.action == "arrive" for one in bound.barrier) and mbarrier_operand(bound) is not None)
     firsts = [first for first, _ in trouble.pairs] or [i for i in trouble.instructions if i not in arrivals]
     found = []
-    for arrival in arrivals:
+    ends = {last for _, last in trouble.pairs[: trouble.witnessed]}
+    for arrival in arrivals if not ends.intersection(arrivals) else ():
         for first in dict.fromkeys([*firsts, *trouble.instructions]):
             if first not in arrivals and trouble.family in "MS" and comes_to(trouble.routine, first, arrival):
                 found.append(between(trouble.routine, first, arrival, Level.WARP))

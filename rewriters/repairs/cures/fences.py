@@ -10,7 +10,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Form
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
 from ptxkit.rewriters.repairs.cures.groups import least
-from ptxkit.rewriters.repairs.points import synchronizes
+from ptxkit.rewriters.repairs.points import Point, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import with_effect, worded
 
@@ -27,15 +27,22 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     """The fences that there are for what the finding accesses."""
     if trouble.family not in FAMILIES:
         return
+    if trouble.family == "W" and not trouble.pairs:
+        statement = worded(with_effect("wgmma", OF_WGMMA)[0], {})
+        for i in [i for i in trouble.instructions if (bound := trouble.bound(i)) is not None and _starts_wgmma(bound)]:
+            yield insertion(trouble, Point(i), FENCE, statement)
     for effect, statement, form, pairs in _fences(trouble):
         # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         points = trouble.common(least(form), synchronizes, pairs)
-        for point in points:
+        if effect == OF_PROXIES and not _is_async_at(trouble, pairs[0][0]):
+            # what a thread has written it fences itself, before it tells others (8.6)
+            points.sort(key=lambda point: _is_after_barrier(trouble, point, pairs))
+        for point in points if not trouble.is_unsynchronized else ():
             for i in own:
                 if i != point.instruction:
                     yield move(trouble, i, point, FENCE)
-        for point in points:
+        for point in points if not trouble.is_unsynchronized else ():
             yield insertion(trouble, point, FENCE, statement)
         if effect == OF_INITS:
             for point in trouble.common(Level.CTA, synchronizes, pairs):
@@ -44,6 +51,18 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 
 def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
     return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, last) for first, last in pairs)
+
+
+def _is_after_barrier(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
+    """Whether threads meet between the first access and a point."""
+    meets = trouble.such(lambda bound: any(one.action == "wait" for one in bound.barrier))
+    first, at = pairs[0][0], point.instruction
+    return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, at) for i in meets if i != at)
+
+
+def _is_async_at(trouble: Trouble, i: int) -> bool:
+    bound = trouble.bound(i)
+    return bound is not None and _is_async(bound)
 
 
 def _with(trouble: Trouble, effect: str) -> list[int]:
@@ -70,7 +89,7 @@ def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
     if initial:
         form = with_effect("fence", OF_INITS)[0]
         yield OF_INITS, worded(form, {}), form, initial
-    starting = such(lambda first, last: any((one.group, one.action) == ("wgmma", "open") for one in last.asynchronous))
+    starting = such(lambda first, last: _starts_wgmma(last))
     if starting:
         form = with_effect("wgmma", OF_WGMMA)[0]
         yield OF_WGMMA, worded(form, {}), form, starting
@@ -79,6 +98,10 @@ def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
         for effect in OF_TENSOR_CORES:
             form = with_effect("tcgen05", effect)[0]
             yield effect, worded(form, {}), form, of_tensor_cores
+
+
+def _starts_wgmma(bound: Bound) -> bool:
+    return any((one.group, one.action) == ("wgmma", "open") for one in bound.asynchronous)
 
 
 def _is_async(bound: Bound) -> bool:

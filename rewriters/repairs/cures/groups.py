@@ -81,11 +81,15 @@ class _Queue:
         return any(one.group == self.queue for one in bound.asynchronous)
 
     def candidates(self) -> Iterator[Candidate]:
-        yield from self._stronger()
-        yield from self._committed()
-        yield from self._moved()
-        yield from self._of_another_kind()
-        yield from self._waited()
+        if not self.trouble.is_unsynchronized:
+            yield from self._stronger()
+            yield from self._committed()
+            yield from self._moved()
+            yield from self._of_another_kind()
+            yield from self._waited()
+        if self.wait is not None and self.trouble.witnesses and not self.trouble.is_of_a_thread:
+            for point in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
+                yield self._rungs(point, OF_THE_CTA)
 
     def _stronger(self) -> Iterator[Candidate]:
         """A wait that is there leaves fewer groups in flight, or is for more than reads."""
@@ -165,8 +169,7 @@ class _Queue:
                 yield change(self.trouble, i, own)
 
     def _waited(self) -> Iterator[Candidate]:
-        """A wait that is put in, with a barrier behind it where others than the thread that waits are concerned; and with a commit before
-        it where there is none."""
+        """A wait that is put in, and with a commit before it where there is none."""
         if self.wait is None:
             return
         points = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
@@ -175,9 +178,6 @@ class _Queue:
         if self.commit is not None and not form_operands(self.commit) and not self.commits:
             for point in points:
                 yield insertion(self.trouble, point, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
-        if self.trouble.witnesses and not self.trouble.is_of_a_thread:
-            for point in self.trouble.common(Level.CTA, _is_barrier, self.pairs):
-                yield self._rungs(point, OF_THE_CTA)
 
     def _rungs(self, point: Point, *then: str) -> Candidate:
         """A wait for all groups at a point; then for those before the youngest, and for reads only."""

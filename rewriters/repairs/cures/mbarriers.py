@@ -6,33 +6,38 @@ nothing reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import attrs
 
+from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.events.mbarriers import mbarrier_operand, where
-from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.events.steps import Does, Step, steps
+from ptxkit.analyses.inputs.shapes import is_said
 from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.memory.accesses import size_of
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.names import Symbol
-from ptxkit.rewriters.repairs.candidate import FENCE, MOVE, WAIT, Candidate, change, insertion
-from ptxkit.rewriters.repairs.points import Point, between, synchronizes
+from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, MOVE, WAIT, Candidate, change, insertion
+from ptxkit.rewriters.repairs.points import Point, between, depth, right_after, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value
 
 FAMILIES = "MAWT"
 """Rules about what an mbarrier signals."""
-MOST_VALUES = 8
+MOST_VALUES, FEW = 8, 3
+"""So many other counts or numbers of bytes are tried; of so many addresses each."""
+VECTOR = 16
+"""Bytes that one thread stores with one instruction, at most."""
 LAST = 64
 """What is added to the price of candidates that are to be tried last."""
-"""So many other counts or numbers of bytes are tried."""
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
@@ -47,8 +52,9 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.superfluous()
         yield from own.retries()
         yield from own.invalidated()
+        yield from own.absent()
     # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
-    later = LAST if trouble.witnessed else 0
+    later = LAST if trouble.witnessed or trouble.accesses else 0
     for one in (*own.numbers(), *own.missing()):
         yield attrs.evolve(one, price=one.price + later)
 
@@ -62,11 +68,28 @@ class _Mbarriers:
     def _does(self, *actions: str) -> list[int]:
         return self.trouble.such(lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None)
 
+    def _own(self, instructions: list[int]) -> list[int]:
+        """Of some uses those of the mbarriers that the finding is about; all if that is not known."""
+        own = {root for i in self.trouble.instructions if i in self.uses and (root := self._root_of(i)) is not None}
+        return [i for i in instructions if self._root_of(i) in own] or instructions
+
+    def _root_of(self, i: int) -> str | None:
+        """The variable that the mbarrier of an instruction lies in."""
+        bound = self.trouble.bound(i)
+        operand = mbarrier_operand(bound) if bound is not None else None
+        at = where(self.routine, i, operand.path[0]) if operand is not None else None
+        return at.root.name if at is not None and isinstance(at.root, Symbol) else None
+
     @cached_property
     def block(self) -> int:
         """How many threads a CTA of the launch has that shows it."""
         shape = next((one["launch"].get("block") for one in self.trouble.witnesses if "launch" in one), None) or [128, 1, 1]
         return int(shape[0] * shape[1] * shape[2])
+
+    @cached_property
+    def _is_block_said(self) -> bool:
+        """Whether the kernel says how many threads its CTAs have: what a launch that was made up has is no number for it."""
+        return is_said(self.routine, (self.block, 1, 1))
 
     @cached_property
     def ctas(self) -> int:
@@ -77,11 +100,12 @@ class _Mbarriers:
     # --- what is there and says the wrong thing
 
     def numbers(self) -> Iterator[Candidate]:
-        """Other numbers where a rule about mbarriers found something."""
-        if self.trouble.family == "M":
-            yield from self.parities()
-            yield from self.counts()
-            yield from self.bytes()
+        """Other numbers where a rule about mbarriers found something: of the kind that it speaks of before others."""
+        if self.trouble.family != "M":
+            return
+        kinds = {"parity": self.parities, "count": self.counts, "tx": self.bytes}
+        for kind in sorted(kinds, key=lambda word: word not in self.trouble.finding.name.split("-")):
+            yield from kinds[kind]()
 
     def forms(self) -> Iterator[Candidate]:
         """Instructions of the finding that name the mbarrier of another CTA, or order for too few."""
@@ -113,16 +137,17 @@ class _Mbarriers:
         """Another count of arrivals."""
         own = self._arrivals()
         warps = self.block // WARP
-        usual = [1, warps, self.block, self.ctas, self.block - WARP, warps - 1, WARP, self.block // 2]
+        said = [warps, self.block, self.block - WARP, warps - 1, self.block // 2] if self._is_block_said else []
+        usual = [1, *said[:2], self.ctas, *said[2:4], WARP, *said[4:]]
         yield from self._values("init", "count", [*own, *usual])
 
-    def _arrivals(self) -> list[int]:
-        """How many threads come to each arrival, where that is known, and their sum."""
+    def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
+        """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
         from ptxkit.analyses.uniformity.uniformity import uniformity
 
         known = uniformity(self.routine)
         found = []
-        for i in self._does("arrive"):
+        for i in self._does("arrive") if among is None else among:
             threads = known.threads(i)
             if threads is not None and threads.mask:
                 found.append(len(threads))
@@ -141,7 +166,7 @@ class _Mbarriers:
                 continue
             for size in sizes[:MOST_VALUES]:
                 text = changed(self.routine, i, opcode=lambda text: text.replace("mbarrier.arrive", "mbarrier.arrive.expect_tx", 1))
-                yield change(self.trouble, i, f"{text.rstrip(';')}, {size};")
+                yield change(self.trouble, i, f"{text.rstrip(';')}, {size};", COMMIT)
 
     def _sizes(self) -> list[int]:
         """The bytes that copies complete, each copy's, and all together."""
@@ -156,8 +181,19 @@ class _Mbarriers:
         ]
         shown = [int(one["bytes"]) for one in self.trouble.witnesses if one.get("bytes")]
         dead = [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and n % 16 == 0 and n]
-        more = [sum(sizes), *dead, *shown, *[2 * n for n in constants], *[n // 2 for n in constants]]
+        if any(step.bytes is None for step in copies):
+            # a launch that is made up takes any box that fits: only what the program itself says is believed
+            return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
+        together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
+        more = [sum(sizes), *together, *dead, *shown, *[2 * n for n in constants], *[n // 2 for n in constants]]
         return [n for n in dict.fromkeys([*sizes, *more]) if n]
+
+    def _room(self, copy: Step) -> list[int]:
+        """How large the variable is that a copy fills."""
+        if copy.target is None:
+            return []
+        symbols = [symbol for leaf in copy.target.leaves() if (symbol := values(self.routine).symbol(leaf)) is not None]
+        return [size for symbol in symbols if (size := size_of(symbol)) is not None]
 
     @property
     def routine_range(self) -> range:
@@ -167,7 +203,7 @@ class _Mbarriers:
     def _values(self, action: str, name: str, numbers: list[int]) -> Iterator[Candidate]:
         """Other numbers in an operand: where it is written, and where a register that only such operands read gets it."""
         done = set()
-        for i in self._does(action):
+        for i in self._own(self._does(action)):
             bound = self.trouble.bound(i)
             n = position(bound, name) if bound is not None else None
             term = term_of(self.routine, i, bound.operand(name)) if bound is not None and n is not None else None
@@ -238,11 +274,12 @@ class _Mbarriers:
         """An arrival, a wait, an init or an announcement that is not there, for registers that nothing reads."""
         dead = self._dead_addresses()
         for i, name in dead:
-            point = self._right_after(i)
+            point = right_after(self.routine, i)
             yield insertion(self.trouble, point, MOVE, f"mbarrier.arrive.shared::cta.b64 _, [{name}];")
             for one in self._completions():
                 yield insertion(self.trouble, point, MOVE, f"{one} [{name}];")
-        for wait in [i for i in self.trouble.instructions if i in self._does("wait")]:
+        arrived = {self._root_of(i) for i in self._does("arrive")}
+        for wait in [i for i in self.trouble.instructions if i in self._does("wait") and self._root_of(i) not in arrived]:
             address = self._address_at(wait)
             for start in self._operations[-1:] if address else ():
                 for point in between(self.routine, start, wait, loud=synchronizes)[:2]:
@@ -250,15 +287,13 @@ class _Mbarriers:
                         yield insertion(self.trouble, point, MOVE, f"{one} [{address}];")
         for i, name in dead:
             for size in self._sizes()[:3]:
-                yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};")
+                yield insertion(
+                    self.trouble, right_after(self.routine, i), MOVE, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{name}], {size};"
+                )
         for i, name in dead:
             for parity in self._parities():
-                yield insertion(self.trouble, self._right_after(i), WAIT, _spin(name, parity))
-        counts = list(dict.fromkeys([*self._dead_counts(), *self._arrivals(), 1]))
-        for i, name in dead:
-            for count in counts[:MOST_VALUES]:
-                if count:
-                    yield insertion(self.trouble, self._right_after(i), MOVE, f"mbarrier.init.shared::cta.b64 [{name}], {count};")
+                yield insertion(self.trouble, right_after(self.routine, max([i, *self._written(parity, i)])), WAIT, _spin(name, parity))
+        yield from self._inits(dead)
         if dead:
             return
         # the address of another use may serve
@@ -269,6 +304,128 @@ class _Mbarriers:
                     for point in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
                             yield insertion(self.trouble, point, WAIT, _spin(address, parity))
+
+    def absent(self) -> Iterator[Candidate]:
+        """An init, an announcement or a wait of an mbarrier that has none, with registers that other instructions read, too."""
+        used = [i for i in self.trouble.instructions[:1] if i in self.uses]
+        is_first = not any(comes_to(self.routine, init, i) for init in self._does("init") for i in used)
+        if used and (is_first or self.trouble.finding.rule == "M001"):
+            yield from self._inits(self._dead_addresses() or self._addresses())
+        waited = {self._root_of(i) for i in self._does("wait")}
+        if not waited.issuperset({self._root_of(i) for i in self._copies()}):
+            yield from self._waits()
+        announced = {self._root_of(i) for i in self._does("expect")}
+        for i in self._copies():
+            if self._root_of(i) not in announced or None in announced:
+                yield from self._announcements(i)
+
+    def _inits(self, addresses: Sequence[tuple[int, str]]) -> Iterator[Candidate]:
+        """An init of one thread, after what gives its address."""
+        guards = self._dead_predicates()
+        tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
+        fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
+        for i, name in addresses:
+            counts = self._counts_for(i, name)
+            later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
+            points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
+            # whoever publishes inits has made them
+            points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            for point, guard in points:
+                for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
+                    text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
+                    yield insertion(self.trouble, point, MOVE, text)
+
+    def _counts_for(self, i: int, name: str) -> list[str]:
+        """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
+        only where all announce bytes."""
+        known = registers(self.routine)
+        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
+        root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+        arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
+        alone = [1] if set(arrive) <= set(self._does("expect")) else []
+        numbers = [*self._dead_counts(), *alone, *self._arrivals(arrive)]
+        beside = [self._count_text(init) for init in self._does("init") if root is not None and self._root_of(init) == root]
+        return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
+
+    def _count_text(self, init: int) -> str:
+        """The count of an init, as it stands there."""
+        bound = self.trouble.bound(init)
+        n = position(bound, "count") if bound is not None else None
+        return self.routine.instructions[init].operands[n].text.strip() if n is not None else ""
+
+    def _guard(self, i: int) -> str:
+        """The guard of an instruction, as it stands before it."""
+        guard = self.routine.instructions[i].guard
+        return f"{guard.text.strip()} " if guard is not None else ""
+
+    def _waits(self) -> Iterator[Candidate]:
+        """A wait for the first phase, with a parity that nothing reads, after what gives it."""
+        tree, flow = dominators(self.routine).tree, control_flow(self.routine)
+        for i in [i for i in self.routine_range if self._dead_constant(i) in (0, 1)]:
+            (number,) = registers(self.routine).writes[i]
+            for at, address in self._addresses():
+                if at < i and tree.dominates(flow.block_of[at], flow.block_of[i]):
+                    for scope in ("", ".acquire.cluster"):
+                        text = _spin(address, registers(self.routine).table[number].name, scope)
+                        yield insertion(self.trouble, right_after(self.routine, i), MOVE, text)
+
+    def _announcements(self, copy: int) -> Iterator[Candidate]:
+        """The bytes of a copy are announced by the thread that starts it, right before it or right after the init."""
+        points = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
+        # one announcement is for one phase: a copy in a loop has many
+        for init in self._does("init") if not depth(self.routine, Point(copy)) else ():
+            if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
+                points.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))
+        numbers: list[str] = [*self._dead_numbers(copy), *map(str, self._sizes())]
+        for size in numbers[:MOST_VALUES]:
+            for point, before, address in points:
+                if address:
+                    yield insertion(self.trouble, point, MOVE, f"{before}mbarrier.arrive.expect_tx.shared::cta.b64 _, [{address}], {size};")
+
+    def _copies(self) -> list[int]:
+        """What completes bytes of an mbarrier."""
+        return [i for i, own in sorted(steps(self.routine).items()) if any(step.does is Does.COPY for step in own)]
+
+    def _mbarrier_text(self, i: int) -> str:
+        """The address of the mbarrier that an instruction uses, as it stands there."""
+        bound = self.trouble.bound(i)
+        operand = mbarrier_operand(bound) if bound is not None else None
+        return self.routine.instructions[i].operands[operand.path[0]].text.strip().strip("[]").strip() if operand is not None else ""
+
+    def _addresses(self) -> list[tuple[int, str]]:
+        """Instructions that compute the address of an mbarrier, with the register, whether it is read elsewhere or not."""
+        names = dict.fromkeys([text for i in self.uses if (text := self._mbarrier_text(i)).startswith("%")])
+        known, roots = registers(self.routine), self._roots
+        found = []
+        for i in self.routine_range:
+            for number, term in zip(known.writes[i], values(self.routine).written(i), strict=False):
+                if (name := known.table[number].name) in names or self._root(term) in roots:
+                    found.append((i, name))
+        return found
+
+    def _dead_predicates(self) -> list[tuple[int, str]]:
+        """Instructions that compute a predicate for nobody, with the guard that it makes."""
+        known = registers(self.routine)
+        return [
+            (i, f"@{known.table[number].name} ")
+            for i in self.routine_range
+            for number in known.writes[i]
+            if number in self._unread and known.table[number].is_predicate
+        ]
+
+    def _dead_numbers(self, before: int) -> list[str]:
+        """Registers that hold a number for nobody, in the block of an instruction."""
+        known = registers(self.routine)
+        return [
+            known.table[number].name
+            for i in self.routine_range
+            for number in known.writes[i]
+            if number in self._unread and known.table[number].bits == 32 and i < before and self._is_beside(i, before)
+        ]
+
+    def _is_beside(self, i: int, other: int) -> bool:
+        """Whether two instructions are in one block."""
+        return control_flow(self.routine).block_of[i] == control_flow(self.routine).block_of[other]
 
     @cached_property
     def _operations(self) -> list[int]:
@@ -289,10 +446,14 @@ class _Mbarriers:
                 found.append("cp.async.mbarrier.arrive.noinc.shared.b64")
         return found
 
-    def _right_after(self, i: int) -> Point:
-        """Right after an instruction."""
-        block = control_flow(self.routine).blocks[control_flow(self.routine).block_of[i]]
-        return Point(i + 1) if i + 1 < block.end else Point(i, after=True)
+    def _written(self, name: str, beside: int) -> list[int]:
+        """The instructions of a block that write a register which nothing reads."""
+        known = registers(self.routine)
+        return [
+            i
+            for i in self.routine_range
+            if self._is_beside(i, beside) and any(number in self._unread and known.table[number].name == name for number in known.writes[i])
+        ]
 
     @cached_property
     def _unread(self) -> set[int]:
@@ -316,14 +477,7 @@ class _Mbarriers:
     @cached_property
     def _roots(self) -> set[str]:
         """The variables that mbarriers lie in."""
-        found = set()
-        for i in self.uses:
-            bound = self.trouble.bound(i)
-            operand = mbarrier_operand(bound) if bound is not None else None
-            at = where(self.routine, i, operand.path[0]) if operand is not None else None
-            if at is not None and isinstance(at.root, Symbol):
-                found.add(at.root.name)
-        return found
+        return {root for i in self.uses if (root := self._root_of(i)) is not None}
 
     def _root(self, term: Term) -> str | None:
         symbols = {symbol.name for leaf in term.leaves() if (symbol := values(self.routine).symbol(leaf)) is not None}
@@ -348,13 +502,18 @@ class _Mbarriers:
             one = self.routine.instructions[i]
             if one.opcode.text.strip() == "xor.b32" and set(known.writes[i]) & set(known.reads[i]):
                 toggles.append(known.table[known.writes[i][0]].name)
-        dead = [known.table[number].name for number in sorted(self._unread) if known.table[number].bits == 32]
+        addresses = {name for _, name in self._dead_addresses()}
+        dead = [
+            name
+            for number in sorted(self._unread)
+            if known.table[number].bits == 32 and (name := known.table[number].name) not in addresses
+        ]
         return list(dict.fromkeys([*toggles[:3], *dead[-3:], "0", "1"]))
 
 
-def _spin(address: str, parity: str) -> str:
+def _spin(address: str, parity: str, scope: str = "") -> str:
     """A wait for a phase, in a scope of its own."""
-    test = f"mbarrier.try_wait.parity.shared::cta.b64 %is_over, [{address}], {parity};"
+    test = f"mbarrier.try_wait.parity{scope}.shared::cta.b64 %is_over, [{address}], {parity};"
     return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
 
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.barriers import barriers
-from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change, insertion
+from ptxkit.rewriters.repairs.points import Point, level
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 
 FAMILIES = "BCS"
+ORDERING = "SAP"
+"""Rules about the order of two threads, which may be of a group that has a barrier."""
 MOST_NUMBER = 15
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """The count of another use of the barrier, or of all threads; another number; one arrival less."""
+    """A barrier of some threads once more; the count of another use of it, or of all threads; another number; one arrival less."""
+    uses = barriers(trouble.routine).cta
+    if trouble.family in ORDERING and not trouble.is_of_a_thread:
+        for number, threads in dict.fromkeys([(one.number, one.threads) for one in uses if one.number and one.threads and one.waits]):
+            for point in trouble.common(Level.WARP):
+                yield insertion(trouble, point, BARRIER, f"bar.sync {number}, {threads};")
     if trouble.family not in FAMILIES:
         return
-    uses = barriers(trouble.routine).cta
     own = [one for one in uses if one.instruction in trouble.instructions]
     block = next((one["launch"].get("block") for one in trouble.witnesses if "launch" in one), None) or [0, 1, 1]
     counts = [one.threads for one in uses if one.threads] + [block[0] * block[1] * block[2]]
@@ -32,11 +42,41 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         same = [one for one in uses if one.number in numbers and one.threads and one.threads != count]
         if len(same) > 1 and count and count % 32 == 0:
             yield _together(trouble, [one.instruction for one in same], count)
+    yield from _met(trouble)
     if trouble.family == "B":
+        yield from _not_reduced(trouble, [one.instruction for one in own])
         yield from _renumbered(trouble, {one.number for one in uses if one.number is not None})
         for one in own:
             if one.arrives and not one.waits:
                 yield change(trouble, one.instruction, "", BARRIER)
+
+
+def _met(trouble: Trouble) -> Iterator[Candidate]:
+    """A wait at a barrier that others only arrive at, before an access that none of them comes to."""
+    uses = barriers(trouble.routine).cta
+    for use in [one for one in uses if one.arrives and not one.waits and one.number is not None and one.threads]:
+        if any(one.number == use.number and one.waits for one in uses):
+            continue
+        for end in dict.fromkeys([i for pair in trouble.accesses for i in pair]):
+            apart = not comes_to(trouble.routine, end, use.instruction) and not comes_to(trouble.routine, use.instruction, end)
+            if apart and level(trouble.routine, Point(end)) >= Level.WARP:
+                yield insertion(trouble, Point(end), BARRIER, f"bar.sync {use.number}, {use.threads};")
+
+
+def _not_reduced(trouble: Trouble, instructions: list[int]) -> Iterator[Candidate]:
+    """Only a wait, where a barrier also reduces and nothing reads what that gives."""
+    known = registers(trouble.routine)
+    read = {number for own in known.reads for number in own}
+    for i in instructions:
+        bound = trouble.bound(i)
+        if bound is None or not bound.writes or not read.isdisjoint(known.writes[i]):
+            continue
+        one = trouble.routine.instructions[i]
+        kept = [n for name in ("a", "b") if (n := position(bound, name)) is not None]
+        aligned = ".aligned" if bound.has(".aligned") else ""
+        guard = f"{one.guard.text.strip()} " if one.guard is not None else ""
+        operands = ", ".join([one.operands[n].text.strip() for n in kept])
+        yield change(trouble, i, f"{guard}{bound.form.mnemonic}.sync{aligned} {operands};")
 
 
 def _together(trouble: Trouble, instructions: list[int], count: int) -> Candidate:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.candidate import FENCE, OPERAND, Candidate, change, insertion
-from ptxkit.rewriters.repairs.points import synchronizes
-from ptxkit.rewriters.repairs.trouble import Trouble
+from ptxkit.rewriters.repairs.points import Point, right_after, synchronizes
+from ptxkit.rewriters.repairs.trouble import STRONG, Trouble
 from ptxkit.rewriters.repairs.wording import changed
 
 FAMILIES = "SG"
 ORDERS = (".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".volatile")
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 MOST = 6
-STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile")
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
@@ -34,9 +33,23 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         for other in singles[n + 1 :]:
             says = f"{one.says}; {other.says}"
             yield Candidate(says, (*one.edits, *other.edits), one.price + other.price, (*one.at, *other.at))
+    for i in _updates(trouble, pairs):
+        for point in (Point(i), right_after(trouble.routine, i)):
+            yield insertion(trouble, point, FENCE, f"fence.acq_rel{scope};")
     if flags or near:
         for point in trouble.common(loud=synchronizes):
             yield insertion(trouble, point, FENCE + 2, f"fence.acq_rel{scope};")
+
+
+def _updates(trouble: Trouble, pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """Updates between accesses, by which one thread may tell another of its own: what stands before them and behind them is ordered by a
+    fence there (8.7)."""
+    updates = trouble.such(lambda bound: any(one.access == "readwrite" and not one.is_async for one in bound.memory))
+    return [
+        i
+        for i in updates
+        if any(i not in pair and (comes_to(trouble.routine, pair[0], i) or comes_to(trouble.routine, i, pair[1])) for pair in pairs)
+    ][:MOST]
 
 
 def _is_near(trouble: Trouble, i: int, ends: Iterable[int]) -> bool:

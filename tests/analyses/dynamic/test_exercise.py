@@ -213,3 +213,31 @@ def test_who_leaves_an_array_with_the_threads_that_he_says() -> None:
     done = exercised(f"{INDEX} {body}", directives=".maxntid 128")
 
     assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
+
+
+def test_what_equal_contents_decide() -> None:
+    # who reads the same number as element 1 reads what others update: with zeros all do
+    body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r2, [%rd3]; ld.global.u32 %r3, [%rd1+4];
+atom.global.add.u32 %r4, [%rd3+65536], %r2;
+setp.ne.u32 %p1, %r2, %r3; @%p1 bra END; ld.global.u32 %r5, [%rd1+65540]; st.global.u32 [%rd3+131072], %r5; END:"""
+    done = exercised(body)
+
+    assert not any(one.other_contents for one in done.found)
+
+
+def test_a_value_that_was_made_up_may_be_stored() -> None:
+    stored = "and.b32 %r2, %r1, 1; mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd1, %rd2; st.global.u32 [%rd2+65536], {};"
+    read = exercised(f"{INDEX} ld.global.u32 %r3, [%rd3]; {stored.format('%r3')}")
+    own = exercised(f"{INDEX} {stored.format('%r1')}")
+
+    assert {one.depends for one in read.found} == {True}
+    assert {one.depends for one in own.found} == {False}
+
+
+def test_a_table_that_a_number_is_too_large_for() -> None:
+    body = """.shared .align 4 .b8 t[4]; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, 0; mov.u32 %r3, t;
+L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; st.global.u32 [%rd1], %r2;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
+
+    assert {one.other_sizes for one in done.found} == {False}

@@ -115,7 +115,8 @@ class TestFindings:
         assert all(one.witness["launch"]["block"] == [64, 1, 1] for one in found.findings)
 
     def test_what_the_machine_cannot_go_on_with_is_none(self) -> None:
-        text = f"{HEAD}.extern .func f();\n.visible .entry k()\n{{\ncall f;\nret;\n}}\n"
+        declared = ".global .u32 v;\n.extern .func f(.reg .b64 %p);\n"
+        text = f"{HEAD}{declared}.visible .entry k()\n{{\n.reg .b64 %d1; mov.u64 %d1, v; call f, (%d1);\nret;\n}}\n"
         found = execute(loaded(ptxkit.parse(text)), Launch("k", (1, 1, 1), (32, 1, 1)))
 
         assert found.fault is not None and found.fault.kind == "extern"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.inputs.decisions import MOST, decisions
+from ptxkit.analyses.inputs.decisions import MOST, choices, decisions
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape
 
@@ -71,3 +71,11 @@ def test_a_loop_may_count_down() -> None:
 
     slot = parameters(kernel(loop))[0].slots[0]
     assert (slot.role, slot.width) == (Role.COUNT, 4)
+
+
+def test_choices_have_what_conditions_compare_with() -> None:
+    routine = kernel("setp.eq.u32 %p1, %r1, 37; @%p1 bra A; bar.sync 0; A: setp.gt.u32 %p2, %r2, 200; @%p2 bra B; bar.sync 1; B:")
+    found = dict(choices(routine, SHAPE, FREE))
+
+    assert {36, 37, 38} <= set(found[0, 0, 4])
+    assert {199, 200, 201} <= set(found[1, 0, 4])

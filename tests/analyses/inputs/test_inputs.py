@@ -188,3 +188,13 @@ def test_a_longer_kernel_may_cost_more() -> None:
     routine = kernel("mov.u32 %r1, 1; mov.u32 %r2, 2;")
 
     assert most_operations(routine) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION
+
+
+def test_who_goes_on_by_a_warp_is_one() -> None:
+    body = """.shared .align 4 .b8 s[1024];
+mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; setp.gt.u32 %p1, %r1, 255; @%p1 bra END;
+L: st.shared.u32 [%r2], %r1; add.u32 %r2, %r2, 128; add.u32 %r1, %r1, 32; setp.lt.u32 %p2, %r1, 256; @%p2 bra L; END:"""
+    found = kernel(body)
+
+    assert fewest(found) == 32
+    assert shapes(found)[0].block == (32, 1, 1)

@@ -73,3 +73,22 @@ def test_a_kernel_for_one_warp_is_no_race_of_several() -> None:
     path = FOLDER.parent / "kernels" / "stmatrix.sm_90a.ptx"
 
     assert [one.rule for one in lint(ptxkit.parse(path.read_text(), str(path)), budget=600.0) if one.severity is not Severity.INFO] == []
+
+
+INDEXED = """.visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64
+{{
+.reg .b32 %r<8>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [p]; cvta.to.global.u64 %rd1, %rd1; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+{}
+add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], 0; ret;
+}}"""
+ELEMENT = "mad.lo.s32 %r1, %r1, 64, %r2; mul.wide.s32 %rd2, %r1, 4;"
+TILE = """shr.u32 %r3, %r2, 3; and.b32 %r4, %r2, 7; mad.lo.s32 %r5, %r1, 8, %r3; shl.b32 %r5, %r5, 10; add.s32 %r5, %r5, %r4;
+mul.wide.s32 %rd2, %r5, 4;"""
+
+
+@pytest.mark.parametrize(("index", "rules"), [(ELEMENT, ["S004"]), (TILE, [])])
+def test_tiles_are_whole_in_a_grid(index: str, rules: list[str]) -> None:
+    module = ptxkit.parse(in_module(INDEXED.format(index)))
+
+    assert [one.rule for one in lint(module, select(["S004"]), run=False)] == rules

@@ -93,3 +93,14 @@ def test_a_wrong_address_is_no_cause_of_what_is_argued_there() -> None:
     argued = finding("M010", 9, severity="warning")
 
     assert {one[0] for one in put_together([argued], [finding("M012", 9)])} == {"M010", "M012"}
+
+
+def with_unsure(argued: Iterable[Diagnostic], unsure: Iterable[Diagnostic]) -> list[tuple[str, int, str]]:
+    run = Shown("k", frozenset({"k"}), (), False, tuple(unsure))
+    return [(one.rule, one.span.line, str(one.severity)) for one in merged(all_rules(), argued, [run])]
+
+
+def test_what_shows_with_some_inputs_only_is_not_reported_by_itself() -> None:
+    unsure = [finding("S003", 9, 12, severity="info")]
+    assert with_unsure([], unsure) == []
+    assert with_unsure([finding("S003", 9)], unsure) == [("S003", 9, "warning")]

@@ -12,11 +12,13 @@ from ptxkit.analyses.execution.launch import Given, Launch, Variable
 from ptxkit.analyses.execution.parameters import parameters, variables
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.verify.verdict import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
+from ptxkit.cli._launching import Options, of_options
 
 REGISTERS = ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 8 .b64 bar[2]; .shared .align 16 .b8 data[512];"
 START = "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra READY; INITS READY: bar.sync 0;"
 ARRIVE = "mbarrier.arrive.shared.b64 _, [bar];"
 ELEMENT = "ld.param.u64 %d1, [a]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2;"
+FUNCTION = ".extern .func (.reg .b32 %v) f(.reg .b32 %p);\n"
 EXCHANGE = """
     mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, data; add.u32 %r4, %r3, %r2; xor.b32 %r5, %r2, 128; add.u32 %r5, %r3, %r5;
     st.shared.u32 [%r4], %r1; BARRIER ld.shared.u32 %r6, [%r5];
@@ -194,11 +196,34 @@ class TestUnwritten:
 
 
 class TestUnknown:
-    def test_a_function_without_a_body(self) -> None:
-        found = verdict("call f;", module_level=".extern .func f();\n")
+    def test_a_function_without_a_body_that_is_given_an_address(self) -> None:
+        found = verdict(f"{ELEMENT} call f, (%d1);", declared=".param .u64 a", module_level=".extern .func f(.reg .b64 %p);\n")
 
         assert found.outcome == UNDECIDED
         assert ("`f` is called" in found.reasons[0].text, found.reasons[0].example) == (True, "--library FILE.ptx")
+
+    def test_a_function_without_a_body_that_returns_a_number(self) -> None:
+        found = verdict(f"{ELEMENT} call (%r2), f, (%r1); st.global.u32 [%d3], %r2;", declared=".param .u64 a", module_level=FUNCTION)
+
+        assert found.outcome == VERIFIED
+        assert "what `f` does, which nothing defines" in found.not_covered
+
+    def test_a_race_that_depends_on_what_such_a_function_returns(self) -> None:
+        store = "mul.wide.u32 %d2, %r2, 4; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;"
+        found = verdict(f"{ELEMENT} call (%r2), f, (%r1); {store}", declared=".param .u64 a", module_level=FUNCTION)
+
+        assert found.outcome == UNDECIDED
+
+    def test_numbers_are_looked_for_by_which_all_is_executed(self) -> None:
+        condition = "ld.param.u32 %r1, [n]; ld.param.u32 %r2, [m]; setp.ne.u32 %p1, %r1, 37; @%p1 bra OUT;"
+        second = "xor.b32 %r3, %r1, %r2; setp.ne.u32 %p2, %r3, 38; @%p2 bra OUT; bar.sync 0; OUT:"
+        text = f"{HEAD}.visible .entry k(.param .u32 n, .param .u32 m)\n{{\n{REGISTERS}\n{condition} {second}\nret;\n}}\n"
+        module = ptxkit.parse(text)
+        launch = of_options(module, routines(module)[0], Options("64"))
+
+        found = verify(loaded(module), launch, ["n", "m"])
+
+        assert (found.outcome, found.covered["barriers"]) == (VERIFIED, 64)
 
     def test_time(self) -> None:
         found = verdict("mov.u32 %r1, 1; LOOP: add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;", declared="", budget=0.2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +253,28 @@ def test_a_tensor_map_is_made_where_it_can_be() -> None:
     ok(driver.cuTensorMapEncodeTiled(place, 7, 2, address, *given))
     assert int.from_bytes(ctypes.string_at(place, 8), "little") == address
     assert name_of(driver.cuTensorMapEncodeTiled(place, 7, 2, address + 4, *given)) == "CUDA_ERROR_INVALID_VALUE"
+
+
+def test_threads_launch_at_the_same_time() -> None:
+    text = writes("mov.u32 %r3, 0;\nagain: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 50; @%p1 bra again; add.u32 %r1, %r2, %r3;")
+    function = kernel(text)
+
+    def use(_: int) -> bool:
+        ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+        found = []
+        for _ in range(20):
+            out = ok(driver.cuMemAlloc(128))
+            ok(launch(function, pointer(out)))
+            values = np.zeros(32, np.uint32)
+            ok(driver.cuMemcpyDtoH(values, out, 128))
+            ok(driver.cuMemFree(out))
+            found.append((values == np.arange(32) + 50).all())
+        return all(found)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            assert all(threads.map(use, range(3)))
+    finally:
+        sys.setswitchinterval(before)

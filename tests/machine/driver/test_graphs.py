@@ -310,9 +310,12 @@ def test_memory_of_graphs_and_objects(program: Program) -> None:
     high = ctypes.c_uint64()
     ok("cuDeviceGetGraphMemAttribute", 0, 1, ctypes.addressof(high))
     assert high.value == 1024
+    clone = ok("cuGraphClone", graph)
     ok("cuGraphDestroy", graph)
     assert gone == []
     ok("cuGraphExecDestroy", executable)
+    assert gone == []
+    ok("cuGraphDestroy", clone)
     assert gone == [5]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in import Stopped, all_lanes
 
+from ptxkit.machine import Machine
 from ptxkit.machine.memory import LOCAL, PARAM_FRAME, SHARED, Memory, cluster_address, cluster_rank
 from ptxkit.machine.memory.updates import Update, folding
 
@@ -237,3 +242,45 @@ def test_reserving_more_than_there_is_does_nothing():
     memory.reserve(1 << 60)
 
     assert memory.read(memory.allocate(4), 4) == bytes(4)
+
+
+def test_an_allocation_may_be_freed_by_the_collector_while_another_is_made() -> None:
+    machine = Machine("sm_80", host_memory=True)
+
+    class Freed:
+        """Garbage that only the collector finds."""
+
+        def __init__(self) -> None:
+            self.address, self.itself = machine.new_global(16, "", 16), self
+
+        def __del__(self) -> None:
+            machine.free_global(self.address)
+
+    before = gc.get_threshold()
+    gc.set_threshold(3, 1, 1)
+    try:
+        for _ in range(2000):
+            Freed()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert list(machine.memory.allocations) == []
+
+
+def test_threads_allocate_at_the_same_time() -> None:
+    machine = Machine("sm_80", host_memory=True)
+
+    def use(_: int) -> None:
+        for i in range(300):
+            address = machine.new_global(64 + i, "", 16)
+            machine.write(address, bytes(64))
+            machine.free_global(address)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(use, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert list(machine.memory.allocations) == []

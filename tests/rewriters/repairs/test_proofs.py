@@ -160,3 +160,23 @@ def test_a_move_is_one_edit() -> None:
     out, into, other = Edit(3, 6, ""), Edit(9, 9, "a;\n"), Edit(20, 21, "")
 
     assert [set(edits) for edits in parts([[out, into], [other]])] == [{other}, {out, into}]
+
+
+def test_the_launch_that_shows_a_finding_is_found_by_its_numbers() -> None:
+    # the finding itself calls parameters by number, as their names are made of that of the kernel
+    seen = LOOKING.at(text_of("numbered"))
+    (finding,) = seen.found
+
+    trying = Trying(LOOKING, seen, finding)
+
+    own = trying.own()
+    assert finding.witness is not None and "parameter 1 = " in finding.witness["inputs"]
+    assert own is not None and own.found
+
+
+def test_schedules_that_cannot_differ_are_run_once() -> None:
+    seen = LOOKING.at(text_of("neighbour"))
+    copied = LOOKING.at(text_of("copied"))
+
+    assert Trying(LOOKING, seen, seen.found[0]).schedules == ("lockstep", 1)
+    assert Trying(LOOKING, copied, copied.found[0]).schedules == ("lockstep", "early", 1)

@@ -1,0 +1,93 @@
+"""One run of a launch, with what memory holds made anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.unknown import UnknownFunctions
+
+if TYPE_CHECKING:
+    from ptxkit.machine import Budget, Fault
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
+
+
+@attrs.frozen(eq=False)
+class Once:
+    """What came of it. `fault` ended it; None: all threads ran to completion."""
+
+    observer: Observer
+    fault: Fault | None
+    findings: tuple[Finding, ...]
+    instructions: int
+    seconds: float
+    made: tuple[tuple[int, int], ...]
+    """The addresses (first, end) of memory that nobody gave."""
+    not_covered: tuple[str, ...]
+    """What monitors did not look at, in words."""
+
+
+def once(
+    code: Code,
+    launch: Launch,
+    schedule: str | int,
+    contents: Contents,
+    budget: Budget,
+    checks: str | Sequence[str] = (),
+    own: frozenset[int] | None = None,
+    progress: Callable[[Any], None] | None = None,
+) -> Once:
+    """Runs a launch under the monitors that `checks` names, besides one that counts. `own` is that of `Observer`."""
+    from ptxkit.machine import Fault
+    from ptxkit.machine.monitors import monitors_of, not_covered
+
+    machine = code.machine
+    machine.memory.reserve(launch.memory)
+    arguments: list[Any] = []
+    made: list[tuple[int, int]] = []
+    for number, argument in enumerate(launch.arguments):
+        given, mine = argument.argument(machine, contents, number)
+        arguments.append(given)
+        made += mine
+    freed = list(made)
+    for number, variable in enumerate(launch.variables, len(arguments)):
+        written, mine = variable.placed(code, contents, number)
+        made += [*written, *mine]
+        freed += mine
+    observer = Observer(tuple(made), own, UnknownFunctions(contents))
+    monitors = (observer, *(monitors_of(checks) if checks else ()))
+    begun = time.perf_counter()
+    fault: Fault | None = None
+    findings: tuple[Finding, ...] = ()
+    instructions = 0
+    try:
+        run = machine.launch(
+            code,
+            launch.kernel,
+            *arguments,
+            grid=launch.grid,
+            block=launch.block,
+            cluster=launch.cluster,
+            shared=launch.shared,
+            cooperative=launch.cooperative,
+            schedule=schedule,
+            budget=budget,
+            monitors=monitors,
+            progress=progress,
+        )
+        findings, instructions = run.findings, run.instructions
+    except Fault as error:
+        fault, findings = error, error.findings
+    finally:
+        for start, _ in freed:
+            machine.free_global(start)
+        machine.memory.trim()
+    seconds = time.perf_counter() - begun
+    return Once(observer, fault, findings, instructions, seconds, tuple(made), tuple(not_covered(monitors)))

@@ -1,0 +1,39 @@
+"""Where an access that ended a run would have had to lie to be one of memory that was made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxkit.analyses.execution.launch import MOST_ROOM
+
+if TYPE_CHECKING:
+    from ptxkit.machine import Fault
+
+Made = Iterable[tuple[int, int]]
+"""The addresses of what was made up: first, end."""
+
+
+def left_at(fault: Fault | None) -> list[int]:
+    """The addresses at which a run ended, if it did at an access."""
+    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    if access is None:
+        return []
+    at = np.ravel(access.at) if access.mask is None else np.broadcast_to(access.at, np.shape(access.mask))[access.mask]
+    return [int(one) for one in np.ravel(at)]
+
+
+def would_be_inside(fault: Fault | None, made: Made, factor: int) -> bool:
+    """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
+    left = left_at(fault)
+    return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
+
+
+def strayed_to(fault: Fault | None, made: Made) -> tuple[int, int] | None:
+    """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+    left, line = left_at(fault), fault.line if fault is not None else None
+    if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
+        return None
+    return line, left[0]
