@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, is_ordered, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.framework.bindings import has_such, such
@@ -23,13 +23,17 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
+    MOST_THREADS,
     Shape,
     asks_ctas,
+    awaited,
+    distinguished,
     distinguishes_ctas,
     elements,
     fewest,
     is_for_several_ctas,
     is_said,
+    meets_in_loops,
     needs,
     reached,
     shapes,
@@ -39,6 +43,7 @@ from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
 from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.syntax import Address, Name
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -61,13 +66,18 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
-UNEVEN = 7
+UNEVEN, UNEVEN_TOO = 7, 19
+TILES = 4
+"""So many times as many elements as threads: a CTA takes one tile after the other."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
+REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+AT_ENDS = "CBR"
+"""Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -75,6 +85,8 @@ WAITS = frozenset(("budget", "deadlock"))
 OF_SHAPE = frozenset(("launch", "shared"))
 """Kinds of faults that another shape may be without."""
 RANDOM = Contents("random", 1)
+UNINITIALISED = "uninitialised-memory"
+"""The name of what is read and was never written."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -102,6 +114,9 @@ class Found:
     was no time to try."""
     one_thread: bool = True
     """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
+    is_whole: bool = False
+    """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
+    about a barrier."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     contents: Contents = COUNT
@@ -150,14 +165,16 @@ class Exercise:
         if launched is None:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
-        found = list(self._judged(launched, CONTRAST))
+        found = list(self._judged(launched, Sizes(), CONTRAST))
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
             more = self._first((shape,), sizes)
             if more is not None:
                 ran = more[0]
-                found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+                found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
+        if not found and ran.fault is None and _scatters(ran):
+            found = self._of_equal_indices(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -174,26 +191,43 @@ class Exercise:
         for schedule in ORDERS:
             self.contents, self.schedule = ZEROS, schedule
             launched = self._first((shape,), Sizes())
-            found = list(self._judged(launched, CONTRAST)) if launched is not None else []
+            found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
             if found:
                 return found
         return []
 
+    def _of_equal_indices(self, shape: Shape) -> list[Found]:
+        """What shows where contents say that several threads update one word of shared memory, as in a histogram.
+
+        That they store to one word may not be meant by who gives them their indices: it is the update in two steps that is looked for.
+        """
+        self.contents = RANDOM
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
+
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
         if has_rounds(self.routine):
-            yield Sizes(counts=MANY), CONTRAST, ""
-        if is_compared(self.routine) and needs(self.routine, "cta"):
-            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, TOGETHER
+            yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
+        if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
+            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            if meets_in_loops(self.routine):
+                yield Sizes(scale=TILES), CONTRAST, ""
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        waits = False
         last: tuple[int, int] | None = None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
+            if waits and math.prod(shape.block) < distinguished(self.routine):
+                # without the threads that wait it says nothing of them
+                continue
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
@@ -205,8 +239,12 @@ class Exercise:
             if outside == ".shared" and ran.example.shared:
                 # it takes more than there is
                 return None
-            waits = fault is not None and fault.kind == "deadlock"
-            if not outside and not waits and not self._is_for_a_warp(ran, shape):
+            is_stuck = fault is not None and fault.kind == "deadlock"
+            waits |= is_stuck
+            if wrong and not outside and _reads_rubbish(ran) and is_said(self.routine, choices[0].block):
+                # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
+                continue
+            if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
                 return ran, shape
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
@@ -309,7 +347,7 @@ class Exercise:
         self.left -= ran.observer.operations
         return ran
 
-    def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
+    def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents, other sizes and other shapes."""
         ran, shape = launched
         contents, schedule = self.contents, self.schedule
@@ -320,12 +358,13 @@ class Exercise:
         if not ran.wrong:
             return
         # flags that are zero at first are meant to be; other data need not be
-        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if ran.depends_on_data else ()
+        others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
         elsewhere = self._of_other_sizes(shape, contrast)
         few = self._of_ones(ran, shape)
         single = self._of_one_iteration(ran, shape)
+        ends = self._of_ends(ran, shape, elsewhere)
         guessed = is_guessed(self.routine)
 
         def of_other_sizes(finding: Finding) -> bool | None:
@@ -333,33 +372,53 @@ class Exercise:
                 return None
             if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
                 return False
-            return all(_is_in(finding, one) for one in elsewhere) and (few is None or _is_as_such_in(finding, few))
+            is_there = all(_is_in(finding, one) for one in elsewhere)
+            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
+                # where there are more elements than threads, the last CTA is whole
+                is_there = ends is not None and _is_in(finding, ends)
+            return is_there and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
-        reshaped = self._of_other_shapes(left, shape)
+        reshaped = self._of_other_shapes(left, shape, sizes_of)
         ordered = self._in_order(ran, reshaped or (), contents)
         sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
-        alone = self._of_one_thread(sure, shape)
+        alone = self._of_one_thread(sure, shape, sizes_of)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
         stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
+        is_full = self._is_full_block(sure, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))),
-                all(_shows_with(finding, one) for one in (*again, *(mixed if _is_of_writes(finding) else ()))),
+                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
+                all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
+                self._is_whole(finding, is_full),
                 finding in sure or not _is_race(finding),
                 contents,
                 schedule,
             )
+
+    def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
+        """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
+        x, y, z = shape.block
+        if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
+
+    def _is_whole(self, finding: Finding, is_full: bool) -> bool:
+        """Whether no other number of threads is what the kernel means: more, one of which writes what was read, would overrun an array, or
+        fewer, as a barrier awaits, are not all that it tells apart."""
+        if finding.diagnostic.rule[:1] == BARRIERS:
+            return distinguished(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
+        return _is_of_own_memory(finding) or is_full
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
         """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
@@ -382,6 +441,15 @@ class Exercise:
         whole = self._first((shape,), Sizes(units=True))
         return [other[0], whole[0]] if whole is not None else None
 
+    def _of_ends(self, ran: Ran, shape: Shape, elsewhere: list[Ran] | None) -> Ran | None:
+        """A run where the last CTA has not an element for each thread, if it may show what other sizes do not; None if there is none."""
+        if elsewhere is None or not is_compared(self.routine):
+            return None
+        if all(_is_in(one, other) or one.diagnostic.rule[:1] not in AT_ENDS for one in ran.wrong for other in elsewhere):
+            return None
+        uneven = self._first((shape,), UNEVEN_CONTRAST)
+        return uneven[0] if uneven is not None else None
+
     def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
         """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
         too large for it. None if there is none."""
@@ -401,7 +469,7 @@ class Exercise:
         few = self._first((shape,), sizes)
         return few[0] if few is not None else None
 
-    def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...] | None:
+    def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
         if is_said(self.routine, shape.block):
             return left
@@ -417,23 +485,23 @@ class Exercise:
         for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
             if not left:
                 break
-            left = self._also(left, other)
+            left = self._also(left, other, sizes)
             if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
 
-    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
         are needed for."""
         if launch(self.routine).threads is not None or fewest(self.routine) > 1:
             return found
         is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
-        return self._also(found, alone) if found else ()
+        return self._also(found, alone, sizes) if found else ()
 
-    def _also(self, found: tuple[Finding, ...], shape: Shape) -> tuple[Finding, ...]:
+    def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that another shape does not refute."""
-        one = self._within(shape, Sizes())
+        one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
     def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
@@ -472,7 +540,8 @@ def has_rounds(routine: Routine) -> bool:
     """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
 
     def holds(bound: Bound) -> bool:
-        return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
+        arrives = {barrier.action for barrier in bound.barrier} == {"arrive"}
+        return bool(arrives or bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
@@ -480,8 +549,14 @@ def has_rounds(routine: Routine) -> bool:
 
 def _is_in(finding: Finding, other: Ran) -> bool:
     """Whether another run shows something of the kind at the lines of a finding."""
-    lines, family = _lines(finding), finding.diagnostic.rule[:1]
-    return any(one.diagnostic.rule[:1] == family and lines == _lines(one) for one in other.wrong)
+    return _seen_as(finding) in other.seen_as(_seen_as)
+
+
+def _seen_as(finding: Finding) -> Seen:
+    """What findings of several runs have in common: the family of the rule, and the lines; of what nobody has written, where it is used."""
+    diagnostic = finding.diagnostic
+    lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else _lines(finding)
+    return diagnostic.rule[:1], frozenset(lines)
 
 
 def _is_as_such_in(finding: Finding, other: Ran) -> bool:
@@ -497,6 +572,15 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
     return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
 
 
+def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
+    """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
+
+    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
+    ordered meet at others is no less wrong.
+    """
+    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
+
+
 def _is_sure(found: Found) -> bool:
     """Whether a finding shows no matter what was made up."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
@@ -505,11 +589,48 @@ def _is_sure(found: Found) -> bool:
 def _is_refuted(finding: Finding, other: Ran) -> bool:
     """Whether another run shows nothing of the kind there, though it got there."""
     got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
-    return got_there and not _is_in(finding, other)
+    is_no_launch = finding.diagnostic.name != UNINITIALISED and _reads_rubbish(other)
+    return got_there and not is_no_launch and not _is_in(finding, other)
+
+
+def _reads_rubbish(other: Ran) -> bool:
+    """Whether a run uses shared memory that nobody has written: it may not have the threads that write it."""
+    return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
 
 
 def _lines(finding: Finding) -> set[int]:
     return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+
+
+def _scatters(ran: Ran) -> bool:
+    """Whether it depends on contents where something is stored in shared memory."""
+    return any(_stores_to_shared(site) for site in ran.depends)
+
+
+def _stores_to_shared(site: Any) -> bool:
+    bound = site.bound
+    return isinstance(bound, Bound) and bound.form.mnemonic == "st" and bound.has(".shared")
+
+
+def _is_update(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a store of what is named alike, or about two stores of that store: a thread changes what
+    another one changes."""
+    lines = _lines(finding)
+    sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
+    by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
+    loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
+    named = {by_line.get(line) for line in lines}
+    return finding.witness.get("space") == "shared" and len(named) == 1 and named <= loaded
+
+
+def _address_of(site: Any) -> tuple[str, ...]:
+    """An address as it is written."""
+    return tuple([node.text for address in site.instruction.find(Address) for node in address.find(Name)])
+
+
+def _is_of_own_memory(finding: Finding) -> bool:
+    """Whether a finding is about local memory that was never written: who else could have?"""
+    return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") == "local"
 
 
 def _is_race(finding: Finding) -> bool:

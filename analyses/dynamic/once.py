@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
+from ptxkit.machine.fault import RULES
 from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.machine.monitors.deadlocks import CHANGE
 from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
 """The chapters whose instructions read matrices by descriptors."""
 
 
+Seen = tuple[str, frozenset[int]]
+
+
 @attrs.frozen(eq=False)
 class Ran:
     """What came of it. `fault` ended it; None: all threads ran to completion."""
@@ -50,31 +55,38 @@ class Ran:
     memory: tuple[bytes, ...] = ()
     """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
     _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
+    _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
         return self.code.index.span(site.path).line
 
     @property
+    def bodies(self) -> tuple[Any, ...]:
+        """The functions that were entered."""
+        return tuple(self.observer.program.entered) if self.observer.program is not None else ()
+
+    @property
     def lines(self) -> frozenset[int]:
         """The lines of the instructions that were executed, of those of which an execution could show something."""
-        bodies = self.observer.program.entered if self.observer.program is not None else ()
-        return frozenset([self.line_of(site) for body in bodies for site in body.sites if id(site) in self.observer.seen])
+        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
         """The findings that are no notes.
 
-        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is; and no
-        races of tcgen05 in shared memory, whose implicit orders (9.7.16.6) are not all followed.
+        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is. Nobody
+        waits in vain for memory that others may write.
         """
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
-        return tuple([one for one in loud if one.diagnostic.span not in unsure and not self._is_implicit(one)])
+        return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
 
-    def _is_implicit(self, finding: Finding) -> bool:
-        lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
-        return finding.witness.get("space") == "shared" and bool(lines & self._lines_of(BY_DESCRIPTOR[1:]))
+    def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
+        """The findings that are no notes, as they are to be compared with those of other runs."""
+        if not self._seen:
+            self._seen.update(map(name, self.wrong))
+        return self._seen
 
     def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
         """The lines of the instructions of some chapters."""
@@ -84,8 +96,7 @@ class Ran:
         return found
 
     def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
-        bodies = self.observer.program.entered if self.observer.program is not None else ()
-        sites = [site for body in bodies for site in body.sites]
+        sites = [site for body in self.bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
     def _is_matrix(self, finding: Finding) -> bool:
@@ -128,6 +139,12 @@ class Ran:
     def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
         return dependent(program, sources, stores=stores) if program is not None else ()
+
+
+def _waits_for_others(finding: Finding) -> bool:
+    """Whether somebody waits for memory to change, which the host or another GPU may do: with what was made up nobody does."""
+    waiting = finding.witness.get("waiting", ())
+    return finding.witness.get("ends") == "standstill" and any(one["for"] == CHANGE for one in waiting)
 
 
 def once(
@@ -187,4 +204,6 @@ def once(
         for start, _ in made:
             machine.free_global(start)
         machine.memory.trim()
+    if fault is not None and fault.kind in RULES and fault.is_placed:
+        findings = (*findings, of_fault(fault, one.launch, schedule))
     return Ran(one, findings, fault, observer, code, memory)

@@ -13,6 +13,8 @@ from ptxkit.isa.types import types
 FEW, MANY = 4, 12
 """Iterations of a loop: few first, so that it ends soon; then more than any ring has stages. Both are multiples of 4, as some are offsets
 besides, of which an alignment is asked."""
+MOST_UNROLLED = 8
+"""Iterations of a loop that are one after it was unrolled, at most."""
 STRIDE = 16
 """A stride is so many times as large as other numbers: a row has room for what lies in it, be it counted in elements or in bytes."""
 ARRAY = 1 << 16
@@ -36,6 +38,8 @@ class Sizes:
 
     counts: int = FEW
     """How often loops run."""
+    rest: int = 0
+    """Where few of a number make an iteration, as of a loop that was unrolled, there are so many more: no whole number of iterations."""
     scale: int = 1
     """Other numbers are so many times the threads along the longest side of the grid: a power of two where the block is, as some are
     halved until they are 1."""
@@ -100,7 +104,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if slot.role is Role.COUNT:
-        return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width)
+        rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
+        return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
     if slot.role is Role.STRIDE:
         return _number(slot.type, number * STRIDE)
     if sizes.ones:

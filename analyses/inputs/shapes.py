@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Size
 from ptxkit.analyses.inputs.parameters import addresses, conditions
@@ -18,7 +20,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax import constant_value
+from ptxkit.syntax import Name, constant_value
 
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
 _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
@@ -62,6 +64,19 @@ def needs(routine: Routine, level: str) -> bool:
         return bound.converges is not None and bound.converges.level == level
 
     return any(has_such(one, holds) for one in reached(routine))
+
+
+def meets_in_loops(routine: Routine) -> bool:
+    """Whether threads of a CTA wait for each other in a loop."""
+
+    def holds(bound: Bound) -> bool:
+        return bound.converges is not None and bound.converges.level == "cta"
+
+    for one in reached(routine):
+        block_of, inner = control_flow(one).block_of, loops(one).innermost
+        if any(inner[block_of[i]] is not None for i, _ in such(one, holds)):
+            return True
+    return False
 
 
 @fact
@@ -121,7 +136,7 @@ def fewest(routine: Routine) -> int:
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
     # who goes on by as many elements as there are threads compares its index with the number of elements
-    counts = [] if _strides(routine) else [count for count in _expected_of(routine) if count <= MOST_THREADS]
+    counts = [] if _strides(routine) else [distinguished(routine)]
     if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
         counts.append(2 * WARP)
     return max([WARP, *counts])
@@ -161,6 +176,13 @@ def _is_index(atom: Term) -> bool:
 
 
 @fact
+def distinguished(routine: Routine) -> int:
+    """How many threads there are at least if all that a kernel compares the index of a thread with, or divides it by, is to matter."""
+    most = min(MOST_THREADS, launch(routine).most[0])
+    return max([count for count in _expected_of(routine) if count <= most], default=1)
+
+
+@fact
 def distinguishes_ctas(routine: Routine) -> bool:
     """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
     return bool(_depended_on(routine) & _CTAS)
@@ -187,7 +209,7 @@ _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
 
 def _expected(term: Term) -> int:
     """How many threads who writes a term about `%tid` has in mind: 65 for `%tid.x < 64`, as many for `%tid.x >> 5 == 2`, two warps for
-    `%tid.x >> 5` alone; else one."""
+    `%tid.x >> 5` alone, 128 for `%tid.x >> 6` or `%tid.x & -64`; else one."""
     compared = _compared(term)
     if compared is not None:
         index, number = compared
@@ -202,7 +224,11 @@ def _expected(term: Term) -> int:
     if known is None or not index.is_leaf or not index.data or not str(index.data[0]).startswith("%tid"):
         return 1
     if term.operator.startswith("shr"):
-        return 2 * WARP if known >= WARP.bit_length() - 1 else 1
+        return 2 << known if WARP.bit_length() - 1 <= known < MOST_THREADS.bit_length() else 1
+    group = known & -known
+    if term.operator == "and" and group in (-known, (1 << term.width) - known):
+        # all but the last bits: groups of so many threads
+        return 2 * group if WARP <= group < MOST_THREADS else 1
     return 2 * WARP if known >= WARP and term.operator.startswith(("and", "xor", "div", "rem")) else 1
 
 
@@ -226,7 +252,7 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if not axes:
         # nobody asks who he is: one thread, or as many as work together
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
-        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *_counted(routine, most)])])
+        return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *awaited(routine, most)])])
     if said is not None and len(axes) == 1 and said == (most, 1, 1):
         return tuple([_along(axes[0], length) for length in dict.fromkeys([most, *_lengths(routine, most)])])
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
@@ -260,13 +286,13 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     own += [stride for stride in _strides(routine)[:1] if stride <= most]
-    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *_counted(routine, most)])
+    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *awaited(routine, most)])
     # where lanes work together, a warp is whole
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     return tuple([length for length in lengths if least <= length <= most]) or (most,)
 
 
-def _counted(routine: Routine, most: int) -> tuple[int, ...]:
+def awaited(routine: Routine, most: int = MOST_THREADS) -> tuple[int, ...]:
     """The numbers of threads that barriers await."""
     found = {}
     for of in reached(routine):
@@ -396,5 +422,6 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 
 def has_dynamic_shared(routine: Routine) -> bool:
-    """Whether shared memory without a size is declared."""
-    return any(symbol.linkage == ".extern" and size_of(symbol) in (None, 0) for symbol in shared_variables(routine))
+    """Whether a kernel names shared memory without a size."""
+    names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
+    return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))

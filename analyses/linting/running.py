@@ -200,11 +200,11 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, 
         return "not shown with a CTA of another shape, and the kernel does not say which it has"
     if not one.in_order:
         return ""
-    if is_assumed and of.name == UNINITIALISED:
+    if is_assumed and of.name == UNINITIALISED and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
     if is_flat and of.rule[0] in TOGETHER:
         return "the kernel looks at a dimension of the block of which this has one thread"
-    if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness:
+    if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
     if not one.one_thread:
         # one that stores who a thread is may well have several

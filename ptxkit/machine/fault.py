@@ -16,7 +16,11 @@ Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 SHOWN = 4
 """So many threads are named; the others are counted."""
 
-RULES = {"copy-size": ("A016", "bulk-size-align"), "permit": ("T002", "tmem-alloc-after-relinquish")}
+RULES = {
+    "copy-size": ("A016", "bulk-size-align"),
+    "permit": ("T002", "tmem-alloc-after-relinquish"),
+    "tensor lanes": ("T007", "tmem-lanes-of-another-warp"),
+}
 """The rules that some kinds of faults are violations of."""
 
 NOWHERE = Span(0, 0, 1, 1, 1, 1)

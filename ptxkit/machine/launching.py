@@ -127,6 +127,10 @@ class Launch:
         self.next_cta = 0
         self.scheduler: Scheduler | None = None
         self.reads = 0
+        self.stopped: int | None = None
+        """What the clock shows while time stands still."""
+        self.ahead = 0
+        """What time has leapt over."""
         self.accessing: tuple[Any, ...] = ()
         """The monitors that want to see accesses."""
         self.of_shared: Callable[[Any], Any] | None = None
@@ -145,8 +149,25 @@ class Launch:
 
     def clock(self) -> int:
         self.reads += 1
+        return self._time() if self.stopped is None else self.stopped
+
+    def _time(self) -> int:
         steps = self.scheduler.steps if self.scheduler is not None else 0
-        return steps * 32 + self.reads * 4
+        return steps * 32 + self.reads * 4 + self.ahead
+
+    def stop_clock(self) -> None:
+        """Time stands still from now on."""
+        self.stopped = self._time()
+
+    def start_clock(self) -> None:
+        """Time goes on."""
+        self.stopped = None
+
+    def leap(self, cycles: int) -> None:
+        """Time, which stands still, is so much later at once."""
+        assert self.stopped is not None
+        self.ahead += cycles
+        self.stopped += cycles
 
     def nanoseconds(self) -> int:
         return 1_700_000_000_000_000_000 + self.clock() * 1000

@@ -48,6 +48,10 @@ HASTE = 0.25
 """By lot, how often a wait of limited time gives up at once (9.7.14.15.16)."""
 ROUNDS = 20_000
 """So often everybody may give up waiting with nothing changed before it is called a standstill."""
+IDLE = 16
+"""After so many rounds in which nothing was written the clock is stopped, to see whether threads wait for anything but time."""
+LEAPS = (1 << 40) + (1 << 31) - 1, (1 << 40) + 2_000_000
+"""Cycles that they are let wait for then: many, also of the 32 bits of `%clock`, or of those of `%globaltimer`."""
 SHORT = 16
 """So many instructions are executed for nothing rather than that a group is parted."""
 
@@ -232,6 +236,9 @@ class Scheduler:
         self.spinning: tuple[int, int, int] = (0, 0, -1)
         self.state: Any = None
         self.standing = 0
+        self.unchanged = (-1, -1)
+        self.idle = 0
+        self.leaps = 0
         schedule = launch.schedule
         self.lot = random.Random(schedule) if isinstance(schedule, int) else None
         self.policy = schedule
@@ -754,11 +761,41 @@ class Scheduler:
             if now == registers or rounds % LONG == LONG - 1:
                 self.launch.admit(self)
             return
-        state = (now, residents.writes, residents.exits, self.launch.reads)
+        self.watch_clock()
+        self.stand(now)
+
+    def stand(self, now: int) -> None:
+        """Raises `Fault` if everybody came back to where he was, and nothing that he reads can change."""
+        residents = self.residents
+        state = (now, residents.writes, residents.exits, self.clock_reads)
         self.standing = self.standing + 1 if state == self.state else 0
         self.state = state
-        if self.standing > 2 and not residents.memory.host:
+        if self.standing > 2 and not residents.memory.host and not self.let_time_pass():
             raise self.deadlock("standstill", "the threads that are left iterate without end: nothing that they read changes")
+
+    @property
+    def clock_reads(self) -> int:
+        """How often the clock was read; while it is stopped, that does not matter."""
+        return self.launch.reads if self.launch.stopped is None else -1
+
+    def watch_clock(self) -> None:
+        """Stops the clock where nothing has been written for long, and starts it when something is."""
+        changed = self.residents.writes, self.residents.exits
+        if changed != self.unchanged:
+            self.unchanged, self.idle, self.leaps = changed, 0, 0
+            self.launch.start_clock()
+        self.idle += 1
+        if self.idle == IDLE:
+            self.launch.stop_clock()
+
+    def let_time_pass(self) -> bool:
+        """Lets threads that may wait for a time find it past, if they have not yet: whether they have to look again."""
+        if self.launch.stopped is None or self.leaps == len(LEAPS):
+            return False
+        self.launch.leap(LEAPS[self.leaps])
+        self.leaps += 1
+        self.standing = self.repeated = 0
+        return True
 
     def snapshot(self) -> int:
         """All that the loops of those who can run depend on, registers and program counters, as a number."""
@@ -774,6 +811,10 @@ class Scheduler:
         """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
         self.launch.turns += 1
         if (self.blocked or self.parked) and self.wake():
+            self.watch_clock()
+            if self.idle > IDLE and not self.launch.more_ctas and not self.step_agents():
+                # they only sleep, and look again
+                self.stand(self.snapshot())
             return True
         while self.step_agents():
             if self.wake():
@@ -861,7 +902,8 @@ class Scheduler:
         rounds, writes = self.given_up
         rounds = rounds + 1 if writes == self.residents.writes else 1
         self.given_up = (rounds, self.residents.writes)
-        if rounds > ROUNDS or self.repeats():
+        self.watch_clock()
+        if rounds > ROUNDS or (self.repeats() and not self.let_time_pass()):
             return False
         for here in tired:
             self.blocked.remove(here)
@@ -879,7 +921,7 @@ class Scheduler:
         for here in self.blocked:
             live = here.block.registers
             found.append((here.group.path, here.group.lanes.place.tobytes(), tuple([here.group.registers[i].tobytes() for i in live])))
-        now = (hash(tuple(sorted(found))), residents.writes, residents.exits, self.launch.reads)
+        now = (hash(tuple(sorted(found))), residents.writes, residents.exits, self.clock_reads)
         self.repeated = self.repeated + 1 if now == self.given_up_with else 0
         self.given_up_with = now
         return self.repeated > 2 and self.lot is None and not residents.memory.host

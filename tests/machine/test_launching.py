@@ -329,6 +329,19 @@ def test_a_flag_that_nobody_sets_is_a_standstill() -> None:
     assert fault.kind == "standstill" and fault.count == 64 and fault.diagnostic.notes[0].startswith("64 threads iterate on line")
 
 
+@pytest.mark.parametrize("pause", ["", "nanosleep.u32 100;"])
+def test_who_looks_at_the_clock_while_nothing_changes_stands_still(pause: str) -> None:
+    spin = f"SPIN: mov.u64 %rd7, %globaltimer; {pause} ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 0; @%p1 bra SPIN; ret;"
+    fault = faults(kernel(spin), budget=60)
+    assert fault.kind == "standstill" and fault.count == 64
+
+
+def test_who_gives_up_after_some_time_does() -> None:
+    look = "ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 0; mov.u64 %rd7, %globaltimer; sub.s64 %rd8, %rd7, %rd6;"
+    spin = f"mov.u64 %rd6, %globaltimer; SPIN: {look} setp.lt.and.s64 %p1, %rd8, 2000000000, %p1; @%p1 bra SPIN; ret;"
+    run(kernel(spin), count=2, budget=60)
+
+
 @pytest.mark.parametrize(
     "wait",
     [

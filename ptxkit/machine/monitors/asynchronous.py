@@ -219,6 +219,8 @@ class InFlight:
                     last = column == row.shape[1] - 1
                     changed |= self._signalled(one, chosen[there], row[there, column], flight.lanes, last)
         self._releases(flight, positions)
+        if flight.after:
+            self._releases_completed(flight, positions)
         if changed:
             self._forget()
             self.races.knowledge.tick()
@@ -253,6 +255,16 @@ class InFlight:
                     self._release(signal, place, clock)
         if not known:
             self.at_issue.pop(flight.number, None)
+
+    def _releases_completed(self, flight: Flight, positions: Array) -> None:
+        """A commit is for all that its threads have started before, also what an earlier one has signalled already (9.7.16.12)."""
+        assert flight.signals is not None
+        for position in positions.tolist():
+            place = int(flight.lanes.place[position])
+            clock = self.known.get((flight.after, place), NOTHING)
+            for signal in flight.signals[position].tolist():
+                if signal >= 0 and clock != NOTHING:
+                    self._release(signal, place, clock)
 
     def _release(self, signal: int, place: int, clock: int) -> None:
         """The phase of an mbarrier that is not complete will release a clock."""

@@ -546,8 +546,11 @@ class Barriers(Monitor):
         )
 
     def _branch(self, lanes: Any, taken: Any) -> None:
-        """A branch that claims to be uniform."""
-        if not getattr(taken, "ndim", 0):
+        """A branch that claims to be uniform.
+
+        Under a schedule by lot, lanes of a warp may have waited for a limited time, some longer than others: what parts them is the lot.
+        """
+        if not getattr(taken, "ndim", 0) or isinstance(self.collected.launch.schedule, int):
             return
         rows = lanes.by_warp(taken, False)
         parted = np.flatnonzero(rows.any(axis=1) & (lanes.active & ~rows).any(axis=1))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BARRIERS = 16
+CHANGE = "what its loop reads to change"
+"""What those who iterate wait for."""
 KINDS = ("deadlock", "standstill")
 NO_ONE: Rule = ("deadlock", "deadlock")
 CTA_BARRIER: Rule = ("C001", "aligned-barrier-divergent")
@@ -75,7 +77,7 @@ def _waiting(collected: Collected, wait: Wait) -> list[Waiting]:
     lanes, bound = wait.lanes, wait.site.bound
     index = lanes.index
     if wait.iterates or not isinstance(bound, Bound):
-        return [Waiting(wait, index, "what its loop reads to change", NO_ONE)]
+        return [Waiting(wait, index, CHANGE, NO_ONE)]
     if is_mbarrier_wait(wait):
         return _at_mbarriers(collected, wait)
     if bound.barrier and bound.has(".cluster"):

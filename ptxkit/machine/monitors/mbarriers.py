@@ -211,7 +211,7 @@ class Mbarriers(Monitor):
                 self._arriving.setdefault(f"mbarrier {spoken_mbarrier(self.collected, one)}", {})[self.collected.line(lanes.site)] = None
         if bound.has(".arrive") or bound.has(".arrive_drop"):
             self._arrive(lanes, bound, given, at, word)
-        if bound.has(".test_wait"):
+        if bound.has(".test_wait") or bound.has(".try_wait"):
             names = self._forms[id(bound)]
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
 

@@ -146,7 +146,7 @@ def _cells(
         quarter = int(lanes.thread[first]) // 32 % 4
         if lane // 32 != quarter:
             one.fault(
-                None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor memory"
+                None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor lanes"
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
         _notify(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)

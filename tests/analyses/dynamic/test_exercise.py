@@ -130,6 +130,93 @@ ld.global.u32 %r3, [%rd1+4]; st.global.u32 [%rd1+8], %r3; END:"""
     assert {one.finding.diagnostic.name for one in done.found} == {"race-global"}
 
 
+def test_dynamic_shared_memory_of_another_kernel_is_none() -> None:
+    other = ".visible .entry other() { .reg .b32 %r<2>; ld.shared.u32 %r1, [dynamic]; ret; }"
+    text = (
+        f"{HEADER}.extern .shared .align 16 .b8 dynamic[];\n.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{SHARED}\nret;\n}}\n{other}\n"
+    )
+    module = ptxkit.parse(text)
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert done.example is not None
+    assert not done.example.shared
+    assert done.example.block == (16, 1, 1)
+
+
+def test_a_barrier_for_more_threads_than_come() -> None:
+    # half of the 128 threads that the shift tells apart wait for 128
+    body = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 6; setp.eq.u32 %p1, %r2, 0; @%p1 bra END; bar.sync 1, 128; END:"
+    done = exercised(body, directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["B003"]
+    assert done.found[0].other_shapes
+
+
+TILES = """.shared .align 4 .b8 s[512];
+ld.param.u64 %rd1, [p]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r4, %r2, %r3;
+xor.b32 %r5, %r3, 508; add.u32 %r5, %r2, %r5; mov.u32 %r6, 0; mov.u32 %r12, %ctaid.x; shl.b32 %r12, %r12, 7; mov.u32 %r13, %nctaid.x;
+shl.b32 %r13, %r13, 7; add.u32 %r6, %r6, %r12; setp.ge.u32 %p2, %r12, %r9; @%p2 bra END;
+LOOP: setp.ge.u32 %p1, %r6, %r9; @%p1 bra END;
+add.u32 %r11, %r6, %r1; mul.wide.u32 %rd2, %r11, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r7, [%rd3];
+st.shared.u32 [%r4], %r7; bar.sync 0; ld.shared.u32 %r8, [%r5]; st.global.u32 [%rd3], %r8; {barrier}
+add.u32 %r6, %r6, %r13; bra LOOP; END:"""
+
+
+@pytest.mark.parametrize(("barrier", "rules"), [("", {"S003"}), ("bar.sync 0;", set())])
+def test_a_tile_that_is_filled_again_while_others_read_it(barrier: str, rules: set[str]) -> None:
+    done = exercised(TILES.format(barrier=barrier), ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes and one.other_shapes} == rules
+
+
+COUNTS = """.shared .align 4 .b8 s[32];
+mov.u32 %r2, s; setp.gt.u32 %p1, %r1, 7; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; mov.u32 %r5, 0; @!%p1 st.shared.u32 [%r4], %r5;
+bar.sync 0; ld.global.u32 %r6, [%rd3]; and.b32 %r6, %r6, 7; shl.b32 %r6, %r6, 2; add.u32 %r6, %r2, %r6; {update} bar.sync 0;"""
+
+
+@pytest.mark.parametrize(
+    ("update", "is_wrong"),
+    [
+        ("ld.shared.u32 %r7, [%r6]; add.u32 %r7, %r7, 1; st.shared.u32 [%r6], %r7;", True),
+        ("atom.shared.add.u32 %r7, [%r6], 1;", False),
+        ("st.shared.u32 [%r6], %r1;", False),
+    ],
+)
+def test_a_count_in_two_steps_at_places_that_contents_say(update: str, is_wrong: bool) -> None:
+    done = exercised(f"{INDEX} {COUNTS.format(update=update)}", directives=".reqntid 8")
+
+    assert [one for one in done.found if one.other_contents and one.other_sizes] if is_wrong else not done.found
+
+
+def test_local_memory_is_nobody_elses() -> None:
+    body = """.local .align 4 .b8 a[32]; ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 7; shl.b32 %r2, %r2, 2; mov.u32 %r3, a;
+    add.u32 %r2, %r2, %r3; ld.local.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;"""
+    done = exercised(f"{INDEX} {body}")
+
+    assert [(one.finding.diagnostic.rule, one.depends, one.is_whole) for one in done.found] == [("R008", False, True)]
+
+
+TAIL = """ld.param.u32 %r9, [n]; mov.u32 %r2, %ctaid.x; shl.b32 %r2, %r2, 7; add.u32 %r2, %r2, %r1; add.s32 %r3, %r9, {less};
+setp.lt.s32 %p1, %r2, %r3; vote.sync.ballot.b32 %r4, %p1, 0xffffffff; setp.ge.s32 %p2, %r2, %r9; @%p2 bra END;
+shfl.sync.bfly.b32 %r5, %r1, 0, 0x1f, %r4; st.global.u32 [%rd3], %r5; END:"""
+
+
+@pytest.mark.parametrize(("less", "rules"), [(-3, {"C004", "C006"}), (0, set())])
+def test_what_is_wrong_in_the_last_cta_only(less: int, rules: set[str]) -> None:
+    done = exercised(f"{INDEX} {TAIL.format(less=less)}", ".param .u64 p, .param .u32 n", ".maxntid 128")
+
+    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes} == rules
+
+
+def test_who_leaves_an_array_with_the_threads_that_he_says() -> None:
+    # with fewer threads it reads what nobody has written
+    body = """.shared .align 4 .b8 s[512]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; bar.sync 0;
+    ld.shared.u32 %r4, [%r2+4]; st.global.u32 [%rd3], %r4;"""
+    done = exercised(f"{INDEX} {body}", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
+
+
 @pytest.mark.parametrize(
     "update, observes",
     [
