@@ -43,7 +43,7 @@ BAD = {
     "a bulk load that nobody has observed": (f"{INIT} {EXPECT} {LOAD} bar.sync 0; {OWN}", ["M019"]),
     "a bulk load that another has observed": (f"{INIT} {EXPECT} {LOAD} @!%p1 bra R; {SEEN} R: {OWN}", ["M019"]),
     "a bulk load over what others read": (f"{INIT} {EXPECT} {OWN} {LOAD} {SEEN}", ["M018", "M019"]),
-    "the phase before": (f"{INIT} {EXPECT} {LOAD} {OBSERVE.format(n=0, parity=1)} {OWN}", ["M019", "deadlock"]),
+    "the phase before": (f"{INIT} {EXPECT} {LOAD} {OBSERVE.format(n=0, parity=1)} {OWN}", ["M019", "deadlock", "standstill"]),
     "the source of a bulk store": (f"{GIVEN} {STORE} @%p1 cp.async.bulk.commit_group; @%p1 {WRITE} {BULK}", ["A011"]),
     "a bulk store that is not committed": (f"{GIVEN} {STORE} @%p1 cp.async.bulk.wait_group 0; @%p1 {WRITE} {BULK}", ["A012"]),
     "a bulk store that one has waited for": (f"{GIVEN} {STORE} {BULK_READ} {WRITE}", ["A013"]),
