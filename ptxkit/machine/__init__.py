@@ -187,6 +187,19 @@ class Machine:
             if self._arena is not None:
                 self._arena.free(address, size)
 
+    def reserve(self, size: int, align: int) -> int:
+        """Addresses of this process that nothing else gets, and that no kernel may access (with `host_memory`). Raises MemoryError."""
+        if self._arena is None:
+            raise ValueError("addresses are reserved in host memory only")
+        with self._changing:
+            return self._arena.allocate(size, align, may_be_elsewhere=False)
+
+    def unreserve(self, address: int, size: int) -> None:
+        """Gives addresses back, with nothing but the process's own memory mapped to them."""
+        if self._arena is not None:
+            with self._changing:
+                self._arena.free(address, size)
+
     def new_constant(self, size: int, align: int) -> int:
         """The address in `.const` of new constant memory."""
         at = -(-len(self._constants) // align) * align

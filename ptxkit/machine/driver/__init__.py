@@ -21,10 +21,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxkit.machine.driver import (
+    arrays,
     contexts,
     copies,
     devices,
     graph_calls,
+    hints,
     launching,
     library,
     memory,
@@ -32,15 +34,19 @@ from ptxkit.machine.driver import (
     nvrtc,
     pools,
     python,
+    resources,
     runtime,
     streams,
     tensor_maps,
+    virtual,
 )
 from ptxkit.machine.driver.interface import BY_BASE, CALLS, LOG, Failure, absent, as_c, call
 from ptxkit.machine.driver.python import Python
 from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
 
-_PARTS = (contexts, copies, devices, graph_calls, launching, memory, modules, pools, streams, tensor_maps)
+_PARTS = (
+    arrays, contexts, copies, devices, graph_calls, hints, launching, memory, modules, pools, resources, streams, tensor_maps, virtual,
+)  # fmt: skip
 """Importing them declares their functions."""
 
 SONAME = "libcuda.so.1"

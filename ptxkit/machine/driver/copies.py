@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from ptxkit.machine.driver.arrays import CudaArray
 from ptxkit.machine.driver.graphs import MEMCPY, MEMSET
 from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.memory import check, read, write
@@ -129,21 +130,26 @@ class Copy3D(ctypes.Structure):
 _HOST, _ARRAY = 1, 3
 
 
-def _start(side: _Side | _Side3) -> int:
-    if side.kind == _ARRAY:
-        raise Failure("NOT_SUPPORTED", "a copy of a CUDA array")
-    return int(side.host if side.kind == _HOST else side.device)
+def _place(side: _Side | _Side3, width: int, rows: int) -> tuple[int, int, int]:
+    """Where a side of a copy begins, the bytes from row to row, and the rows from plane to plane. `width` are bytes of a row to be copied,
+    and `rows` how many."""
+    if side.kind != _ARRAY:
+        height = getattr(side, "height", 0)
+        return int(side.host if side.kind == _HOST else side.device), side.pitch or width, height or rows
+    array = STATE.of(side.array, CudaArray)
+    if side.x + width > array.pitch or side.y + rows > array.height:
+        raise Failure("INVALID_VALUE", "the copy reaches beyond the array")
+    return array.address, array.pitch, array.height
 
 
 def _rows(copy: Copy2D) -> None:
-    source, target = copy.source, copy.target
-    from_, to = _start(source), _start(target)
+    places = []
+    for side in (copy.target, copy.source):
+        start, pitch, _ = _place(side, copy.width, copy.height)
+        places.append((start + side.y * pitch + side.x, pitch))
+    (to, to_pitch), (from_, pitch) = places
     for row in range(copy.height):
-        _copy(
-            to + (target.y + row) * (target.pitch or copy.width) + target.x,
-            from_ + (source.y + row) * (source.pitch or copy.width) + source.x,
-            copy.width,
-        )
+        _copy(to + row * to_pitch, from_ + row * pitch, copy.width)
 
 
 @call("q", "cuMemcpy2D_v2", settles=True)
@@ -166,8 +172,8 @@ def planes(copy: Copy3D) -> None:
     """Copies a box."""
     places = []
     for side in (copy.target, copy.source):
-        pitch, height = side.pitch or copy.width, side.height or copy.height
-        places.append((_start(side) + side.z * pitch * height + side.y * pitch + side.x, pitch, height))
+        start, pitch, height = _place(side, copy.width, copy.height)
+        places.append((start + side.z * pitch * height + side.y * pitch + side.x, pitch, height))
     (to, to_pitch, to_height), (from_, pitch, height) = places
     for plane in range(copy.depth):
         for row in range(copy.height):
@@ -183,6 +189,72 @@ def cuMemcpy3D(copy: int) -> None:
 def cuMemcpy3DAsync(copy: int, stream: int) -> None:
     given = Copy3D.from_buffer_copy(ctypes.string_at(copy, ctypes.sizeof(Copy3D)))
     on(stream, MEMCPY, lambda: planes(given))
+
+
+def _in_array(array: int, offset: int, size: int) -> int:
+    one = STATE.of(array, CudaArray)
+    if offset + size > one.texels.nbytes:
+        raise Failure("INVALID_VALUE", "the copy reaches beyond the array")
+    return one.address + offset
+
+
+@call("q q q q", "cuMemcpyHtoA_v2", settles=True)
+def cuMemcpyHtoA(array: int, offset: int, source: int, size: int) -> None:
+    _copy(_in_array(array, offset, size), source, size)
+
+
+@call("q q q q", "cuMemcpyAtoH_v2", settles=True)
+def cuMemcpyAtoH(target: int, array: int, offset: int, size: int) -> None:
+    _copy(target, _in_array(array, offset, size), size)
+
+
+@call("q q q q q", "cuMemcpyHtoAAsync_v2", settles=True)
+def cuMemcpyHtoAAsync(array: int, offset: int, source: int, size: int, stream: int) -> None:
+    on(stream, MEMCPY, lambda: _copy(_in_array(array, offset, size), source, size))
+
+
+@call("q q q q q", "cuMemcpyAtoHAsync_v2", settles=True)
+def cuMemcpyAtoHAsync(target: int, array: int, offset: int, size: int, stream: int) -> None:
+    on(stream, MEMCPY, lambda: _copy(target, _in_array(array, offset, size), size))
+
+
+@call("q q q q", "cuMemcpyDtoA_v2", settles=True)
+def cuMemcpyDtoA(array: int, offset: int, source: int, size: int) -> None:
+    check(source, size)
+    _copy(_in_array(array, offset, size), source, size)
+
+
+@call("q q q q", "cuMemcpyAtoD_v2", settles=True)
+def cuMemcpyAtoD(target: int, array: int, offset: int, size: int) -> None:
+    check(target, size)
+    _copy(target, _in_array(array, offset, size), size)
+
+
+@call("q q q q q", "cuMemcpyAtoA_v2", settles=True)
+def cuMemcpyAtoA(array: int, offset: int, source: int, source_offset: int, size: int) -> None:
+    _copy(_in_array(array, offset, size), _in_array(source, source_offset, size), size)
+
+
+def _batch(targets: int, sources: int, sizes: int, count: int, stream: int) -> None:
+    if not count:
+        raise Failure("INVALID_VALUE")
+    columns = [list((ctypes.c_uint64 * count).from_address(place)) for place in (targets, sources, sizes)]
+    for target, source, size in zip(*columns, strict=True):
+        cuMemcpyAsync(target, source, size, stream)
+
+
+@call("q q q q q q q q q", since=12080, base="cuMemcpyBatchAsync", settles=True)
+def cuMemcpyBatchAsync(
+    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, failed: int, stream: int
+) -> None:
+    _batch(targets, sources, sizes, count, stream)
+
+
+@call("q q q q q q q q", since=13000, base="cuMemcpyBatchAsync", settles=True)
+def cuMemcpyBatchAsync_v2(
+    targets: int, sources: int, sizes: int, count: int, attributes: int, firsts: int, kinds: int, stream: int
+) -> None:
+    _batch(targets, sources, sizes, count, stream)
 
 
 def _fill(address: int, value: int, size: int, count: int) -> None:

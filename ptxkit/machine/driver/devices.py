@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from typing import Any
 
+from ptxkit.isa.targets import NEWEST
 from ptxkit.machine import MEMORY_LIMIT
 from ptxkit.machine.driver import errors
 from ptxkit.machine.driver.enumerations import numbers
@@ -13,8 +15,8 @@ from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.state import STATE
 from ptxkit.machine.launching import shared_limit
 
-VERSION = 13000
-"""Of the driver's interface."""
+VERSION = 1000 * (NEWEST[0] + 4) + 10 * NEWEST[1]
+"""Of the driver's interface: the one of CUDA whose PTX is the newest that is known, 13.5 for PTX 9.5."""
 
 SHARED_OF_CTA = 48 << 10
 """Shared memory that a CTA has without asking for more."""
@@ -34,6 +36,7 @@ def _attributes(target: str, architecture: int) -> dict[int, int]:
     threads = THREADS_OF_MULTIPROCESSOR.get(architecture, 2048)
     hopper = architecture >= 90
     most = shared_limit(target)
+    linux = sys.platform == "linux"
     known = {
         "MAX_THREADS_PER_BLOCK": 1024,
         "MAX_BLOCK_DIM_X": 1024,
@@ -80,6 +83,11 @@ def _attributes(target: str, architecture: int) -> dict[int, int]:
         "HOST_REGISTER_SUPPORTED": 1,
         "COOPERATIVE_LAUNCH": 1,
         "MEMORY_POOLS_SUPPORTED": 1,
+        "HOST_MEMORY_POOLS_SUPPORTED": 1,
+        "HOST_NUMA_MEMORY_POOLS_SUPPORTED": 1,
+        "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": int(linux),
+        "HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": int(linux),
+        "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": int(linux),
         "COMPUTE_PREEMPTION_SUPPORTED": 1,
         "CLUSTER_LAUNCH": int(hopper),
         "TENSOR_MAP_ACCESS_SUPPORTED": int(hopper),

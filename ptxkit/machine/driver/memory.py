@@ -16,15 +16,26 @@ _PITCH = 512
 _ALIGN = 512
 
 
+@attrs.define
+class Hints:
+    """What a program has said of managed memory. Locations are a type (0: none) and a number."""
+
+    read_mostly: bool = False
+    preferred: tuple[int, int] = (0, 0)
+    prefetched: tuple[int, int] = (0, 0)
+    accessed_by: set[tuple[int, int]] = attrs.Factory(set)
+
+
 @attrs.define(eq=False)
 class Held:
-    """An allocation. `kind` is device, host, managed or registered."""
+    """An allocation. `kind` is device, host, managed, registered, or mapped to addresses that were reserved (of the device or host)."""
 
     size: int
     kind: str
     flags: int = 0
     pool: int = 0
     number: int = attrs.Factory(lambda: STATE.number())
+    hints: Hints = attrs.Factory(Hints)
 
 
 def held() -> dict[int, Held]:
@@ -180,7 +191,7 @@ def _attribute(kind: int, address: int) -> tuple[int, int]:
     if found is None:
         raise Failure("INVALID_VALUE", f"{address:#x} is in no allocation")
     start, one = found
-    on_host = one.kind in ("host", "registered")
+    on_host = one.kind in ("host", "registered", "host mapped")
     values = {
         "CONTEXT": STATE.contexts[-1] if STATE.contexts else 0,
         "MEMORY_TYPE": 1 if on_host else 2,
@@ -223,35 +234,6 @@ def cuPointerGetAttributes(count: int, kinds: int, places: int, address: int) ->
 def cuPointerSetAttribute(value: int, kind: int, address: int) -> None:
     if holding(address) is None:
         raise Failure("INVALID_VALUE")
-
-
-# --- hints, which change nothing
-
-
-@call("q q i q")
-def cuMemPrefetchAsync(address: int, size: int, device: int, stream: int) -> None:
-    _managed(address)
-
-
-@call("q q q u q", since=12020, base="cuMemPrefetchAsync")
-def cuMemPrefetchAsync_v2(address: int, size: int, location: int, flags: int, stream: int) -> None:
-    _managed(address)
-
-
-@call("q q i i")
-def cuMemAdvise(address: int, size: int, advice: int, device: int) -> None:
-    _managed(address)
-
-
-@call("q q i q", since=12020, base="cuMemAdvise")
-def cuMemAdvise_v2(address: int, size: int, advice: int, location: int) -> None:
-    _managed(address)
-
-
-def _managed(address: int) -> None:
-    found = holding(address)
-    if found is None or found[1].kind != "managed":
-        raise Failure("INVALID_VALUE", f"{address:#x} is not managed memory")
 
 
 # --- what copies need

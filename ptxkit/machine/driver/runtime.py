@@ -3,6 +3,7 @@ documentation, so it does not work here; these functions are replaced when the m
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import sys
@@ -32,6 +33,14 @@ def _replace(module: ModuleType) -> None:
     for name, own in _AS_DRIVER.items():
         setattr(module, name, of_driver(own))
     success = results(0)
+
+    def bus_id(size: int, device: int) -> tuple[Any, Any]:
+        text = ctypes.create_string_buffer(max(size, 1))
+        code, _ = called(CALLS["cuDeviceGetPCIBusId"], (ctypes.addressof(text), size, device))
+        return results(code), None if code else text.value
+
+    module.cudaDeviceGetPCIBusId = bus_id  # type: ignore[attr-defined]
+    module.cudaDeviceGetAttribute = lambda kind, device: of_driver("cuDeviceGetAttribute")(int(kind), device)  # type: ignore[attr-defined]
     module.cudaSetDevice = lambda device: (success,)  # type: ignore[attr-defined]
     module.cudaDriverGetVersion = lambda: (success, VERSION)  # type: ignore[attr-defined]
 

@@ -59,6 +59,10 @@ class State:
         self.retained = 0
         self.memory: dict[int, Any] = {}
         """Allocations (`memory.Held`) by address."""
+        self.reserved: dict[int, Any] = {}
+        """Addresses that are reserved (`virtual.Reserved`), by their start."""
+        self.objects: dict[int, Any] = {}
+        """Texture and surface objects (`arrays.Object`) by their handles."""
         self.pools: dict[str, int] = {}
         """Handles of the pools that are there from the start, and of the `current` one, if that is another."""
         interface.SPOILT.clear()

@@ -127,11 +127,6 @@ def cuStreamGetCtx(stream: int) -> int:
     return stream_of(stream).context or STATE.contexts[-1]
 
 
-@call("q *q *q", since=12050, base="cuStreamGetCtx")
-def cuStreamGetCtx_v2(stream: int) -> tuple[int, int]:
-    return stream_of(stream).context or STATE.contexts[-1], 0
-
-
 @call("q *i")
 def cuStreamGetDevice(stream: int) -> int:
     stream_of(stream)

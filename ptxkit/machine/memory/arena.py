@@ -37,27 +37,37 @@ class Arena:
                 return
             self._start = int(np.frombuffer(self._map, np.uint8, 1).ctypes.data)
 
-    def allocate(self, size: int, align: int) -> int:
-        """The address of so many zeros. Raises MemoryError."""
-        room = -(-(size + GUARD) // 4096) * 4096
-        if self._free.get(room) and align <= 4096:
-            return self._free[room].pop()
-        if self._map is None or align > 4096 or self._used + room > RESERVED:
+    def allocate(self, size: int, align: int, may_be_elsewhere: bool = True) -> int:
+        """The address of so many zeros, `may_be_elsewhere` than among the reserved ones. Raises MemoryError."""
+        align = max(align, 4096)
+        room = _room(size)
+        freed = self._free.get(room, [])
+        for i in reversed(range(len(freed))):
+            if freed[i] % align == 0:
+                return freed.pop(i)
+        address = -(-(self._start + self._used) // align) * align
+        if self._map is None or address + room > self._start + RESERVED:
+            if not may_be_elsewhere:
+                raise MemoryError
             kept = np.zeros(size + align, np.uint8)
             address = -(-int(kept.ctypes.data) // align) * align
             self._kept[address] = kept
             return address
-        address = self._start + self._used
-        self._used += room
+        self._used = address + room - self._start
         return address
 
     def free(self, address: int, size: int) -> None:
         """Frees what was allocated there."""
         if self._kept.pop(address, None) is not None or self._map is None:
             return
-        room = -(-(size + GUARD) // 4096) * 4096
+        room = _room(size)
         self._map.madvise(mmap.MADV_DONTNEED, address - self._start, room)
         self._free.setdefault(room, []).append(address)
+
+
+def _room(size: int) -> int:
+    """Bytes that an allocation takes with what lies between it and the next."""
+    return -(-(size + GUARD) // 4096) * 4096
 
 
 def watched(whole: Buffer, allocations: Allocations) -> Buffer:

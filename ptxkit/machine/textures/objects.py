@@ -26,7 +26,7 @@ def handle_of(memory: Any, thing: Any) -> int:
     for handle, known in memory.objects.items():
         if known is thing:
             return int(handle)
-    handle = HANDLES + 64 * len(memory.objects)
+    handle = max([known + 64 for known in memory.objects if known >= HANDLES], default=HANDLES)
     memory.objects[handle] = thing
     return handle
 
