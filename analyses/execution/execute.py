@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
-SHARE = 0.4
+SHARE = 0.6
 """The part of what time is left that a run takes at most where others with other numbers may follow."""
 PART = 0.2
 """A run with further numbers may take this part of what time is left in any case."""
