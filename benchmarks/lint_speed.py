@@ -32,7 +32,12 @@ from ptxkit.syntax import parse
 from ptxkit.syntax.grammar import grammar
 
 HERE = Path(__file__).resolve().parent.parent
-WARM = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }"
+WARM = """.version 8.0
+.target sm_80
+.address_size 64
+.entry k(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u64 [%p], %p; ret; }
+"""
+"""A kernel that is executed: so the machine is imported, too."""
 
 
 def linted(path: str) -> float:

@@ -1,6 +1,7 @@
 """Repairs, measured: of the bad twins of pairs, of fixtures with one synchronizing instruction deleted, and their time over lint.
 
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
+    python benchmarks/repairs.py corpus --only FILE… [--most N] [--seconds SECONDS] [--record FILE]
     python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds S] [--record FILE] [--keep FOLDER]
 
 `pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
@@ -16,6 +17,8 @@ own launch leaves the same results under the schedules lockstep, late, early and
 another fault, or gives other results, and the mutant's does not. With `--numbers` mutants have another number instead: a count of arrivals
 one more, twice the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for
 `gpu/repaired.py`.
+
+`corpus`: the same of the first kernels of files, in the launches that lint makes up.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = "CBAMWTPS"
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
 MOST_STATEMENTS = 3
+MOST_KERNELS = 2
+"""So many kernels of a file of a corpus."""
 
 
 def bad(found: Sequence[Diagnostic]) -> Counter[str]:
@@ -248,78 +253,115 @@ def renumbered(routine: Routine, most: int) -> Iterator[tuple[int, str, str]]:
                     yield i, kind, changed(routine, i, operands={n: str(other(value))})
 
 
+Results = Callable[[str], tuple[str, list[Any]]]
+"""What a text leaves under each schedule, with what went wrong, if anything did."""
+
+
 def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Those of the kernels of the fixtures, launched as `launch.toml` has it."""
     import machine_launches
     from plan import fixtures
 
     looking = Looking(None, usual_rules())
     end = time.monotonic() + options.seconds
-
-    def results(fixture: Any, kernel: Any, text: str) -> tuple[str, list[Any]]:
-        left = []
-        for schedule in SCHEDULES:
-            try:
-                left.append([one.data for one in machine_launches.run(fixture, kernel, schedule, text, 20.0) if one.compare != "none"])
-            except Exception as error:
-                return f"{type(error).__name__}: {error}"[:120], []
-        return "", left
-
     for fixture in sorted(fixtures(targets=options.targets, only=options.only), key=lambda one: len(one.text)):
         for kernel in fixture.kernels:
-            if not kernel.get("exact", True) or time.monotonic() > end:
+            if not kernel.get("exact", True):
                 continue
+
+            def results(text: str, fixture: Any = fixture, kernel: Any = kernel) -> tuple[str, list[Any]]:
+                left = []
+                for schedule in SCHEDULES:
+                    try:
+                        ran = machine_launches.run(fixture, kernel, schedule, text, 20.0)
+                    except Exception as error:
+                        return f"{type(error).__name__}: {error}"[:120], []
+                    left.append([one.data for one in ran if one.compare != "none"])
+                return "", left
+
             whole = extract(parse(fixture.text), kernel=kernel["entry"]).module.text
-            original = looking.at(whole)
-            routine = next((one for one in original.facts.routines if one.name == kernel["entry"]), None)
-            change = renumbered if options.numbers else deletions
-            chosen = list(change(routine, options.most)) if routine is not None else []
-            wrong, expected = results(fixture, kernel, whole) if chosen else ("nothing to delete", [])
-            if routine is None or wrong:
+            yield from of_kernel(looking, whole, (fixture.name, fixture.target, kernel["entry"]), results, options, end)
+
+
+def corpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Those of kernels of files, each in a launch that lint makes up and that runs to completion."""
+    looking = Looking(None, usual_rules())
+    end = time.monotonic() + options.seconds
+    for path in options.only:
+        module = parse(Path(path).read_text(errors="surrogateescape"), path)
+        for entry in [one.name for one in routines(module) if one.function.header.is_entry][:MOST_KERNELS]:
+            whole = extract(module, kernel=entry).module.text
+            seen = looking.at(whole)
+            if entry not in seen.complete:
                 continue
-            for i, kind, instead in chosen:
-                if time.monotonic() > end:
-                    break
-                span = original.facts.index.span(routine.where(i))
-                text = whole[: span.start] + instead + whole[span.end :]
-                begun = time.process_time()
-                seen = looking.at(text)
-                lint = time.process_time() - begun
-                if not bad(seen.found) - bad(original.found):
-                    yield {"fixture": fixture.name, "kernel": kernel["entry"], "kind": kind, "line": span.line, "reported": False}
-                    continue
-                begun = time.process_time()
-                made = repair(parse(text), compilers=())
-                seconds = time.process_time() - begun
-                fault, left = results(fixture, kernel, made.text)
-                before, theirs = results(fixture, kernel, text)
-                clean = not bad(made.found) - bad(original.found)
-                record = {
-                    "fixture": fixture.name,
-                    "target": fixture.target,
-                    "kernel": kernel["entry"],
-                    "kind": kind,
-                    "line": span.line,
-                    "reported": True,
-                    "deleted": whole[span.start : span.end],
-                    "repairs": [one.fix.message for one in made.repairs],
-                    "clean": clean,
-                    "equal": not fault and left == expected,
-                    "repaired": clean and not fault and left == expected,
-                    "was_right": not before and theirs == expected,
-                    "harm": bool(made.repairs) and ((bool(fault) and not before) or (theirs == expected and left != expected)),
-                    "left": sorted(bad(made.found) - bad(original.found)),
-                    "fault": fault,
-                    "lint": round(lint, 3),
-                    "seconds": round(seconds, 3),
-                }
-                if options.keep is not None and clean:
-                    stem = f"{fixture.name}.{fixture.target}.{kernel['entry']}.{span.line}{'n' if options.numbers else ''}"
-                    record["kept"] = stem
-                    options.keep.mkdir(parents=True, exist_ok=True)
-                    (options.keep / f"{stem}.original.ptx").write_text(whole)
-                    (options.keep / f"{stem}.bad.ptx").write_text(text)
-                    (options.keep / f"{stem}.good.ptx").write_text(made.text)
-                yield record
+            example = seen.examples[entry][-1]
+
+            def results(text: str, example: Any = example) -> tuple[str, list[Any]]:
+                left = []
+                for schedule in SCHEDULES:
+                    try:
+                        code = loaded(parse(text))
+                        ran = once(code, example, COUNT, 4_000_000, 20.0, schedule, keep=True)
+                    except Exception as error:
+                        return f"{type(error).__name__}: {error}"[:120], []
+                    if ran.fault is not None:
+                        return str(ran.fault)[:120], []
+                    left.append(ran.memory)
+                return "", left
+
+            yield from of_kernel(looking, whole, (Path(path).name, "", entry), results, options, end)
+
+
+def of_kernel(
+    looking: Looking, whole: str, name: tuple[str, str, str], results: Results, options: argparse.Namespace, end: float
+) -> Iterator[dict[str, Any]]:
+    """The mutants of a kernel, the only one of a module."""
+    original = looking.at(whole)
+    routine = next((one for one in original.facts.routines if one.name == name[2]), None)
+    change = renumbered if options.numbers else deletions
+    chosen = list(change(routine, options.most)) if routine is not None else []
+    wrong, expected = results(whole) if chosen else ("nothing to delete", [])
+    if routine is None or wrong:
+        return
+    for i, kind, instead in chosen:
+        if time.monotonic() > end:
+            return
+        span = original.facts.index.span(routine.where(i))
+        text = whole[: span.start] + instead + whole[span.end :]
+        record: dict[str, Any] = dict(zip(("fixture", "target", "kernel"), name, strict=True))
+        record.update(kind=kind, line=span.line, deleted=whole[span.start : span.end])
+        begun = time.process_time()
+        seen = looking.at(text)
+        lint = time.process_time() - begun
+        if not bad(seen.found) - bad(original.found):
+            yield {**record, "reported": False}
+            continue
+        begun = time.process_time()
+        made = repair(parse(text), compilers=())
+        seconds = time.process_time() - begun
+        fault, left = results(made.text)
+        before, theirs = results(text)
+        clean = not bad(made.found) - bad(original.found)
+        record |= {
+            "reported": True,
+            "repairs": [one.fix.message for one in made.repairs],
+            "clean": clean,
+            "equal": not fault and left == expected,
+            "repaired": clean and not fault and left == expected,
+            "was_right": not before and theirs == expected,
+            "harm": bool(made.repairs) and ((bool(fault) and not before) or (theirs == expected and left != expected)),
+            "left": sorted(bad(made.found) - bad(original.found)),
+            "fault": fault,
+            "lint": round(lint, 3),
+            "seconds": round(seconds, 3),
+        }
+        if options.keep is not None and clean:
+            stem = f"{'.'.join(name)}.{span.line}{'n' if options.numbers else ''}"
+            record["kept"] = stem
+            options.keep.mkdir(parents=True, exist_ok=True)
+            for which, kept in (("original", whole), ("bad", text), ("good", made.text)):
+                (options.keep / f"{stem}.{which}.ptx").write_text(kept, errors="surrogateescape")
+        yield record
 
 
 def show_mutants(records: Sequence[dict[str, Any]]) -> None:
@@ -340,7 +382,7 @@ def show_mutants(records: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "mutants"])
+    parser.add_argument("what", choices=["pairs", "mutants", "corpus"])
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT.parent / "shared" / "lint")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=1)
@@ -351,7 +393,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     records = []
-    for one in pairs(options.folder, options.only) if options.what == "pairs" else mutants(options):
+    made = {"mutants": mutants, "corpus": corpus}
+    for one in pairs(options.folder, options.only) if options.what == "pairs" else made[options.what](options):
         records.append(one)
         if options.record is not None:
             with options.record.open("a") as lines:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.directives import Directive, directives
+from ptxkit.isa.targets import NEWEST, Version, split_target, targets
 from ptxkit.isa.targets import Target as Architecture
-from ptxkit.isa.targets import Version, split_target, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names
 from ptxkit.problem import Problem
@@ -48,9 +48,6 @@ from ptxkit.syntax import (
     constant_value,
     nodes,
 )
-
-NEWEST = (9, 5)
-"""The newest PTX version that is known to exist. What is not known is a warning, not an error, in a file of a newer one than `MODELLED`."""
 
 MODELLED = (9, 1)
 """The newest PTX version whose directives are all in the table."""

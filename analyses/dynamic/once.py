@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -141,11 +141,12 @@ def once(
     by_collectives: bool = False,
     keep: bool = False,
     also: Sequence[Monitor] = (),
+    zeroed: Mapping[int, int] | None = None,
 ) -> Ran:
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards.
+    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents.
     """
     machine = code.machine
     code.reset()
@@ -162,6 +163,8 @@ def once(
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+        for address, size in (zeroed or {}).items():
+            machine.write(address, bytes(size))
         observer = Observer(tuple(made))
         with rough_products():
             run = machine.launch(

@@ -225,6 +225,7 @@ class _Executing:
         self.unfit: dict[str, None] = {}
         self.seen: set[int] = set()
         """The instructions that were executed with these numbers, by `id`."""
+        self.has_other_states = False
         self.not_together: tuple[str, ...] = ()
         """As `Executed` has it."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
@@ -275,7 +276,10 @@ class _Executing:
             self.not_together = tuple(wrong)
         completed = good or completed
         left = set(unseen or ()) if self.launch.has_numbers else set()
-        return self._executed(completed or attempts[:1], left, *self._with_other_states(completed))
+        other, held = self._with_other_states(completed)
+        # where nothing else leads to an instruction it is said what those show that may not go together
+        besides = [one for one in attempts if left and one not in completed]
+        return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
 
     def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
         """An attempt with other values in variables of the module, if they decide what is executed and it shows something; and what of it
@@ -291,6 +295,7 @@ class _Executing:
         self.launch = given
         if one.runs[0].fault is not None or self._is_doubtful(one):
             return None, left
+        self.has_other_states = True
         left &= set(one.unseen)
         return one, left
 
@@ -399,8 +404,9 @@ class _Executing:
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
 
-    def _executed(self, attempts: list[_Attempt], unseen: set[Path], other: _Attempt | None, held: set[Path]) -> Executed:
-        """What came of attempts with several numbers, and of one with other values in variables; what nothing led to because of either."""
+    def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
+        """What came of attempts with several numbers. `besides` are those that may be no launch; nothing led to what is `unseen` because of
+        numbers, and to what is `held` because of variables of the module."""
         best = min(attempts, key=lambda one: len(one.unseen))
         observer = best.observer
         runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
@@ -414,7 +420,7 @@ class _Executing:
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = _shown([*attempts, *([other] if other is not None else [])])
+        shown = _shown([*attempts, *besides])
         program = observer.program
         is_by_numbers = bool(unseen & set(best.unseen))
         unseen |= held & set(best.unseen)
@@ -436,7 +442,7 @@ class _Executing:
             called,
             self.not_together,
             tuple(self.unfit),
-            tuple([one.name for one in self.launch.states]) if other is not None else (),
+            tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
         )
 

@@ -15,6 +15,7 @@ from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
 
+MOST_FLAGS = 256
 _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
@@ -44,6 +45,8 @@ class Observer(Monitor):
         """The instructions that read contents that were made up, by `id`."""
         self.preset: dict[int, Any] = {}
         """Those that read variables of the module that were not made up, which the host may have written over."""
+        self.flags: dict[int, int] = {}
+        """Words of such contents that were read in an order, as flags and locks are: their addresses and bytes."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
@@ -108,6 +111,8 @@ class Observer(Monitor):
             first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
             if _overlap(self.made, first, last):
                 self.sources.setdefault(id(site), site)
+                if ordered and len(self.flags) < MOST_FLAGS:
+                    self.flags.update(dict.fromkeys(np.unique(access.at).tolist()[:MOST_FLAGS], int(access.size)))
             if _overlap(self._presets(), first, last):
                 self.preset.setdefault(id(site), site)
 

@@ -23,6 +23,7 @@ from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.analyses.dynamic.exercise import Found
+    from ptxkit.analyses.dynamic.once import Ran
     from ptxkit.machine.loading import Code
 
 
@@ -47,8 +48,15 @@ class Shown:
     """The launches that were made up: the one that ran to its end, or as far as it could, and those that show findings, each once."""
 
 
-def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset(), budget: float | None = None) -> tuple[Shown, ...]:
-    """What the kernels show, `but` for some, as findings of these rules.
+def shown(
+    facts: Facts,
+    rules: Iterable[Rule],
+    but: frozenset[str] = frozenset(),
+    budget: float | None = None,
+    known: dict[Example, Ran] | None = None,
+) -> tuple[Shown, ...]:
+    """What the kernels show, `but` for some, as findings of these rules. `known` are runs of this text that there were already; it learns
+    of others.
 
     Nothing runs if none of them speaks of executions, if the module has errors, or where nothing can be executed. None is begun when
     `budget` seconds are over.
@@ -77,7 +85,7 @@ def shown(facts: Facts, rules: Iterable[Rule], but: frozenset[str] = frozenset()
             except ValueError:
                 return ()
         try:
-            done = Exercise(kernel, code, min(SECONDS, left)).run()
+            done = Exercise(kernel, code, min(SECONDS, left), known).run()
         except MemoryError:
             # whatever a launch that was made up would have taken: nothing is shown
             code = None

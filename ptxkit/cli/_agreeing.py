@@ -19,6 +19,8 @@ VERSIONS = "V"
 """The family of rules about what a module asks for: no execution is wrong for it."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
 """Rules about what the hardware is free to choose and the machine has chosen."""
+OF_BOUNDS = "missing-bounds-guard"
+"""The rule about threads that nothing keeps within an array whose size nobody knows."""
 OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
 """Rules about addresses: where they follow from what was given alone, executions have shown all that there are."""
 
@@ -29,6 +31,7 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
     warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
     `lint` shows with numbers of its own. Else warnings are said with what is not covered, but for those about addresses that were all seen.
+    A note that nothing keeps threads within arrays is a doubt where their sizes were made up.
     """
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
@@ -39,11 +42,16 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     found = [one for one in lint(module, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
     if not verdict.executed.launch.has_numbers and not verdict.executed.depends:
         found = [one for one in found if one.severity is Severity.ERROR or one.name not in OF_ADDRESSES]
-    doubts = [one for one in found if _is_doubt(one, is_given)]
+    doubts = [one for one in found if _is_doubt(one, is_given) or (one.name == OF_BOUNDS and _has_unknown_bounds(verdict))]
     reasons = tuple([Reason(_spoken(one), one.span.line, "" if is_given else verdict.example) for one in doubts])
     others = [f"{_spoken(one)} in line {one.span.line}" for one in found if one.severity is Severity.WARNING and one not in doubts]
     outcome = UNDECIDED if reasons else VERIFIED
     return attrs.evolve(verdict, outcome=outcome, reasons=reasons, not_covered=(*verdict.not_covered, *others))
+
+
+def _has_unknown_bounds(verdict: Verdict) -> bool:
+    """Whether arrays were made up: as large as what is accessed."""
+    return any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments)
 
 
 def _is_doubt(one: Diagnostic, is_given: bool) -> bool:

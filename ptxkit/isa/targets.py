@@ -9,6 +9,9 @@ from ptxkit.isa import resources
 
 Version = tuple[int, int]
 
+NEWEST = (9, 5)
+"""The newest PTX version that is known to exist."""
+
 
 @frozen
 class Target:

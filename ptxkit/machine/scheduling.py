@@ -836,6 +836,7 @@ class Scheduler:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)
         result = wait.semantics.run(seen, *arguments) if wait.lanes else wait.semantics.run(*arguments)
+        going = []
         for group, block in zip(groups, blocks, strict=True):
             mine = np.isin(group.lanes.place, lanes.place)
             if not mine.any():
@@ -846,7 +847,10 @@ class Scheduler:
                 rest = group.part(np.flatnonzero(~mine))
                 self.parked[rest.path] = rest
             block.wait.put(part.registers, part.lanes, _part(result, np.searchsorted(lanes.place, part.lanes.place)))
-            self.go(part, block.fall)
+            going.append((part, block.fall))
+        # only now: one may come to where another was
+        for part, fall in going:
+            self.go(part, fall)
         return True
 
     def give_up(self) -> bool:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
 
 from ptxkit.analyses.framework.rule import Facts, Rule, select
 from ptxkit.analyses.inputs.example import Example
@@ -11,6 +15,9 @@ from ptxkit.analyses.linting.running import shown
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.frozen import frozen
 from ptxkit.syntax import parse
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.dynamic.once import Ran
 
 
 class KeptFacts(Facts):
@@ -31,6 +38,8 @@ class Seen:
     """By kernel, the launches that were made up for it."""
     complete: frozenset[str] = frozenset()
     """The kernels of which a launch ran to completion."""
+    ran: Mapping[Example, Ran] = attrs.field(factory=dict)
+    """The runs of the usual order."""
 
 
 @frozen
@@ -43,10 +52,11 @@ class Looking:
     version: tuple[int, int] | None = None
     ignores: bool = True
 
-    def at(self, text: str) -> Seen:
-        """Everything that is found in a text, by the rules and by executions."""
+    def at(self, text: str, known: Mapping[Example, Ran] | None = None) -> Seen:
+        """Everything that is found in a text, by the rules and by executions; `known` are those that there were."""
         facts = self.facts(text)
-        runs = shown(facts, self.rules)
+        ran = dict(known or {})
+        runs = shown(facts, self.rules, known=ran)
         found = lint(facts.module, self.rules, self.target, self.version, ignores=self.ignores, facts=facts, run=False, also=runs)
         return Seen(
             text, facts, found, {one.kernel: one.examples for one in runs}, frozenset([one.kernel for one in runs if one.is_complete])

@@ -232,7 +232,7 @@ class _Solving:
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
         edits = joined([edit for one in steps for edit in one.edits])
         text = fixing.apply(self.seen.text, edits)
-        after = self.looking.at(text)
+        after = self.looking.at(text, self.trying.ran.get(text))
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
@@ -277,7 +277,8 @@ class _Solving:
             if first is None or ran is None:
                 continue
             # what the text itself does is asked where it makes a difference
-            own = first if not ran.fault and ran.found.keys() <= first.found.keys() else self.trying.own(schedule) or first
+            is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
+            own = first if is_as_good else self.trying.own(schedule) or first
             if _is_stuck(own, ran):
                 self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
                 return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit import fixing
-from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
@@ -71,6 +71,8 @@ class Trying:
         self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
         """That which showed the finding."""
         self.runs = 0
+        self.ran: dict[str, dict[Example, Ran]] = {}
+        """By text, the runs in the usual order."""
         self._own: dict[str | int, Run | None] = {}
         self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
         self._line = seen.facts.index.line_column
@@ -118,24 +120,33 @@ class Trying:
         if self.example is None:
             return None
         self.runs += 1
-        facts = self.looking.facts(text)
-        try:
-            code = loaded(facts.module, self.looking.target or "")
-            kernel = next(one for one in facts.routines if one.name == self.example.kernel)
-            operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
-            counting = Counting()
-            ran = once(code, _with_boxes(self.example, kernel), COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
-        except (ValueError, StopIteration, MemoryError):
+        facts = self.looking.facts(text) if text != self.seen.text else self.seen.facts
+        kernel = next((one for one in facts.routines if one.name == self.example.kernel), None)
+        if kernel is None:
             return None
+        counting = Counting()
+        usual = self.ran.setdefault(text, dict(self.seen.ran) if text == self.seen.text else {}) if schedule == LOCKSTEP else {}
+        example = _with_boxes(self.example, kernel)
+        ran = usual.get(example)
+        if ran is None:
+            try:
+                code = loaded(facts.module, self.looking.target or "")
+                operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
+                ran = usual[example] = once(code, example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+            except (ValueError, MemoryError):
+                return None
+        return self._judged(ran, kernel, shift, counting)
+
+    def _judged(self, ran: Ran, kernel: Routine, shift: Shift, counting: Counting) -> Run:
         found, fault = self._found(ran, shift), ran.fault
         if fault is None:
-            threads = math.prod(self.example.grid) * math.prod(self.example.block)
+            threads = math.prod(ran.example.grid) * math.prod(ran.example.block)
             return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
         line = fault.diagnostic.span.line
         kind = fault.kind
         if kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
             kind = UNSURE
-        elif kind == "address" and not is_said(kernel, self.example.block):
+        elif kind == "address" and not is_said(kernel, ran.example.block):
             kind = UNFIT
         return Run(found, kind, fault.reason, (), {})
 

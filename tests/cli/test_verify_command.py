@@ -240,6 +240,12 @@ class TestDoubts:
         assert "not covered: lint has a warning: the list has 2 labels" in result.stdout
 
     @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+    @pytest.mark.parametrize(("given", "code"), [([], 3), (["--array", "0=f32:512", "--array", "1=f32:512"], 0)])
+    def test_threads_that_nothing_keeps_within_arrays(self, given: list[str], code: int) -> None:
+        """Where their sizes are given, accesses outside of them are seen."""
+        assert run(str(PAIRS / "saxpy_no_guard.bad.ptx"), "--block", "256", "--grid", "2", *given).exit_code == code
+
+    @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
     @pytest.mark.parametrize("name", ["pdl_no_wait", "wmma_swapped_ab", "compact_activemask", "transpose_oob"])
     def test_a_bug_that_no_execution_shows_is_not_verified(self, name: str) -> None:
         """In the bad file; of these the good twins are."""

@@ -181,3 +181,29 @@ def test_the_budget_is_looked_at_after_each_long_block(threads: int) -> None:
     with pytest.raises(Fault, match="the budget of the launch is used up"):
         launch(body, block=threads, budget=Budget(instructions=20 * 5001 * threads), progress=lambda s: looks.append(s.steps))
     assert looks[-1] <= 22
+
+
+MEETS_AND_FOLLOWS = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %t, %r, %n; .reg .b64 %b, %o; .reg .pred %p;
+    ld.param.u64 %b, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; add.u64 %b, %b, %o; mov.u32 %n, 0;
+    setp.gt.u32 %p, %t, 15;
+    @%p bra other;
+    shfl.sync.idx.b32 %n, %t, 31, 31, 0xFFFFFFFF;
+other:
+    shfl.sync.idx.b32 %r, %t, 31, 31, 0xFFFFFFFF; add.u32 %n, %n, %r;
+    st.global.u32 [%b], %n;
+    ret;
+}
+"""
+
+
+def test_lanes_that_have_met_may_come_to_where_the_others_were() -> None:
+    machine = Machine("sm_80")
+    out = np.zeros(32, np.uint32)
+    machine.launch(machine.load(MEETS_AND_FOLLOWS), "k", out, grid=1, block=32)
+    assert (out[16:] == 31).all()

@@ -83,7 +83,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
                     yield ran
                 if left <= 0:
                     return
-                strayed = strayed_to(fault, made) if _is_outside(fault) else None
+                strayed = strayed_to(fault, made)
                 if not _is_outside(fault) or not would_be_inside(fault, made, GROWTH**MOST_GROWTHS):
                     break
                 one = one.with_larger_arrays(GROWTH)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised
-from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, hands_over
+from ptxkit.analyses.dynamic.once import Ran
+from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.inputs.example import Example
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>;\n"
@@ -128,6 +130,35 @@ ld.global.u32 %r3, [%rd1+4]; st.global.u32 [%rd1+8], %r3; END:"""
     assert {one.finding.diagnostic.name for one in done.found} == {"race-global"}
 
 
+@pytest.mark.parametrize(
+    "update, observes",
+    [
+        ("red.global.add.u32 [%rd1], %r1;", False),
+        ("atom.global.add.u32 %r2, [%rd1], %r1;", False),
+        ("atom.global.add.u32 %r2, [%rd1], %r1; st.global.u32 [%rd1+4], %r2;", True),
+        ("ld.acquire.gpu.global.u32 %r2, [%rd1]; st.global.u32 [%rd1+4], %r2;", True),
+    ],
+)
+def test_who_looks_at_what_others_wrote(update: str, observes: bool) -> None:
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}{update}\nret;\n}}\n")
+
+    assert hands_over(routines(module)[0]) == observes
+
+
+def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
+            launches.append(one)
+            return super()._once(one, contents, by_collectives=by_collectives)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [64], %r1;\nret;\n}}\n")
+
+    assert Counting(routines(module)[0], loaded(module)).run().example is None
+    assert len(launches) == 4
+
+
 def test_what_equal_contents_decide() -> None:
     # who reads the same number as element 1 reads what others update: with zeros all do
     body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
@@ -154,3 +185,26 @@ L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
 
     assert {one.other_sizes for one in done.found} == {False}
+
+
+WAITS = """.shared .align 8 .b64 bar; .shared .align 8 .b64 other; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, other;
+setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+mbarrier.init.shared::cta.b64 [%r2], 1;
+mbarrier.init.shared::cta.b64 [%r3], 1;
+READY: bar.sync 0; setp.eq.u32 %p1, %r1, 64; @%p1 bra OTHER; setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+ONE: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra ONE;
+bra END;
+OTHER: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra OTHER;
+mbarrier.arrive.shared::cta.b64 _, [%r3];
+END:"""
+
+
+def test_a_block_without_those_that_the_kernel_tells_apart_refutes_nothing() -> None:
+    # thread 64 waits for what nobody arrives at, and thread 0 for thread 64
+    header = HEADER.replace("sm_80", "sm_90")
+    module = ptxkit.parse(f"{header}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{WAITS}\nret;\n}}\n")
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["M009"]
+    assert done.example is not None
+    assert done.example.block[0] > 64

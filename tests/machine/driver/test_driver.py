@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxkit.directives import NEWEST
+from ptxkit.isa.targets import NEWEST
 from ptxkit.machine import driver as package
 from ptxkit.machine.driver import LOG, STATE, Settings
 from ptxkit.machine.driver.python import MODULE as driver

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from ptxkit.machine.matrices.elements import NO_EXPONENT, Format, format_of
-from ptxkit.machine.matrices.products import Adder, Factor, adder, bit_product, cut, double_product, float_product, integer_product
+from ptxkit.machine.matrices.products import (
+    Adder,
+    Factor,
+    adder,
+    bit_product,
+    cut,
+    double_product,
+    float_product,
+    integer_product,
+    rough_products,
+)
 
 
 def _single(total: Fraction, fraction: int) -> float:
@@ -157,3 +167,15 @@ def test_of_two_nans_that_of_b_stays() -> None:
     assert double_product(a, b, c, "rn").view(np.uint64).item() & 3 == 2
     assert double_product(a, one, c, "rn").view(np.uint64).item() & 3 == 3
     assert double_product(a, one, one, "rn").view(np.uint64).item() & 3 == 1
+
+
+def test_rough_products_differ_in_their_last_bits_only() -> None:
+    lot = np.random.default_rng(5)
+    format = format_of(".bf16", False)
+    a, b = (Factor(format, lot.integers(0x3E00, 0x4100, shape)) for shape in ((3, 16, 16), (3, 16, 8)))
+    c = lot.random((3, 16, 8), np.float32)
+    exact = float_product(a, b, c, Adder(), 32)
+    with rough_products():
+        rough = float_product(a, b, c, Adder(), 32)
+    assert np.allclose(exact, rough, rtol=1e-5)
+    assert (float_product(a, b, c, Adder(), 32) == exact).all()
