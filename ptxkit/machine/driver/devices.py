@@ -7,6 +7,7 @@ import functools
 import sys
 from typing import Any
 
+from ptxkit.isa.targets import NEWEST
 from ptxkit.machine import MEMORY_LIMIT
 from ptxkit.machine.driver import errors
 from ptxkit.machine.driver.enumerations import numbers
@@ -14,7 +15,7 @@ from ptxkit.machine.driver.interface import Failure, call
 from ptxkit.machine.driver.state import STATE
 from ptxkit.machine.launching import shared_limit
 
-VERSION = 13050
+VERSION = 1000 * (NEWEST[0] + 4) + 10 * NEWEST[1]
 """Of the driver's interface: the one of CUDA whose PTX is the newest that is known, 13.5 for PTX 9.5."""
 
 SHARED_OF_CTA = 48 << 10

@@ -241,7 +241,7 @@ def cuPointerSetAttribute(value: int, kind: int, address: int) -> None:
 
 def check(address: int, size: int) -> None:
     """Raises `Failure` if these are not bytes of the device."""
-    if address < CONST and not STATE.machine.memory.allocations.hold(address, address + size):
+    if size and address < CONST and not STATE.machine.memory.allocations.hold(address, address + size):
         raise Failure(
             "INVALID_VALUE", f"{size} bytes at {address:#x} are not allocated: {STATE.machine.memory.allocations.nearest(address)}"
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxkit.directives import NEWEST
+from ptxkit.isa.targets import NEWEST
 from ptxkit.machine import driver as package
 from ptxkit.machine.driver import LOG, STATE, Settings
 from ptxkit.machine.driver.python import MODULE as driver
@@ -118,6 +118,13 @@ def test_memory_is_copied_filled_and_found_again() -> None:
     assert name_of(driver.cuMemcpyDtoH(back, address, 404)) == "CUDA_ERROR_INVALID_VALUE"
     ok(driver.cuMemFree(address))
     assert name_of(driver.cuMemFree(address)) == "CUDA_ERROR_INVALID_VALUE"
+
+
+def test_nothing_is_copied_from_anywhere() -> None:
+    source = np.zeros(1, np.uint8)
+    ok(driver.cuMemcpyHtoDAsync(0, source, 0, 0))
+    ok(driver.cuMemcpyDtoH(source, 0, 0))
+    assert name_of(driver.cuMemcpyHtoD(0, source, 1)) == "CUDA_ERROR_INVALID_VALUE"
 
 
 def test_host_memory_that_is_registered_is_seen_by_kernels() -> None:
