@@ -72,6 +72,8 @@ TILES = 4
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+UPDATES = "red", "atom"
+"""What updates memory in one step."""
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
@@ -609,18 +611,19 @@ def _scatters(ran: Ran) -> bool:
 
 def _stores_to_shared(site: Any) -> bool:
     bound = site.bound
-    return isinstance(bound, Bound) and bound.form.mnemonic == "st" and bound.has(".shared")
+    return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
 
 
 def _is_update(finding: Finding, ran: Ran) -> bool:
-    """Whether a finding is about a load and a store of what is named alike, or about two stores of that store: a thread changes what
-    another one changes."""
+    """Whether a finding is about a load and a store at one address, as it is written, or about that store alone, or about an atomic update
+    and something else: a thread changes what another one changes."""
     lines = _lines(finding)
     sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
     by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
     loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
     named = {by_line.get(line) for line in lines}
-    return finding.witness.get("space") == "shared" and len(named) == 1 and named <= loaded
+    updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
+    return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
 
 
 def _address_of(site: Any) -> tuple[str, ...]:
