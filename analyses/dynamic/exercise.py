@@ -262,8 +262,9 @@ class Exercise:
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
-        is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in wrong[-1][0].wrong)
-        return wrong[-1] if is_one_cause else None
+        least = min(wrong, key=lambda one: math.prod(one[1].block))
+        is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
+        return least if is_one_cause else None
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.

@@ -24,5 +24,5 @@ def test_a_race_names_two_threads() -> None:
 def test_a_kernel_that_does_not_say_its_threads_is_told_what_was_tried() -> None:
     (one,) = findings(KERNELS["a count that suits no launch"], FAMILIES)
 
-    assert "bar[0] lacks 1 of 2 arrivals" in one.notes
-    assert "shown with one CTA of 1 thread, n = 1" in one.notes
+    assert "bar[0] lacks 1 of 65 arrivals" in one.notes
+    assert "shown with one CTA of 64 threads, n = 64" in one.notes
