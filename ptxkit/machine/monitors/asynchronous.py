@@ -22,7 +22,7 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
-from ptxkit.machine.monitors.pieces import distinct, expanded, overlaps
+from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ class InFlight:
     def issuer(self, thread: int) -> int:
         """The thread that is to be named for an access."""
         return self.issuers.get(thread, thread)
+
+    def issuers_of(self, thread: Array) -> Array:
+        """The threads that are to be named for accesses."""
+        each, which = np.unique(thread, return_inverse=True)
+        return np.array([self.issuer(one) for one in each.tolist()], np.int64)[which]
 
     def _agent(self, key: Any, issuer: int) -> int:
         found = self.agents.get(key)
@@ -437,7 +442,7 @@ class InFlight:
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
-                mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
+                mine = self.issuers_of(before.thread) == place + races.knowledge.first
                 piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
@@ -471,8 +476,7 @@ class InFlight:
     def _logged(self, what: str, found: Entries | None, piece: Array) -> Iterator[tuple[str, Array, Entries]]:
         if found is None or not len(found.piece):
             return
-        order = np.argsort(piece, kind="stable")
-        low, high = np.searchsorted(piece[order], found.piece, "left"), np.searchsorted(piece[order], found.piece, "right")
+        order, low, high = matching(piece, found.piece)
         which = np.repeat(np.arange(len(low)), high - low)
         now = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)]
         if len(now):
@@ -481,8 +485,7 @@ class InFlight:
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
         """Races of an operation that begins; of each instruction the first of different warps, if there is one."""
         warp = self.races.knowledge.warp_of
-        issuers = np.array([self.issuer(thread) for thread in before.thread[rows].tolist()], np.int64)
-        within = warp(issuers) == warp(one.place[row[rows]] + self.races.knowledge.first)
+        within = warp(self.issuers_of(before.thread[rows])) == warp(one.place[row[rows]] + self.races.knowledge.first)
         rows = rows[np.argsort(within, kind="stable")]
         _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
         for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):

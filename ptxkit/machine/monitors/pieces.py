@@ -8,6 +8,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 LARGEST = 1 << 62
+DENSE = 4
+"""Pieces that lie so close, on the average, are counted in a table."""
 
 
 def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
@@ -28,6 +30,21 @@ def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Arr
     found = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)]
     exact = np.flatnonzero(other[found] + other_size[found] > at[which])
     return which[exact], found[exact]
+
+
+def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
+    """Where each of the `other` pieces is among the first ones, in an order of these: from one place to another."""
+    order = np.argsort(piece, kind="stable")
+    least = int(piece.min(initial=LARGEST))
+    span = int(piece.max(initial=0)) - least + 1
+    if not len(piece) or span > DENSE * (len(piece) + len(other)):
+        arranged = piece[order]
+        return order, np.searchsorted(arranged, other, "left"), np.searchsorted(arranged, other, "right")
+    ends = np.cumsum(np.bincount(piece - least, minlength=span))
+    starts = np.concatenate([[0], ends, ends[-1:]])
+    # what is less or more than all of them is at the ends, where nothing is
+    at = np.clip(other - least, -1, span)
+    return order, starts[np.maximum(at, 0)], starts[at + 1]
 
 
 def distinct(*columns: Array) -> tuple[Array, Array]:

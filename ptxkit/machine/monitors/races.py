@@ -28,7 +28,7 @@ from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, R
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.pieces import expanded, matching
 from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
@@ -352,9 +352,7 @@ class Races(Monitor):
         found = self._unsettled(found, rows) if found is not None else None
         if found is None or not len(found.piece):
             return
-        order = np.argsort(rows.piece, kind="stable")
-        sorted_ = rows.piece[order]
-        low, high = np.searchsorted(sorted_, found.piece, "left"), np.searchsorted(sorted_, found.piece, "right")
+        order, low, high = matching(rows.piece, found.piece)
         total = np.cumsum(high - low)
         if total[-1] > PAIRS:
             self.unchecked += int(total[-1] - PAIRS)

@@ -23,6 +23,7 @@ FEW, SMALL = 32, 1 << 16
 SPAN = 1 << 26
 """So many pieces are looked up in a table."""
 MANY = -1
+UNNUMBERED = -1
 
 
 _SIZE_BITS = 32
@@ -101,7 +102,8 @@ class Log:
         codes = entries.code[:1] if entries.code.strides == (0,) else entries.code
         least = int(strengths.min(initial=1 << 30))
         self.least = least if self.least is None else min(self.least, least)
-        self.sizes.update(np.unique(bytes_of(codes)[0]).tolist())
+        sizes, _ = bytes_of(codes)
+        self.sizes.update(sizes[:1].tolist() if (sizes == sizes[:1]).all() else np.unique(sizes).tolist())
         key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
         before = self._last.get(key)
         if before is not None and entries.replaces(before):
@@ -141,8 +143,8 @@ class Log:
         """All accesses to some pieces."""
         if not self.entries or not len(pieces):
             return None
-        if len(self.entries) > FEW and sum([len(one.piece) for one in self.entries]) <= SMALL:
-            self.entries, self._last = [_joined(self.entries)], {}
+        if len(self.entries) > FEW:
+            self._join()
         low, high = int(pieces.min()), int(pieces.max())
         table = None
         if high - low < SPAN:
@@ -152,11 +154,22 @@ class Log:
         for one in self.entries:
             where = one.piece[:1] if one.piece.strides == (0,) else one.piece
             # what is outside comes to lie at an end of the table, where nothing is
-            hits = table[np.clip(where, low - 1, high + 1) - (low - 1)] if table is not None else np.isin(where, pieces)
+            hits = table.take(where - (low - 1), mode="clip") if table is not None else np.isin(where, pieces)
             if not hits.any():
                 continue
             found.append(one if hits.all() else one.at(np.flatnonzero(hits)))
         return _joined(found) if found else None
+
+    def _join(self) -> None:
+        """Makes one part of many small ones; those of one piece, which take no memory, stay as they are if they are long."""
+        if sum([len(one.piece) for one in self.entries]) <= SMALL:
+            self.entries, self._last = [_joined(self.entries)], {}
+            return
+        small = [one for one in self.entries if one.piece.strides != (0,) and len(one.piece) <= SMALL]
+        if len(small) > FEW:
+            joined = {id(one) for one in small}
+            self.entries = [*[one for one in self.entries if id(one) not in joined], _joined(small)]
+            self._last = {}
 
     def split(self, parts: int, grain: int) -> None:
         """Pieces become `parts` pieces of `grain` bytes each."""
@@ -192,7 +205,8 @@ class Shadow:
         """How often anybody has written."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
-        self._hows: dict[tuple[int, int, int], int] = {}
+        self._hows: dict[tuple[int, int, int], Array] = {}
+        """By instruction, strength and size: the numbers of its accesses by their offset; `UNNUMBERED`: there was none yet."""
         self._how = np.zeros((3, 0), np.int64)
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
@@ -236,26 +250,32 @@ class Shadow:
     def how(self, site: int, strength: int, code: Array) -> Array:
         """The numbers of accesses of an instruction."""
         codes = code[:1] if code.strides == (0,) else code
-        if (codes == codes[:1]).all():
-            return repeated(self._numbers(site, strength, codes[:1].tolist())[0], len(code))
         size, offset = bytes_of(codes)
-        if (size != size[0]).any():
-            each, which = np.unique(codes, return_inverse=True)
-            return np.array(self._numbers(site, strength, each.tolist()))[which]
-        number_of = np.zeros(int(offset.max()) + 1, np.int64)
-        number_of[offset] = 1
-        offsets = np.flatnonzero(number_of)
-        number_of[offsets] = self._numbers(site, strength, code_of(int(size[0]), offsets).tolist())
-        found: Array = number_of[offset]
+        if (codes == codes[:1]).all():
+            return repeated(int(self._numbers(site, strength, int(size[0]), offset[:1])[0]), len(code))
+        if (size == size[0]).all():
+            return self._numbers(site, strength, int(size[0]), offset)
+        found = np.zeros(len(code), np.int64)
+        for one in np.unique(size).tolist():
+            rows = np.flatnonzero(size == one)
+            found[rows] = self._numbers(site, strength, one, offset[rows])
         return found
 
-    def _numbers(self, site: int, strength: int, codes: list[int]) -> list[int]:
-        """The numbers of accesses of an instruction with these codes."""
-        new = [(site, strength, code) for code in codes if (site, strength, code) not in self._hows]
-        if new:
-            self._hows.update(zip(new, range(self._how.shape[1], self._how.shape[1] + len(new)), strict=True))
-            self._how = np.concatenate([self._how, np.array(new, np.int64).T], axis=1)
-        return [self._hows[site, strength, code] for code in codes]
+    def _numbers(self, site: int, strength: int, size: int, offset: Array) -> Array:
+        """The numbers of accesses of an instruction that have a size."""
+        key, last = (site, strength, size), int(offset.max())
+        numbers = self._hows.get(key)
+        if numbers is None or len(numbers) <= last:
+            known = numbers if numbers is not None else np.zeros(0, np.int64)
+            numbers = self._hows[key] = np.concatenate([known, np.full(last + 1 - len(known), UNNUMBERED)])
+        found: Array = numbers[offset]
+        if found.min() == UNNUMBERED:
+            new = np.unique(offset[found == UNNUMBERED])
+            numbers[new] = self._how.shape[1] + np.arange(len(new))
+            columns = np.stack([np.full(len(new), site), np.full(len(new), strength), code_of(size, new)])
+            self._how = np.concatenate([self._how, columns], axis=1)
+            found = numbers[offset]
+        return found
 
     def last_writes(self, pieces: Array) -> Entries:
         """Of pieces that somebody has written, the last write."""
@@ -403,9 +423,18 @@ class Shadow:
             setattr(self, name, finer)
         self._how = np.repeat(self._how, parts, axis=1)
         self._how[2] += code_of(0, np.tile(np.arange(parts) * grain, self._how.shape[1] // parts))
-        self._hows = {(site, strength, code): n for n, (site, strength, code) in enumerate(self._how.T.tolist())}
+        self._hows = {key: self._split(numbers, parts, grain) for key, numbers in self._hows.items()}
         self.used = np.repeat(self.used, parts)
         self.reads.split(parts, grain)
         self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain
+
+    @staticmethod
+    def _split(numbers: Array, parts: int, grain: int) -> Array:
+        """The numbers by offset after each access has become `parts` of `grain` bytes."""
+        offsets = np.flatnonzero(numbers != UNNUMBERED)
+        finer = np.full(len(numbers) + (parts - 1) * grain, UNNUMBERED)
+        for part in range(parts):
+            finer[offsets + part * grain] = numbers[offsets] * parts + part
+        return finer
