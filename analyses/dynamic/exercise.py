@@ -16,6 +16,7 @@ import attrs
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
+from ptxkit.analyses.execution.straying import Made, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
@@ -38,6 +39,7 @@ from ptxkit.analyses.inputs.shapes import (
     reached,
     shapes,
 )
+from ptxkit.analyses.inputs.strays import Stray, strays
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
@@ -46,6 +48,7 @@ from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.syntax import Address, Name
 
 if TYPE_CHECKING:
+    from ptxkit.machine import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
@@ -292,16 +295,34 @@ class Exercise:
         contents = self.contents
         while True:
             one = self._example(shape, sizes)
+            stray = self._stray(one, contents)
+            if stray is not None and self._grows(stray.fault, stray.made):
+                self.left -= stray.operations
+                continue
             ran = self._once(one, contents)
-            if ran.outside == ".global" and self.growth < MOST_GROWTH and ran.would_be_inside(MOST_GROWTH // self.growth):
-                self.growth = self.growth * GROWTH if ran.would_be_inside(GROWTH) else MOST_GROWTH
-            elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
+            if ran.outside == ".global" and self._grows(ran.fault, ran.observer.made):
+                continue
+            if ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be meant as indices
                 contents = ZEROS
             else:
                 return ran
+
+    def _stray(self, one: Example, contents: Contents) -> Stray | None:
+        """How a launch ends of which it is known that it leaves global memory."""
+        if self.known is not None or contents is not COUNT or self.schedule != LOCKSTEP:
+            return None
+        stray = strays(self.routine).get(one)
+        return stray if stray is not None and stray.operations <= min(self.operations, self.left) else None
+
+    def _grows(self, fault: Fault | None, made: Made) -> bool:
+        """Whether arrays become larger, as the launch that left them would not have left larger ones."""
+        if self.growth >= MOST_GROWTH or not would_be_inside(fault, made, MOST_GROWTH // self.growth):
+            return False
+        self.growth = self.growth * GROWTH if would_be_inside(fault, made, GROWTH) else MOST_GROWTH
+        return True
 
     def _example(self, shape: Shape, sizes: Sizes) -> Example:
         one = example(self.routine, shape, sizes)

@@ -11,7 +11,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
+from ptxkit.analyses.execution.straying import strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -110,10 +110,6 @@ class Ran:
                 return "." + str(finding.witness.get("space", "")).partition("::")[0]
         fault = self.fault
         return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
-
-    def would_be_inside(self, factor: int) -> bool:
-        """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
-        return would_be_inside(self.fault, self.observer.made, factor)
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:

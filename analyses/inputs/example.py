@@ -94,7 +94,7 @@ class Map:
         count = math.prod(self.shape)
         _within_reason(count * types()[self.type].bytes)
         buffer = machine.alloc(count * types()[self.type].bytes)
-        buffer.write(_elements(self.type, count, contents, seed))
+        buffer.write(_elements(self.type, min(count, FILLED_OF_TENSOR), contents, seed))
         made.append((buffer.address, buffer.address + buffer.size))
         made_map = TensorMap(tensor=buffer, box=self.box, shape=self.shape, type=self.type)
         return bytes(made_map.encoded(buffer.address))
@@ -147,6 +147,8 @@ Argument = Number | Array | Map | Image | Structure
 
 FILLED = 1 << 14
 """So many elements of an array are filled, the others zeros."""
+FILLED_OF_TENSOR = 1 << 20
+"""So many of a tensor that a tensor map describes."""
 HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
 
