@@ -147,7 +147,7 @@ Argument = Number | Array | Map | Image | Structure
 
 FILLED = 1 << 14
 """So many elements of an array are filled, the others zeros."""
-FILLED_OF_TENSOR = 1 << 20
+FILLED_OF_TENSOR = 1 << 18
 """So many of a tensor that a tensor map describes."""
 HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""

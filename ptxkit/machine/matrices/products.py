@@ -31,6 +31,9 @@ Array = NDArray[Any]
 _CHUNK = 1 << 15
 """Elements of the accumulator that are worked on at a time: their arrays should stay in the processor's cache."""
 
+_ALONE = 1 << 18
+"""So many multiplications are cheap enough for one thread."""
+
 LEAST = -900
 """The least exponent that sums are aligned to, far below that of any product: scaling by it stays in the range of float64."""
 
@@ -139,10 +142,28 @@ def rough_products() -> Iterator[None]:
 
 def _rough_product(a: Factor, b: Factor, c: Array, bits: int) -> Array:
     """a·b + c, rounded once."""
+    return rough_product_of(a.values, b.values, c, bits)
+
+
+def is_rough() -> bool:
+    """Whether nobody looks at the last bits of products."""
+    return _ROUGH.get()
+
+
+def rough_product_of(a: Array, b: Array, c: Array, bits: int) -> Array:
+    """a·b + c of values, rounded once."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product = np.matmul(a.values, b.values) if b.index.ndim == 3 else np.matmul(a.values[:, :, None], b.values)[:, :, 0]
+        product = _product(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
         # zero has no sign, as that of a tensor core
         return canonical((product + c).astype(np.float16 if bits == 16 else np.float32) + (np.float16(0) if bits == 16 else np.float32(0)))
+
+
+def _product(a: Array, b: Array) -> Array:
+    """a·b of values, so few rows at a time that no threads are started for them, which would wait for one another."""
+    rows = max(1, _ALONE // (b.shape[1] * b.shape[2]))
+    if a.shape[1] <= rows:
+        return np.matmul(a, b)
+    return np.concatenate([np.matmul(a[:, at : at + rows], b) for at in range(0, a.shape[1], rows)], axis=1)
 
 
 def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import sparsity
 from ptxkit.machine.matrices.elements import format_of, scale_format
-from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, rounded
+from ptxkit.machine.matrices.products import LEAST, Adder, Factor, aligned_sum, exponents_of, is_rough, rough_product_of, rounded
 from ptxkit.machine.operation import Operation
 
 Array = NDArray[Any]
@@ -45,6 +45,9 @@ def scaled(a: Factor, b: Factor, c: Array, ascale: Factor, bscale: Factor, four:
     each = 16 if four else 1
     of = np.arange(k // each) * count // (k // each)
     ascale, bscale = ascale.part((slice(None), slice(None), of)), bscale.part((slice(None), of))
+    if is_rough():
+        left, right = a.values * ascale.values.repeat(each, axis=2), b.values * bscale.values.repeat(each, axis=1)
+        return rough_product_of(left, right, c, 32)
     if not four:
         left, right = a.values * ascale.values, b.values * bscale.values
         return rounded(*aligned_sum(left, a.exponents + ascale.exponents, right, b.exponents + bscale.exponents, c, how.kept), how, 32)

@@ -162,7 +162,7 @@ class Fences:
         races = self.races
         knowledge, flying = races.knowledge, races.flying
         known = knowledge.known(place, before.thread, before.stamp)
-        issuers = np.array([flying.issuer(thread) for thread in before.thread.tolist()])
+        issuers = flying.issuers_of(before.thread)
         known &= knowledge.warp_of(issuers) != knowledge.warp_of(place + knowledge.first)
         if self.synced is not None:
             known &= ~self.synced.known(place, before.thread, before.stamp)

@@ -127,10 +127,10 @@ def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
     if lanes.memory.watch is None:
         return
     at = tensor_memory.offsets(int(lanes.cta[0]), rows, columns)
-    if at.shape[0] != lanes.count or lanes.count == 1:
-        lanes, at = lanes.repeated(np.zeros(at.size, np.int64)), at.reshape(-1, 1)
-    for column in range(at.shape[1]):
-        lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, np.ascontiguousarray(at[:, column]), tensor_memory.CELL))
+    each = np.arange(lanes.count) if at.shape[0] == lanes.count else np.zeros(at.shape[0], np.int64)
+    # all cells are told of at once: to tell of a few costs as much
+    lanes = lanes.repeated(np.tile(each, at.shape[1]))
+    lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, at.T.reshape(-1), tensor_memory.CELL))
 
 
 def _cells(

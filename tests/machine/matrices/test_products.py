@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxkit.machine.matrices.elements import NO_EXPONENT, Format, format_of
+from ptxkit.machine.matrices.elements import NO_EXPONENT, Format, format_of, scale_format
 from ptxkit.machine.matrices.products import (
     Adder,
     Factor,
@@ -21,6 +21,7 @@ from ptxkit.machine.matrices.products import (
     integer_product,
     rough_products,
 )
+from ptxkit.machine.matrices.scaling import scaled
 
 
 def _single(total: Fraction, fraction: int) -> float:
@@ -179,3 +180,17 @@ def test_rough_products_differ_in_their_last_bits_only() -> None:
         rough = float_product(a, b, c, Adder(), 32)
     assert np.allclose(exact, rough, rtol=1e-5)
     assert (float_product(a, b, c, Adder(), 32) == exact).all()
+
+
+def test_rough_products_with_scales_differ_in_their_last_bits_only() -> None:
+    lot = np.random.default_rng(6)
+    scale = scale_format(".ue8m0")
+    for type, four, high, each in ((".e2m1", True, 16, 32), (".e4m3", False, 0x70, 32)):
+        format = format_of(type, four)
+        a, b = (Factor(format, lot.integers(0, high, shape)) for shape in ((1, 128, 128), (1, 128, 64)))
+        ascale, bscale = (Factor(scale, lot.integers(125, 130, shape)) for shape in ((1, 128, 128 // each), (1, 128 // each, 64)))
+        c = lot.random((1, 128, 64), np.float32)
+        exact = scaled(a, b, c, ascale, bscale, four)
+        with rough_products():
+            rough = scaled(a, b, c, ascale, bscale, four)
+        assert np.allclose(exact, rough, rtol=1e-4, atol=1e-3)

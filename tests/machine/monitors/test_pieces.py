@@ -1,21 +1,16 @@
-"""Rows that are equal."""
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ptxkit.machine.monitors.pieces import LARGEST, distinct
+from ptxkit.machine.monitors.pieces import matching
 
 
-@pytest.mark.parametrize("largest", [2, 50, LARGEST // 4])
-def test_rows_that_are_equal_are_one(largest):
+@pytest.mark.parametrize("span", [40, 1 << 40])
+def test_pieces_are_matched_with_equal_ones(span: int) -> None:
     lot = np.random.default_rng(1)
-    columns = [lot.integers(0, 5, 200) * (largest // 5 + 1) for _ in range(3)]
-    first, which = distinct(*columns)
-    for column in columns:
-        assert (column[first][which] == column).all()
-    assert len(first) == len(set(zip(*[column.tolist() for column in columns], strict=True)))
-
-
-def test_no_rows():
-    first, which = distinct(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert not len(first) and not len(which)
+    piece, other = lot.integers(0, span, 60), lot.integers(-5, span + 5, 80)
+    other[:10] = piece[:10]
+    order, low, high = matching(piece, other)
+    found = [sorted(order[start:end].tolist()) for start, end in zip(low.tolist(), high.tolist(), strict=True)]
+    assert found == [np.flatnonzero(piece == one).tolist() for one in other.tolist()]
