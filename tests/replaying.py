@@ -112,7 +112,7 @@ def _was_there(finding: Finding, log: Log, fault: Fault | None, cta: Sequence[in
     ended_there = fault is not None and fault.line == line
     came = log.number(cta, thread) in log.lines.get(line, ())
     # who waits for the others of its warp has executed nothing yet
-    waits = fault is not None and fault.kind == "deadlock" and log.number(cta, thread) not in log.ended
+    waits = fault is not None and fault.kind in ("deadlock", "standstill") and log.number(cta, thread) not in log.ended
     assert came or ended_there or waits or not line, f"{finding.diagnostic.message}: {thread} of {cta} never came to line {line}"
 
 

@@ -390,9 +390,13 @@ class Exercise:
         single = self._of_one_iteration(ran, shape)
         ends = self._of_ends(ran, shape, elsewhere)
         guessed = is_guessed(self.routine)
+        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets}
 
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
+                return None
+            if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
+                # sizes may be in variables that the host writes first
                 return None
             if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
                 return False
@@ -400,6 +404,8 @@ class Exercise:
             if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
                 # where there are more elements than threads, the last CTA is whole
                 is_there = ends is not None and _is_in(finding, ends)
+            if few is not None and _is_between_ctas(finding):
+                return is_there and _is_in(finding, few)
             return is_there and (few is None or _is_as_such_in(finding, few))
 
         resized = [of_other_sizes(finding) for finding in ran.wrong]
@@ -484,9 +490,10 @@ class Exercise:
         return self._within(shape, sizes)
 
     def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
-        """A run with numbers of 1, where one may be the name of a barrier or say who comes to it; None if there is none."""
+        """A run with numbers of 1, where one may be the name of a barrier or say who comes to it, or the index of a tile, which may lie
+        beyond those that there are; None if there is none."""
         sizes = Sizes(ones=True)
-        if not any(finding.diagnostic.rule[:1] == BARRIERS for finding in ran.wrong):
+        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in ran.wrong):
             return None
         if example(self.routine, shape, sizes) == example(self.routine, shape):
             return None
@@ -661,6 +668,12 @@ def _is_of_own_memory(finding: Finding) -> bool:
 def _is_race(finding: Finding) -> bool:
     """Whether a finding is about two accesses by threads."""
     return finding.diagnostic.name in RACES
+
+
+def _is_between_ctas(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory between threads of two CTAs."""
+    accesses = finding.witness.get("accesses", ())
+    return _is_race(finding) and finding.witness.get("space") == "global" and len({tuple(one["cta"]) for one in accesses}) > 1
 
 
 def _is_of_writes(finding: Finding) -> bool:

@@ -132,6 +132,11 @@ class Ran:
         weak = {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
         return self._dependent(weak)
 
+    @property
+    def depends_on_presets(self) -> tuple[Any, ...]:
+        """The instructions that depend on variables of the module that the host may have written over."""
+        return self._dependent(self.observer.preset)
+
     def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
         return dependent(program, sources, stores=stores) if program is not None else ()
