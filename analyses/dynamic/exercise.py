@@ -22,6 +22,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
+from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
     MOST_THREADS,
@@ -39,7 +40,6 @@ from ptxkit.analyses.inputs.shapes import (
     reached,
     shapes,
 )
-from ptxkit.analyses.inputs.strays import Stray, strays
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
@@ -295,9 +295,9 @@ class Exercise:
         contents = self.contents
         while True:
             one = self._example(shape, sizes)
-            stray = self._stray(one, contents)
-            if stray is not None and self._grows(stray.fault, stray.made):
-                self.left -= stray.operations
+            known = self._known_outside(one, contents)
+            if known is not None and self._grows(known.fault, known.made):
+                self.left -= known.operations
                 continue
             ran = self._once(one, contents)
             if ran.outside == ".global" and self._grows(ran.fault, ran.observer.made):
@@ -310,12 +310,12 @@ class Exercise:
             else:
                 return ran
 
-    def _stray(self, one: Example, contents: Contents) -> Stray | None:
+    def _known_outside(self, one: Example, contents: Contents) -> Outside | None:
         """How a launch ends of which it is known that it leaves global memory."""
         if self.known is not None or contents is not COUNT or self.schedule != LOCKSTEP:
             return None
-        stray = strays(self.routine).get(one)
-        return stray if stray is not None and stray.operations <= min(self.operations, self.left) else None
+        known = outside(self.routine).get(one)
+        return known if known is not None and known.operations <= min(self.operations, self.left) else None
 
     def _grows(self, fault: Fault | None, made: Made) -> bool:
         """Whether arrays become larger, as the launch that left them would not have left larger ones."""

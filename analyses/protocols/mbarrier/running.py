@@ -14,8 +14,8 @@ from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.example import Argument, Example, Number
 from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
+from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import shapes
-from ptxkit.analyses.inputs.strays import Stray, strays
 from ptxkit.analyses.protocols.mbarrier.uses import Use
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
                 ran, fault, cost, made = _ran(one, code, at, left)
                 left -= cost
                 if fault is not None and _is_outside(fault):
-                    strays(routine)[one] = Stray(fault, tuple(made), cost)
+                    outside(routine)[one] = Outside(fault, tuple(made), cost)
                 if ran is not None:
                     yield ran
                 if left <= 0:

@@ -155,14 +155,16 @@ def rough_product_of(a: Array, b: Array, c: Array, bits: int) -> Array:
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         product = _product(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
         # zero has no sign, as that of a tensor core
-        return canonical((product + c).astype(np.float16 if bits == 16 else np.float32) + (np.float16(0) if bits == 16 else np.float32(0)))
+        total: Array = product + c
+        return canonical(total.astype(np.float16) + np.float16(0) if bits == 16 else total.astype(np.float32) + np.float32(0))
 
 
 def _product(a: Array, b: Array) -> Array:
     """a·b of values, so few rows at a time that no threads are started for them, which would wait for one another."""
     rows = max(1, _ALONE // (b.shape[1] * b.shape[2]))
     if a.shape[1] <= rows:
-        return np.matmul(a, b)
+        product: Array = np.matmul(a, b)
+        return product
     return np.concatenate([np.matmul(a[:, at : at + rows], b) for at in range(0, a.shape[1], rows)], axis=1)
 
 

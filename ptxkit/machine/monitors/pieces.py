@@ -33,7 +33,7 @@ def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Arr
 
 
 def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
-    """Where each of the `other` pieces is among the first ones, in an order of these: from one place to another."""
+    """An order of pieces, and for each of the `other` ones the first position in it of equal pieces, and the one after the last."""
     order = np.argsort(piece, kind="stable")
     least = int(piece.min(initial=LARGEST))
     span = int(piece.max(initial=0)) - least + 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(eq=False)
-class Stray:
+class Outside:
     """How a launch with usual contents, in the usual order, ended."""
 
     fault: Fault
@@ -25,9 +25,9 @@ class Stray:
 
 
 @fact
-def strays(routine: Routine) -> dict[Example, Stray]:
+def outside(routine: Routine) -> dict[Example, Outside]:
     """Those of a kernel so far. Who executes one adds it."""
     return {}
 
 
-__all__ = ["Stray", "strays"]
+__all__ = ["Outside", "outside"]
