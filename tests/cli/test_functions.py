@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,19 +57,19 @@ def test_what_is_not_understood_is_left_out() -> None:
     assert Functions().load(["a"]) == {}
 
 
-def _save(number: int) -> None:
-    for n in range(20):
-        Functions().save({f"{number} {n}": Kept((FOUND,))})
+SAVE = """
+import sys
+from ptxkit.analyses.linting.kept import Kept
+from ptxkit.cli._functions import Functions
+for n in range(20):
+    Functions().save({f"{sys.argv[1]} {n}": Kept(())})
+"""
 
 
 def test_several_processes_write() -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_save, args=(number,)) for number in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
+    processes = [subprocess.Popen([sys.executable, "-P", "-c", SAVE, str(number)]) for number in range(2)]
 
+    assert [process.wait() for process in processes] == [0, 0]
     assert len(Functions().load([f"{number} {n}" for number in range(2) for n in range(20)])) == 40
 
 
