@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
@@ -94,10 +96,13 @@ def shown(
         if done.example is not None:
             is_assumed = not is_said(kernel, done.example.block)
             is_flat = is_assumed and is_flattened(kernel, done.example.block)
+            is_fewer = is_assumed and math.prod(done.example.block) < launch(kernel).most[0] < MOST_THREADS
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
             usual = _usual_loads(facts, kernel)
             doubts = [
-                (one, rule, _doubt(one, rule, is_assumed, is_flat, asks_who(kernel), usual)) for one, rule in spoken_for if rule is not None
+                (one, rule, _doubt(one, rule, is_assumed, is_flat, is_fewer, asks_who(kernel), usual))
+                for one, rule in spoken_for
+                if rule is not None
             ]
             found.append(
                 Shown(
@@ -134,6 +139,8 @@ def _first_code(facts: Facts, kernel: Routine) -> Code:
 
 MODULE_SECONDS = 120.0
 """So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
+WAITING = "MBC"
+"""Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
 """Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
 UNWAITED = "async-data-read-without-wait"
@@ -187,7 +194,7 @@ def _loads_tensor_memory(bound: Bound) -> bool:
     return any(one.group == LOADS and one.action == "open" for one in bound.asynchronous)
 
 
-def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, usual: frozenset[int]) -> str:
+def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bool, asks: bool, usual: frozenset[int]) -> str:
     """Why what a run showed may be the fault of the inputs that were made up for it, or is usual; empty if it is a finding."""
     of = one.finding.diagnostic
     if usual and rule.name == LOAD and usual & {of.span.line, *[related.span.line for related in of.related]}:
@@ -200,6 +207,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, asks: bool, 
         return "not shown with a CTA of another shape, and the kernel does not say which it has"
     if not one.in_order:
         return ""
+    if is_fewer and of.rule[:1] in WAITING:
+        return "the kernel may be launched with more threads, and says how many at most"
     if is_assumed and of.name == UNINITIALISED and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
     if is_flat and of.rule[0] in TOGETHER:
