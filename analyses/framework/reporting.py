@@ -9,6 +9,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
+UNSURE_OF_BYTES = ("nothing shows whether these are the same bytes", "they may be different parts of it")
+"""Notes of what is argued of two accesses whose addresses are not known; an execution knows them."""
 MOST_LINES = 20
 """So many lines are named of what is reported once for all of them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import Rule
 from ptxkit.analyses.linting.running import Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
@@ -76,7 +77,8 @@ def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
     others = [one for one in argued if _is_worse(one, shown)] if shown.name in RACES else argued
     named = next((one for one in argued if one.rule == shown.rule), others[0] if others else None)
     severity = min([shown.severity, *[_unshown(one) for one in argued]], key=ORDER.index)
-    notes = dict.fromkeys([*shown.notes, *[one.message for one in argued], *[note for one in argued for note in one.notes]])
+    known = [note for one in argued for note in one.notes if note not in UNSURE_OF_BYTES]
+    notes = dict.fromkeys([*shown.notes, *[one.message for one in argued], *known])
     shown = attrs.evolve(shown, severity=severity, notes=tuple(notes))
     if named is None:
         return shown

@@ -139,6 +139,9 @@ def _first_code(facts: Facts, kernel: Routine) -> Code:
 
 MODULE_SECONDS = 120.0
 """So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
+OUT_OF_BOUNDS = "out-of-bounds-access"
+FAR = 1 << 31
+"""Bytes from a variable: more than shared or local memory has."""
 WAITING = "MBC"
 """Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
@@ -207,6 +210,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bo
         return "not shown with a CTA of another shape, and the kernel does not say which it has"
     if not one.in_order:
         return ""
+    if of.name == OUT_OF_BOUNDS and one.finding.witness.get("space") != "global" and abs(one.finding.witness.get("offset", 0)) >= FAR:
+        return "the address has nothing to do with the variable: what it is made of was made up"
     if is_fewer and of.rule[:1] in WAITING:
         return "the kernel may be launched with more threads, and says how many at most"
     if is_assumed and of.name == UNINITIALISED and not one.is_whole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, RegisterAccess, is_certain, witness
-from ptxkit.analyses.framework.reporting import lines
+from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES, lines
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.proxy.crossings import Crossing, proxy_fences
@@ -95,7 +95,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             stands = "comes after the barrier, where not all come that wrote" if one.is_late else "comes before the write"
             message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
         certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
-        unsure = "nothing shows whether these are the same bytes" if one.is_guess else "they may be different parts of it"
+        unsure = UNSURE_OF_BYTES[0 if one.is_guess else 1]
         at = one.read.instruction
         if one.fence >= 0:
             at = one.fence

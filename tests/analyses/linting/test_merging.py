@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
+
+from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES
 from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.running import Shown
@@ -36,6 +39,13 @@ def put_together(
 
 def test_a_finding_stands_where_the_rule_says_what_is_missing() -> None:
     assert put_together([finding("P003", 19, 20, 24)], [finding("P003", 24, 20)]) == [("P003", 19, "error", [20, 24])]
+
+
+def test_what_is_shown_is_not_doubted() -> None:
+    argued = attrs.evolve(finding("P003", 19, 20, 24), notes=("so it is in line 30", *UNSURE_OF_BYTES))
+    run = Shown("k", frozenset({"k"}), (finding("P003", 24, 20),), False)
+
+    assert [one.notes for one in merged(all_rules(), [argued], [run])] == [("P003 at 19", "so it is in line 30")]
 
 
 def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:

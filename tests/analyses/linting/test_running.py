@@ -1,0 +1,37 @@
+"""When what a run with made-up inputs showed may be the fault of these inputs."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxkit
+from ptxkit.diagnostics import Severity
+
+FAR = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) .reqntid 64
+{{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<8>;
+	.local .align 8 .b8 own[64];
+	.reg .b64 %p;
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %tid.x;
+	mov.u32 %r2, 0;
+	mov.u64 %p, own;
+	st.local.u32 [%p], %r2;
+	mov.u64 %rd2, {distance};
+	add.u64 %rd3, %p, %rd2;
+	ld.local.u32 %r3, [%rd3];
+	st.global.u32 [%rd1], %r3;
+	ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("distance", "is_found"), [(68, True), (1 << 32, False)])
+def test_an_address_that_has_nothing_to_do_with_its_variable_is_no_overrun(distance: int, is_found: bool) -> None:
+    found = ptxkit.lint(FAR.format(distance=distance))
+
+    assert is_found == any(one.rule == "S002" and one.severity is Severity.ERROR for one in found)
