@@ -72,6 +72,8 @@ MOST_CONTRASTS = 6
 UNEVEN, UNEVEN_TOO = 7, 19
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
+ELEMENTS = 16
+"""So many times as many elements as threads: each has as many as registers are for."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
@@ -175,7 +177,7 @@ class Exercise:
             more = self._first((shape,), sizes)
             if more is not None:
                 ran = more[0]
-                found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+                found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
         if not found and ran.fault is None and _scatters(ran):
@@ -401,7 +403,7 @@ class Exercise:
             if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
                 return False
             is_there = all(_is_in(finding, one) for one in elsewhere)
-            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
+            if not is_there and _is_of_ends(finding, AT_ENDS):
                 # where there are more elements than threads, the last CTA is whole
                 is_there = ends is not None and _is_in(finding, ends)
             if few is not None and _is_between_ctas(finding):
@@ -412,14 +414,16 @@ class Exercise:
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
-        ordered = self._in_order(ran, reshaped or (), contents)
-        sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
+        sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
         stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
+        chosen = [finding for finding in sure if _is_of_writes(finding) and _lines(finding) & stores]
+        filled = self._of_elements_for_all(shape) if chosen else None
+        mixed = [*mixed, filled] if filled is not None else mixed
         is_full = self._is_full_block(sure, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
@@ -511,15 +515,28 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        # lanes that work together may each have several elements of an array
-        is_small = least == WARP and (threads not in elements(self.routine) or needs(self.routine, "warp"))
-        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
+        for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
             if not left:
                 break
             left = self._also(left, other, sizes)
             if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
+
+    def _of_elements_for_all(self, shape: Shape) -> Ran | None:
+        """A run in which each thread has all its elements, and all are different, where what threads store depends on contents: those
+        that choose one of equal elements, or of none, may each store another, which nobody minds. None if there is none."""
+        one = self._example(shape, Sizes(scale=ELEMENTS))
+        if one == self._example(shape, Sizes()):
+            return None
+        ran = self._once(one, COUNT)
+        return None if ran.outside or ran.fault is not None else ran
+
+    def _may_be_a_warp(self, shape: Shape) -> bool:
+        """Whether a block of one warp is all that a kernel needs; lanes that work together may each have several elements of an array."""
+        if is_said(self.routine, shape.block) or fewest(self.routine) != WARP:
+            return False
+        return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
@@ -535,11 +552,18 @@ class Exercise:
         one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
-    def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
-        """The run again as if what lanes execute together ordered their accesses."""
-        if not any(map(_is_race, found)) or not needs(self.routine, "warp"):
-            return ran
-        return self._once(ran.example, contents, by_collectives=True)
+    def _in_order(self, found: tuple[Finding, ...], launched: Launched, sizes: Sizes, contents: Contents) -> tuple[Finding, ...]:
+        """Those of some findings that show as if what lanes execute together ordered their accesses, too; of a kernel that one warp may
+        execute, with one."""
+        ran, shape = launched
+        if not needs(self.routine, "warp") or not any(map(_is_race, found)):
+            return found
+        ordered = self._once(ran.example, contents, by_collectives=True)
+        left = tuple([finding for finding in found if not _is_race(finding) or _is_in(finding, ordered)])
+        if not self._may_be_a_warp(shape) or not any(map(_is_race, left)):
+            return left
+        alone = self._once(self._example(_of_a_warp(shape), sizes), contents, by_collectives=True)
+        return tuple([finding for finding in left if not _is_race(finding) or alone.outside or not _is_refuted(finding, alone)])
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -547,6 +571,16 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def _of_a_warp(shape: Shape) -> Shape:
+    return attrs.evolve(shape, block=(WARP, 1, 1))
+
+
+def _is_of_ends(finding: Finding, families: str) -> bool:
+    """Whether a finding may be one of the last CTA, whose threads have not all an element. Not that these exit before a barrier: hardware
+    waits for those that have not exited, and who launches a kernel that has barriers takes care that there are none."""
+    return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
 
 
 def hands_over(routine: Routine) -> bool:

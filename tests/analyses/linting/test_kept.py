@@ -16,7 +16,7 @@ from ptxkit.diagnostics import Diagnostic
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 tile[512];\n"
 RACE = """\
-.visible .entry {name}()
+.visible .entry {name}() .reqntid 64
 {{
 	.reg .b32 %r<4>;
 	mov.u32 %r1, %tid.x;
