@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
+from ptxkit.analyses.execution.execute import BY_DESCRIPTOR, OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
-BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
-"""The chapters whose instructions read matrices by descriptors."""
 UNWRITTEN = "uninitialised-memory"
 """Findings of bytes that nobody has written."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
@@ -91,6 +89,11 @@ def is_wrong(finding: Finding) -> bool:
     """
     diagnostic = finding.diagnostic
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
+
+
+def _of_a_layout(finding: Finding) -> Reason:
+    message = f"{finding.diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says"
+    return Reason(message, finding.diagnostic.span.line)
 
 
 def _is_of_data(finding: Finding) -> bool:
@@ -164,6 +167,7 @@ class _Judge:
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:
         """Why it is neither verified nor refuted: nothing, if it is verified."""
         found = [self._of_finding(shown) for shown in doubtful]
+        found += [_of_a_layout(finding) for finding in self.executed.layouts]
         fault = self.executed.fault
         if fault is not None and not doubtful:
             found.append(self._of_fault(fault))
@@ -176,7 +180,7 @@ class _Judge:
         diagnostic = shown.finding.diagnostic
         line = diagnostic.span.line
         if self.is_of_a_layout(shown.finding):
-            return Reason(f"{diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says", line)
+            return _of_a_layout(shown.finding)
         if diagnostic.name in OUTSIDE:
             text = f"{diagnostic.message}: how large what was not given is, nobody says"
             return Reason(text, line, self.example())

@@ -1,7 +1,7 @@
 """Accesses that lie where nothing is: outside of every variable and buffer, misaligned, in another state space (ISA 5.1, 6.4, 9.7.10).
 
 What memory refuses ends the launch; here it becomes a finding that names the thread, the bytes, and the variable or buffer that was missed.
-It speaks for S001, S002, S005, R006 and R007, and for M012 and M014 where the access is that of an mbarrier.
+It speaks for S001, S002, S005, R006 and R007, for A007 where the access is that of a cp.async, and for M012 and M014 where the access is that of an mbarrier.
 
 Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
 the instruction, or is the only one that the register is computed from) and that is to bytes beside that variable is reported too; the
@@ -20,6 +20,7 @@ from ptxkit.machine.code import part
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Address, Name, Node, constant_value
@@ -37,6 +38,7 @@ OUTSIDE: Rule = ("S002", "out-of-bounds-access")
 WRONG_SPACE: Rule = ("S005", "wrong-state-space")
 PARAMETER: Rule = ("R006", "parameter-width")
 INDEX: Rule = ("R007", "branch-index-range")
+COPY: Rule = ("A007", "cpasync-operand")
 MBARRIER_ALIGNMENT: Rule = ("M012", "mbarrier-alignment")
 MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
 
@@ -86,8 +88,9 @@ class Addresses(Monitor):
             "bytes": bad.size,
         }
         count = int(np.count_nonzero(wrong))
+        rule = PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
         self.collected.add(
-            (id(site), bad.why), _rule(bad, at, site), f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
+            (id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
         )
 
     def _beyond_targets(self, fault: Fault) -> None:
@@ -104,7 +107,7 @@ class Addresses(Monitor):
         offset = at - start
         called = short(name) if name else f"{bad.space.removeprefix('.')} memory"
         bytes_ = f"{called}[{offset}..{offset + bad.size - 1}]" if bad.size > 1 else f"{called}[{offset}]"
-        if bad.why == "misaligned":
+        if bad.why == "misaligned" and not self._is_of_another_width(bad, at):
             where = bytes_ if name and 0 <= offset < end - start else f"{at:#x}"
             return name, offset, f"at {where}: the address must be a multiple of {bad.limit}"
         if bad.why == "read-only":
@@ -122,6 +125,11 @@ class Addresses(Monitor):
         if offset < end - start:
             return name, offset, f"at {bytes_}, across its end: it has {bytes_of(end - start)}"
         return name, offset, f"at {bytes_}, {bytes_of(offset - (end - start))} past its end: it has {bytes_of(end - start)}"
+
+    def _is_of_another_width(self, bad: BadAccess, at: int) -> bool:
+        """Whether an access begins within a parameter and leaves it: then its alignment is that of something else, too."""
+        _, start, end = self._nearest(bad.space, at) if bad.space.startswith(".param") else ("", 0, 0)
+        return start <= at < end < at + bad.size
 
     def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
         """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
@@ -278,12 +286,17 @@ class _Sources:
 def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
     is_mbarrier = site is not None and isinstance(site.bound, Bound) and site.bound.form.mnemonic == "mbarrier"
     if bad.why == "misaligned":
-        return MBARRIER_ALIGNMENT if is_mbarrier else MISALIGNED
+        return MBARRIER_ALIGNMENT if is_mbarrier else COPY if _is_copy(site) else MISALIGNED
     if bad.why == "other-cta":
         return MBARRIER_REMOTE if is_mbarrier else WRONG_SPACE
     if bad.why == "read-only" or _window(bad.space, at):
         return WRONG_SPACE
     return PARAMETER if bad.space.startswith(".param") else OUTSIDE
+
+
+def _is_copy(site: Site | None) -> bool:
+    """Whether an instruction is a cp.async, whose operands have an alignment of their own."""
+    return site is not None and isinstance(site.bound, Bound) and group_of(site.bound) == "cp.async"
 
 
 def _window(space: str, at: int) -> bool:
