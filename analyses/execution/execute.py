@@ -133,7 +133,7 @@ class Executed:
     """Matrices that descriptors name and that leave shared memory: of all such matrices only the first lines were read."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
-        """Whether a finding is about one of these instructions."""
+        """Whether a finding is about memory that one of these instructions accesses."""
         return is_about(self.code, finding, sites)
 
     @property
@@ -281,7 +281,7 @@ class _Executing:
                     attempts.append(one)
                     if self._is_good(one):
                         unseen &= set(one.unseen)
-        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
             wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
@@ -353,6 +353,15 @@ class _Executing:
             contents = Contents("flags", FIRST_SEED + seed)
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
+
+    def _is_of_numbers(self, one: _Attempt) -> bool:
+        """Whether an attempt ended with a fault that other numbers may not lead to. An access that leaves a variable, at an address that
+        has nothing to do with numbers, is wrong with any for which it is executed."""
+        fault = one.runs[0].fault
+        if fault is None or fault.kind not in OF_NUMBERS:
+            return False
+        is_of_a_variable = fault.kind == "address" and fault_space(fault) in (".shared", ".local")
+        return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
 
     def _is_good(self, one: _Attempt) -> bool:
         """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
@@ -653,7 +662,9 @@ def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
 
 
 def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
-    """Whether a finding is about one of these instructions."""
+    """Whether a finding is about memory that one of these instructions accesses: of registers no address decides."""
+    if finding.witness.get("space") == "register":
+        return False
     spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
     return any(code.index.span(site.path) in spans for site in sites)
 

@@ -28,6 +28,8 @@ UNWRITTEN = "uninitialised-memory"
 """Findings of bytes that nobody has written."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Findings of threads that wait forever."""
+OF_GRIDS = frozenset(("griddepcontrol-missing-wait", "griddepcontrol-access-before-wait"))
+"""Findings of what goes wrong only while another grid runs."""
 TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel ends itself."""
 
@@ -155,6 +157,8 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
+        if kind in OF_GRIDS:
+            return False
         if kind == UNWRITTEN and _is_of_data(shown.finding):
             # results that nobody may look at: whether they are right is not for a verdict to say
             return False
@@ -188,6 +192,8 @@ class _Judge:
             return Reason("the kernel ends itself here, with what was made up", line, self.example())
         if not is_wrong(shown.finding):
             return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
+        if diagnostic.name in OF_GRIDS:
+            return Reason(f"{diagnostic.message}; this launch does not begin before they have ended", line)
         if diagnostic.name == UNWRITTEN:
             return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)

@@ -235,7 +235,7 @@ class Launch:
         monitors = self.monitors
         for monitor in monitors:
             monitor.begin(self)
-        self.accessing = tuple([monitor for monitor in monitors if overrides(monitor, "access")])
+        self.accessing = tuple([monitor for monitor in monitors if overrides(monitor, "access") and not monitor.is_idle])
         if self.accessing:
             memory.watch = self.accessed
         try:

@@ -619,8 +619,8 @@ class Barriers(Monitor):
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
-                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: {what}, so one waits without"
-                " end",
+                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: {what}, so one"
+                " waits without end",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )
