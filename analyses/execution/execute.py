@@ -61,6 +61,8 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""The chapters whose instructions read matrices by descriptors."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -127,9 +129,11 @@ class Executed:
     """The variables of the module that held other values besides, as the host may have written them."""
     is_by_numbers: bool = False
     """Whether numbers that were made up may decide that something is not executed."""
+    layouts: tuple[Finding, ...] = ()
+    """Matrices that descriptors name and that leave shared memory: of all such matrices only the first lines were read."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
-        """Whether a finding is about one of these instructions."""
+        """Whether a finding is about memory that one of these instructions accesses."""
         return is_about(self.code, finding, sites)
 
     @property
@@ -229,6 +233,10 @@ class _Executing:
         self.unfit: dict[str, None] = {}
         self.seen: set[int] = set()
         """The instructions that were executed with these numbers, by `id`."""
+        self.first_lines = False
+        """Whether of matrices that descriptors name only the first lines are read."""
+        self.layouts: dict[tuple[Any, ...], Finding] = {}
+        """Matrices that descriptors name and that leave shared memory, by cause."""
         self.has_other_states = False
         self.not_together: tuple[str, ...] = ()
         """As `Executed` has it."""
@@ -273,7 +281,7 @@ class _Executing:
                     attempts.append(one)
                     if self._is_good(one):
                         unseen &= set(one.unseen)
-        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
             wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
@@ -346,6 +354,15 @@ class _Executing:
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
 
+    def _is_of_numbers(self, one: _Attempt) -> bool:
+        """Whether an attempt ended with a fault that other numbers may not lead to. An access that leaves a variable, at an address that
+        has nothing to do with numbers, is wrong with any for which it is executed."""
+        fault = one.runs[0].fault
+        if fault is None or fault.kind not in OF_NUMBERS:
+            return False
+        is_of_a_variable = fault.kind == "address" and fault_space(fault) in (".shared", ".local")
+        return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
+
     def _is_good(self, one: _Attempt) -> bool:
         """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
         return one.runs[0].fault is None and not self._is_doubtful(one)
@@ -396,6 +413,9 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        if self._is_beyond_shared():
+            self.first_lines = True
+            self._all(numbers)
         before: frozenset[int] = frozenset()
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             if before & self.ahead:
@@ -453,6 +473,7 @@ class _Executing:
             tuple(self.unfit),
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
+            tuple(self.layouts.values()),
         )
 
     @property
@@ -513,6 +534,19 @@ class _Executing:
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
 
+    def _is_beyond_shared(self) -> bool:
+        """Whether a run ended at a matrix that a descriptor names and that leaves shared memory. Which part of it matters nobody says: the
+        first lines do in any case, and what the kernel does besides. It is kept in `layouts`."""
+        fault = self.runs[0].fault
+        access = fault.stop.access if fault is not None and fault.stop is not None else None
+        if access is None or access.why != "outside" or not access.space.startswith(".shared") or self.first_lines:
+            return False
+        bound = getattr(getattr(access.lanes, "site", None), "bound", None)
+        if not isinstance(bound, Bound) or bound.form.file not in BY_DESCRIPTOR:
+            return False
+        self.layouts.update({cause: finding for cause, (finding, _, _) in self.first.items() if finding.diagnostic.name in OUTSIDE})
+        return True
+
     @property
     def _are_equal(self) -> bool:
         """Whether all that was found is that threads write equal values."""
@@ -564,7 +598,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress, self.first_lines)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -628,7 +662,9 @@ def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
 
 
 def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
-    """Whether a finding is about one of these instructions."""
+    """Whether a finding is about memory that one of these instructions accesses: of registers no address decides."""
+    if finding.witness.get("space") == "register":
+        return False
     spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
     return any(code.index.span(site.path) in spans for site in sites)
 

@@ -16,6 +16,7 @@ import numpy as np
 from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.notation import Fragment
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
@@ -146,6 +147,7 @@ class Body:
         """By `id` of the scope and of the node: the registers that it names, in order."""
         self._plans: dict[int, _Plan] = {}
         self._held = -1
+        self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
@@ -339,11 +341,11 @@ class Body:
 
     @property
     def held(self) -> int:
-        """The registers that asynchronous operations hold, and those that these are copied from or to, as bits."""
+        """The registers that asynchronous operations hold, those of opaque fragments, and copies of them, as bits."""
         if self._held < 0:
             self._held = 0
             for site in self.sites:
-                for numbers in self.holds(site):
+                for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
                     for number in numbers:
                         self._held |= 1 << number
             copies = [self.reads_writes(i) for i, site in enumerate(self.sites) if is_copy(site.bound)] if self._held else []
@@ -370,6 +372,19 @@ class Body:
             elif type(node) is Vector:
                 sources += self.registers_of(site.scope, node)
         return results, sources
+
+    def fragments(self, site: Site) -> tuple[tuple[Fragment, bool, tuple[int, ...]], ...]:
+        """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
+        known = self._fragments.get(id(site))
+        if known is None:
+            bound, found = site.bound, []
+            for fragment in bound.fragments if isinstance(bound, Bound) else ():
+                operand = bound.operand(fragment.operand) if fragment.is_opaque else None
+                if operand is not None:
+                    node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
+                    found.append((fragment, operand.writes, tuple(self.registers_of(site.scope, node))))
+            known = self._fragments[id(site)] = tuple(found)
+        return known
 
     def _call_accesses(self, site: Site) -> tuple[list[int], list[int]]:
         called = call_parts(site.instruction)
