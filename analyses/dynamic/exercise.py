@@ -34,6 +34,7 @@ from ptxkit.analyses.inputs.shapes import (
     elements,
     fewest,
     is_for_several_ctas,
+    is_hidden,
     is_said,
     meets_in_loops,
     needs,
@@ -41,6 +42,7 @@ from ptxkit.analyses.inputs.shapes import (
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -238,7 +240,7 @@ class Exercise:
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
-            if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
+            if fault is not None and _says_nothing(fault, ran):
                 if fault.kind in OF_SHAPE or outside:
                     is_always_wrong &= fault.kind in OF_SHAPE
                     continue
@@ -267,6 +269,9 @@ class Exercise:
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
+        if wrong[0][1] == choices[0] and is_said(self.routine, choices[0].block):
+            # no other shape explains what goes wrong with as many threads as it says
+            return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
@@ -459,15 +464,35 @@ class Exercise:
         at addresses of a CTA's own, and updates nothing: a launch of it has one CTA, as has one of a
         kernel that never asks for its CTA."""
         accesses = finding.witness.get("accesses", ())
-        if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
+        if finding.witness.get("space") != "global" or len(accesses) != 2:
+            return False
+        if is_for_several_ctas(self.routine) and not self._is_of_own_addresses(finding):
             return False
         one, other = accesses
         is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
         return bool(one["cta"] != other["cta"] and is_same_access)
 
+    def _is_of_own_addresses(self, finding: Finding) -> bool:
+        """Whether the addresses of two accesses come from nothing but who a thread is, in a kernel that does not ask for its CTA: what it
+        updates is no counter from which CTAs take their numbers, at least not for these."""
+        if asks_ctas(self.routine):
+            return False
+        lines = _lines(finding)
+        index = self.code.index
+        found = [
+            one.address
+            for of in reached(self.routine)
+            for one in accesses(of)
+            if index.span(of.where(one.instruction)).line in lines
+        ]
+        return bool(found) and not any(one is None or is_hidden(one) for one in found)
+
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
         other = self._first((shape,), contrast)
+        if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
+            # so many iterations take too long: it may not have come to what was found
+            other = self._first((shape,), attrs.evolve(contrast, counts=FEW))
         if other is None:
             return None
         if not divides(self.routine):
@@ -612,9 +637,21 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
+def _says_nothing(fault: Fault, ran: Ran) -> bool:
+    """Whether what ended a run says nothing of the kernel; a branch beyond its targets does where a monitor saw it."""
+    if fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
+        return False
+    return fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF
+
+
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding."""
-    return _seen_as(finding) in other.seen_as(_seen_as)
+    """Whether another run shows something of the kind at the lines of a finding; a race, at one of them: where a loop was unrolled, others
+    may meet there with other sizes."""
+    seen = other.seen_as(_seen_as)
+    family, lines = _seen_as(finding)
+    if _is_race(finding):
+        return any(family == one and lines & others for one, others in seen)
+    return (family, lines) in seen
 
 
 def _seen_as(finding: Finding) -> Seen:

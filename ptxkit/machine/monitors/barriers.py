@@ -410,9 +410,14 @@ class Barriers(Monitor):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Threads that end while others wait at a barrier to which they have not come: hardware counts them as arrived."""
+        """Threads that end while others wait at a barrier to which they have not come, and others of their warp do not: hardware counts
+        them as arrived. A barrier never waits for whole warps that have ended (9.7.13.7)."""
+        if not self._open:
+            return
+        stay = lanes.from_warp(self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask)
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
+            past = past[stay[past] != 0]
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
             message = "exit without having come to it: the ISA leaves that undefined, though hardware counts them as arrived"

@@ -110,10 +110,16 @@ def test_a_deadlock_names_every_group() -> None:
     assert "56 of 64 threads have come to barrier 0" in found.diagnostic.notes
 
 
-def test_exits_past_a_barrier_are_a_warning() -> None:
-    findings, ended = watched(LANE + "@%p2 bra E; bar.sync 0; E:", "barriers")
+def test_exits_of_lanes_past_a_barrier_are_a_warning() -> None:
+    findings, ended = watched(LANE + "@%p1 bra E; bar.sync 0; E:", "barriers")
     assert ended == "ended"
     assert [(finding.diagnostic.rule, finding.diagnostic.severity) for finding in findings] == [("C001", Severity.WARNING)]
+
+
+def test_whole_warps_may_exit_past_a_barrier() -> None:
+    findings, ended = watched(LANE + "@%p2 bra E; bar.sync 0; E:", "barriers")
+    assert ended == "ended"
+    assert not findings
 
 
 @pytest.mark.parametrize(
