@@ -485,7 +485,7 @@ class Scheduler:
                 return False
             written.update(run.written)
         live = blocks[meet].live
-        kept = [i for i in written if live >> i & 1]
+        kept = [i for i in written if i in live]
         if any(body.dtypes[i].kind == "V" for i in kept):
             return False
         return (*pair, meet, kept)
