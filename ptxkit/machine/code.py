@@ -69,7 +69,6 @@ class Site:
     body: Body = attrs.field(repr=False)
 
 
-@attrs.define(eq=False)
 class BasicBlock:
     """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
 
@@ -78,22 +77,14 @@ class BasicBlock:
     may wait; it is alone in its block).
     """
 
-    start: int
-    end: int
-    kind: str = "fall"
-    last: int = -1
-    guard: int = -1
-    negated: bool = False
-    fall: int = -1
-    taken: int = -1
+    kind = "fall"
+    last = -1
+    guard = -1
+    negated = False
+    taken = -1
     targets: tuple[int, ...] = ()
-    chain: Chain | None = attrs.field(default=None, repr=False)
+    chain: Chain | None = None
     """What it is part of."""
-    all_registers: Any = None
-    """The numbers of all registers, where dead ones keep their values."""
-    _live: set[int] | None = None
-    _live_out: set[int] | None = None
-    _registers: Any = None
     run: Any = None
     """The compiled code, made when the block is first executed."""
     wait: Any = None
@@ -101,24 +92,33 @@ class BasicBlock:
     call: Any = None
     both: Any = None
     """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
+    _live: set[int] | None = None
+    _live_out: set[int] | None = None
+    _registers: list[int] | None = None
+
+    def __init__(self, body: Body, start: int, end: int, fall: int) -> None:
+        self.body = body
+        self.start = start
+        self.end = end
+        self.fall = fall
 
     @property
     def live(self) -> set[int]:
-        """The registers that are live at the start."""
+        """The registers that are live at the start, as far as that is known: it may be more."""
         if self._live is None:
-            self._work_out()
+            if self.body.is_provisional():
+                return self.body.written
+            self.body.work_out(self)
         return self._live  # type: ignore[return-value]
 
     @property
-    def live_out(self) -> set[int]:
-        """The registers that are live at the end, those that what stands there reads included."""
+    def live_out(self) -> set[int] | None:
+        """The registers that are live at the end, those that what stands there reads included; None where nothing is known of that."""
         if self._live_out is None:
-            self._work_out()
-        return self._live_out  # type: ignore[return-value]
-
-    def _work_out(self) -> None:
-        assert self.chain is not None
-        self.chain.body.work_out(self.chain)
+            if self.body.is_provisional():
+                return None
+            self.body.work_out(self)
+        return self._live_out
 
     def lives(self, live: set[int], live_out: set[int]) -> None:
         """What was worked out."""
@@ -128,13 +128,16 @@ class BasicBlock:
     def registers(self) -> list[int]:
         """The numbers of the registers that are live at the start."""
         if self._registers is None:
+            self.body.settle()
             self._registers = sorted(self.live)
-        return self._registers  # type: ignore[no-any-return]
+        return self._registers
 
     @property
     def kept(self) -> Any:
         """The registers that a group keeps which is taken apart or joined at the start."""
-        return self.all_registers or self.registers
+        if self.body.keeps_dead:
+            return range(len(self.body.types))
+        return self._registers or (self.live if self.body.is_provisional() else self.registers)
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -151,7 +154,6 @@ class BasicBlock:
 class Chain:
     """Blocks that control can only go through one after another, from the first to the last."""
 
-    body: Body = attrs.field(repr=False)
     blocks: list[BasicBlock]
     successors: list[int] = attrs.field(factory=list)
     """The chains that may follow."""
@@ -204,11 +206,21 @@ class Body:
     """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions.
 
     What is needed only of what is executed is worked out when it is asked for: `Chain` by `Chain` which registers live within it and as
-    which dtype they are kept, and of each instruction its `Site`.
+    which dtype they are kept, and of each instruction its `Site`. Liveness takes as long as all else together. A long function goes
+    without for as long as few threads execute little of it: they keep all that was written.
     """
 
-    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int, keeps_dead: bool = False) -> None:
-        """With `keeps_dead` registers keep their values after their last use."""
+    def __init__(
+        self,
+        module: Module,
+        names: Names,
+        bounds: Bounds,
+        function: Function,
+        index: int,
+        keeps_dead: bool = False,
+        is_plain: bool = False,
+    ) -> None:
+        """With `keeps_dead` registers keep their values after their last use. `is_plain`: nobody watches, so liveness has time."""
         self.module = module
         self.names = names
         self.function = function
@@ -230,8 +242,10 @@ class Body:
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._stretches: list[_Stretch] = []
+        self._firsts: dict[int, int] = {}
+        """By `id` of a symbol that declares a family: the number of its first register."""
         self._numbers: dict[int, dict[str, tuple[int, ...]]] = {}
-        """By `id` of a symbol, and name: the registers."""
+        """By `id` of another symbol, and name: the registers."""
         self._places: dict[int, int] = {}
         """By `id` of a parameter of a device function: the register with its address."""
         self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
@@ -239,26 +253,45 @@ class Body:
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
         """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
         self._held = -1
+        self.keeps_dead = keeps_dead
+        self._scopes: dict[int, Scope] = {}
+        self._has_sparse = False
+        self._is_settled = False
+        self._asked = 0
         self._flatten(bounds, index)
         self.sites = Sites(self)
         self.formals = self._formals()
+        self.written: set[int] = {STACK, TOP, *[number for _, number in self.formals]}
+        """The registers that what was compiled writes, and what calls it."""
         kinds = {id(bound): bound for bound in self.bounds}
         self._plans = {key: _plan(bound) for key, bound in kinds.items()}
         self.blocks: list[BasicBlock] = []
         self._build({key: kind for key, bound in kinds.items() if (kind := _kind(bound))})
-        self._chains = self._chain()
+        self._chains: list[Chain] = []
         self.crossing: list[int] = []
         """The registers that some chain reads before it writes them."""
         self._users: dict[int, list[Chain]] = {}
         """By register: the chains that read it before they write it."""
         self._settled: set[int] = set()
         """The registers of which it is settled as which dtype they are kept."""
-        self._liveness()
-        if keeps_dead:
-            for chain in self._chains:
-                self.work_out(chain)
-            for block in self.blocks:
-                block.all_registers = range(len(self.types))
+        if not is_plain or len(self.instructions) < MANY:
+            self.settle()
+
+    def is_provisional(self) -> bool:
+        """Whether liveness is not worked out yet, and need not be for a question more."""
+        if self._is_settled:
+            return False
+        self._asked += 1
+        if self._asked * MANY_ASK > len(self.blocks):
+            self.settle()
+        return not self._is_settled
+
+    def settle(self) -> None:
+        """Works liveness out, if nobody has."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._chains = self._chain()
+            self._liveness()
 
     # --- instructions, in document order
 
@@ -266,13 +299,12 @@ class Body:
         body = self.function.body
         assert body is not None
         instructions, last_label = self.instructions, ""
-        scopes: dict[int, Scope] = {}
 
         def enter(path: Path, block: Node) -> list[Any]:
             where = (index, *path)
             scope = self.names.scopes[where]
-            if id(scope) not in scopes:
-                scopes[id(scope)] = scope
+            if id(scope) not in self._scopes:
+                self._scopes[id(scope)] = scope
                 self._number(scope)
             if scope.path == where:
                 self.variables += [one for one in scope.symbols.values() if one.kind in (Kind.VARIABLE, Kind.PARAMETER)]
@@ -313,7 +345,7 @@ class Body:
             else:
                 take(level, len(children))
                 stack.pop()
-        for scope in scopes.values():
+        for scope in self._scopes.values():
             for symbol in self.names.shaper(scope).symbols:
                 if symbol.kind is not Kind.LABEL and symbol.kind is not Kind.REGISTER:
                     self.used[id(symbol)] = symbol
@@ -342,28 +374,43 @@ class Body:
     # --- registers
 
     def _number(self, scope: Scope) -> None:
-        """Numbers the registers that instructions in a scope name."""
+        """Numbers the registers that a scope declares."""
+        self._of_node[id(scope)] = {}
+        for symbol, names in scope.spelled:
+            if symbol.kind is Kind.REGISTER and symbol.vector == 1:
+                type_, dtype, _, _ = self._family(symbol)
+                self._firsts[id(symbol)] = len(self.types)
+                self.types += [type_] * len(names)
+                self.dtypes += [dtype] * len(names)
+        for symbol in scope.symbols.values():
+            if symbol.kind is Kind.REGISTER:
+                self.named(scope, symbol.name)
+        if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
+            # few of the members are named
+            self._has_sparse = True
+            for name in self.names.shaper(scope).names.values():
+                self.named(scope, name)
+
+    def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
+        """By `id` of the node: the registers that each operand in a scope names, all at once."""
         shaper = self.names.shaper(scope)
-        of = self._of_node[id(scope)] = dict.fromkeys(shaper.known, ())
+        of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
         quick: dict[str, tuple[int, ...]] = {}
         for symbol, names in scope.spelled:
-            if symbol.kind is not Kind.REGISTER or symbol.vector != 1:
-                continue
-            type_, dtype, _, _ = self._family(symbol)
-            first = len(self.types)
-            self.types += [type_] * len(names)
-            self.dtypes += [dtype] * len(names)
-            numbers = self._numbers[id(symbol)] = dict(zip(names, zip(range(first, len(self.types)), strict=True), strict=True))
-            quick.update(numbers)
+            first = self._firsts.get(id(symbol))
+            if first is not None:
+                quick.update(zip(names, zip(range(first, first + len(names)), strict=True), strict=True))
         for name in scope.symbols if quick else ():
             quick.pop(name, None)
         texts = shaper.names
         of.update(zip(texts, map(quick.get, texts.values()), strict=True))  # type: ignore[arg-type]
         for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
             of[key] = self._named(scope, name)
+        self._of_node[id(scope)] = of
         for key, node in (*shaper.inner[::-1], *shaper.composites):
             # the innermost first
             of[key] = self._registers_of(scope, node)
+        return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
         """The results and parameters of a device function: each a register, which holds it or (`.param`) the address of its bytes."""
@@ -409,6 +456,9 @@ class Body:
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()
+        first = self._firsts.get(id(symbol))
+        if first is not None:
+            return (first + int(name[len(symbol.name) :]),)
         of_symbol = self._numbers.get(id(symbol))
         if of_symbol is None:
             of_symbol = self._numbers[id(symbol)] = {}
@@ -429,14 +479,13 @@ class Body:
 
     def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
         """The registers that instructions name, by the number of the first, with their symbols."""
-        mentioned = {number for of in self._of_node.values() for numbers in of.values() for number in numbers}
-        found = [
-            (name, self._families[key][3], numbers)
-            for key, of_symbol in self._numbers.items()
-            for name, numbers in of_symbol.items()
-            if not mentioned.isdisjoint(numbers)
-        ]
-        return sorted(found, key=lambda one: one[2])
+        found = {
+            (name, id(symbol)): (name, symbol, numbers)
+            for scope in self._scopes.values()
+            for name in self.names.shaper(scope).names.values()
+            if (numbers := self.named(scope, name)) and (symbol := scope.lookup(name)) is not None
+        }
+        return sorted(found.values(), key=lambda one: one[2])
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         """The registers that an operand names, in order."""
@@ -570,7 +619,7 @@ class Body:
         for number, start in enumerate(starts):
             end = starts[number + 1] if number + 1 < len(starts) else count
             following = number + 1 if number + 1 < len(starts) else -1
-            block = BasicBlock(start, end, fall=following)
+            block = BasicBlock(self, start, end, following)
             blocks.append(block)
             last = end - 1
             kind = ends.get(last, "")
@@ -598,7 +647,8 @@ class Body:
             site = sites[last]
             guard = site.instruction.guard
             assert guard is not None
-            test = BasicBlock(blocks[number].start, blocks[number].end, "branch", -1)
+            test = BasicBlock(self, blocks[number].start, blocks[number].end, -1)
+            test.kind = "branch"
             test.guard, test.negated = self._guard(site, guard), guard.negated
             blocks[number].start = blocks[number].end
             test.taken, test.fall = number, blocks[number].fall
@@ -675,7 +725,7 @@ class Body:
         for number, block in enumerate(blocks):
             if block.chain is not None:
                 continue
-            made = Chain(self, [])
+            made = Chain([])
             found.append(made)
             length = 0
             while True:
@@ -695,7 +745,8 @@ class Body:
 
     def _liveness(self) -> None:
         """Which registers are live where a chain begins."""
-        chains, plans, of_node = self._chains, self._plans, self._of_node
+        chains, plans = self._chains, self._plans
+        of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
         for stretch, after in pairwise([*[stretch.first for stretch in self._stretches], len(self.instructions)]):
             ofs += [of_node[id(self._stretch(stretch).scope)]] * (after - stretch)
@@ -762,18 +813,35 @@ class Body:
             one.live = mask
             for number in one.reads:
                 self._users.setdefault(number, []).append(one)
-        # what may be read before it is written, and what others write, stays as it is declared
-        self._settled = {number for _, number in self.formals}
+        # what may be read before it is written, and what others write or is compiled already, stays as it is declared
+        self._settled.update([number for _, number in self.formals])
         if chains:
             self._settled.update(self._live_at(chains[0]))
+
+    def note(self, block: BasicBlock) -> None:
+        """A block was compiled: what it writes is kept, and what it names stays as it is declared, as long as nothing else is known."""
+        if self._is_settled:
+            return
+        for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
+            reads, writes = self._accesses(i, None)
+            self.written.update(writes)
+            self._settled.update(reads, writes)
+            guard = self.instructions[i].children[0]
+            if type(guard) is Guard:
+                self._settled.update(self.registers_of(self._stretch(i).scope, guard))
+        if block.guard >= 0:
+            self._settled.add(block.guard)
 
     def _live_at(self, one: Chain) -> set[int]:
         """The registers that are live where a chain begins."""
         crossing = self.crossing
         return {STACK, TOP, *[crossing[place] for place in bits(one.live)]}
 
-    def work_out(self, one: Chain) -> None:
-        """What is live where within a chain, and as which dtypes the registers are kept that it names."""
+    def work_out(self, asked: BasicBlock) -> None:
+        """What is live where within the chain of a block, and as which dtypes the registers are kept that it names."""
+        self.settle()
+        one = asked.chain
+        assert one is not None
         live = {STACK, TOP}.union(*[self._live_at(self._chains[after]) for after in one.successors])
         votes: dict[np.dtype[Any], list[int]] = {}
         named: set[int] = set()
@@ -828,6 +896,12 @@ class Body:
                         return dtype
         return None
 
+
+MANY = 1000
+"""A function of fewer instructions has liveness worked out at once."""
+
+MANY_ASK = 4
+"""Once blocks asked as often for liveness as there are blocks, divided by this, it is worked out."""
 
 LONG = 64
 """A chain that has more instructions than that goes no further, since what is in it is worked out at once."""

@@ -188,7 +188,7 @@ class Compiler:
         live_out = block.live_out
         writer = _Writer(self.program, self.body)
         if not self.program.is_stepped:
-            writer.loose = self._loose(block)
+            writer.loose = self._loose(block, live_out)
             for i in range(block.start, block.end):
                 writer.one(i)
         run = writer.finish(live_out, self._decision(writer, block))
@@ -197,9 +197,10 @@ class Compiler:
         if self.program.is_stepped:
             run = self._stepped(block, run)
         block.run = run
+        self.body.note(block)
         return run
 
-    def _loose(self, block: BasicBlock) -> set[int]:
+    def _loose(self, block: BasicBlock, live_out: Set[int] | None) -> set[int]:
         """The instructions of a block of whose results nobody can tell which NaN they are."""
         body, program = self.body, self.program
         loose: set[int] = set()
@@ -212,7 +213,7 @@ class Compiler:
                 able[i - block.start] = "any nan" in program.known(site).semantics.variants
         if not any(able):
             return loose
-        seen = mask_of(block.live_out)
+        seen = -1 if live_out is None else mask_of(live_out)
         for i in range(block.end - 1, block.start - 1, -1):
             reads, writes = body.reads_writes(i)
             if able[i - block.start]:
