@@ -227,7 +227,6 @@ class Body:
         self.path: Path = (index,)
         self.name = function.name
         self.instructions: list[Instruction] = []
-        self.bounds: list[Bound | Mismatch] = []
         self.labels: dict[tuple[Path, str], int] = {}
         self.lists: dict[tuple[Path, str], Targets | Prototype] = {}
         self.variables: list[Symbol] = []
@@ -258,15 +257,18 @@ class Body:
         self._has_sparse = False
         self._is_settled = False
         self._asked = 0
-        self._flatten(bounds, index)
+        self._flatten(index)
         self.sites = Sites(self)
         self.formals = self._formals()
         self.written: set[int] = {STACK, TOP, *[number for _, number in self.formals]}
         """The registers that what was compiled writes, and what calls it."""
-        kinds = {id(bound): bound for bound in self.bounds}
-        self._plans = {key: _plan(bound) for key, bound in kinds.items()}
+        self._forms = bounds
+        self._bounds: list[Bound | Mismatch | None] = [None] * len(self.instructions)
+        """The form of each instruction, once somebody asked for it."""
+        self._plans: dict[int, _Plan] = {}
+        """By `id` of the form."""
         self.blocks: list[BasicBlock] = []
-        self._build({key: kind for key, bound in kinds.items() if (kind := _kind(bound))})
+        self._build()
         self._chains: list[Chain] = []
         self.crossing: list[int] = []
         """The registers that some chain reads before it writes them."""
@@ -295,7 +297,7 @@ class Body:
 
     # --- instructions, in document order
 
-    def _flatten(self, bounds: Bounds, index: int) -> None:
+    def _flatten(self, index: int) -> None:
         body = self.function.body
         assert body is not None
         instructions, last_label = self.instructions, ""
@@ -309,17 +311,14 @@ class Body:
             if scope.path == where:
                 self.variables += [one for one in scope.symbols.values() if one.kind in (Kind.VARIABLE, Kind.PARAMETER)]
             others = [j for j, kind in enumerate(map(type, block.children)) if kind is not Instruction]
-            return [path, block.children, iter(others), 0, 0, scope, bounds.of(where), 0]
+            return [path, block.children, iter(others), 0, 0, scope]
 
         def take(level: list[Any], end: int) -> None:
             """The instructions up to a child of the block are part of the function."""
-            path, children, _, at, others, scope, forms, used = level
-            count = end - at - others
-            if count:
+            path, children, _, at, others, scope = level
+            if end - at > others:
                 self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
                 instructions.extend([child for child in children[at:end] if type(child) is Instruction])
-                self.bounds.extend(forms[used : used + count])
-                level[7] = used + count
 
         stack = [enter((1,), body)]
         while stack:
@@ -360,28 +359,46 @@ class Body:
             rest = stretch.children[stretch.at : stretch.end]
             stretch.places = [j for j, kind in enumerate(map(type, rest), stretch.at) if kind is Instruction]
         path = (*stretch.path, stretch.places[i - stretch.first])
-        return Site(self.instructions[i], self.bounds[i], stretch.scope, path, self)
+        return Site(self.instructions[i], self.bound(i), stretch.scope, path, self)
 
-    def find(self, table: dict[tuple[Path, str], Any], site: Site, name: str) -> Any:
-        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
-        path = site.path[1:]
-        for length in range(len(path) - 1, 0, -1):
-            found = table.get((path[:length], name))
-            if found is not None:
-                return found
-        return None
+    def bound(self, i: int) -> Bound | Mismatch:
+        """The form of an instruction."""
+        found = self._bounds[i]
+        if found is None:
+            found = self._bounds[i] = self._forms.one(self.instructions[i], self._stretch(i).scope)
+        return found
+
+    def _all_bounds(self) -> list[Bound | Mismatch]:
+        """The forms of all instructions."""
+        found: list[Bound | Mismatch] = []
+        used: dict[Path, int] = {}
+        for stretch, after in zip(self._stretches, [*[one.first for one in self._stretches[1:]], len(self.instructions)], strict=True):
+            at = used.get(stretch.path, 0)
+            end = used[stretch.path] = at + after - stretch.first
+            found += self._forms.of(stretch.path)[at:end]
+        self._bounds = list(found)
+        return found
+
+    def _plan_of(self, bound: Bound | Mismatch) -> _Plan:
+        found = self._plans.get(id(bound))
+        if found is None:
+            found = self._plans[id(bound)] = _plan(bound)
+        return found
 
     # --- registers
 
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        for symbol, names in scope.spelled:
-            if symbol.kind is Kind.REGISTER and symbol.vector == 1:
+        most = MANY_NUMBERS + 4 * len(self.names.shaper(scope).names)
+        for stem, (symbol, *others) in scope.ranges.items():
+            count = symbol.count
+            is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
+            if is_plain and count is not None and count <= most:
                 type_, dtype, _, _ = self._family(symbol)
                 self._firsts[id(symbol)] = len(self.types)
-                self.types += [type_] * len(names)
-                self.dtypes += [dtype] * len(names)
+                self.types += [type_] * count
+                self.dtypes += [dtype] * count
         for symbol in scope.symbols.values():
             if symbol.kind is Kind.REGISTER:
                 self.named(scope, symbol.name)
@@ -520,7 +537,7 @@ class Body:
     def _accesses(self, i: int, votes: dict[np.dtype[Any], list[int]] | None) -> tuple[list[int], list[int]]:
         """The registers that an instruction reads and surely writes, the guard's aside; in `votes` it is noted as which dtype."""
         instruction = self.instructions[i]
-        plan = self._plans[id(self.bounds[i])]
+        plan = self._plan_of(self.bound(i))
         scope = self._stretch(i).scope
         if plan.flow:
             if plan.flow == "call":
@@ -551,12 +568,12 @@ class Body:
         """The registers that asynchronous operations hold, and those that these are copied from or to, as bits."""
         if self._held < 0:
             self._held = 0
-            holding = {key for key, plan in self._plans.items() if plan.holds}
-            for i in [i for i, bound in enumerate(self.bounds) if id(bound) in holding] if holding else ():
+            bounds = self._all_bounds()
+            for i in [i for i, bound in enumerate(bounds) if self._plan_of(bound).holds]:
                 for numbers in self.holds(self.sites[i]):
                     for number in numbers:
                         self._held |= 1 << number
-            copies = [self.reads_writes(i) for i, bound in enumerate(self.bounds) if is_copy(bound)] if self._held else []
+            copies = [self.reads_writes(i) for i, bound in enumerate(bounds) if is_copy(bound)] if self._held else []
             before = 0
             while before != self._held:
                 before = self._held
@@ -593,22 +610,45 @@ class Body:
 
     # --- blocks
 
-    def _build(self, kinds: dict[int, str]) -> None:
-        """The blocks. `kinds` has by `id` the bounds of the instructions that may end one."""
-        instructions, bounds, sites = self.instructions, self.bounds, self.sites
-        self.takes_stack = any(plan.takes_stack for plan in self._plans.values())
-        count = len(bounds)
+    def _ending(self) -> list[tuple[int, str]]:
+        """The instructions that may end a block, and what they are there.
+
+        Whether an instruction may is the same for all with one opcode, so only those have their form looked up.
+        """
+        opcodes = [children[1] if type(children[0]) is Guard else children[0] for children in [one.children for one in self.instructions]]
+        keys = list(map(id, opcodes))
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        candidates = set()
+        for key, i in first.items():
+            bound = self.bound(i)
+            if not isinstance(bound, Bound) or _kind(bound):
+                candidates.add(key)
+            elif "alloca" in bound.effects:
+                self.takes_stack = True
+        kinds: dict[int, str] = {}
+        found = []
+        for i in [i for i, key in enumerate(keys) if key in candidates]:
+            bound = self.bound(i)
+            kind = kinds.get(id(bound))
+            if kind is None:
+                kind = kinds[id(bound)] = _kind(bound)
+            if kind:
+                found.append((i, kind))
+        return found
+
+    def _build(self) -> None:
+        instructions = self.instructions
+        count = len(instructions)
         leaders = {0}
         ends: dict[int, str] = {}
         jumps: dict[int, tuple[int, ...]] = {}
-        for i, key in [(i, key) for i, key in enumerate(map(id, bounds)) if key in kinds]:
-            kind = kinds[key]
+        for i, kind in self._ending():
             leaders.add(i + 1)
             if kind == STRONG:
                 continue
             ends[i] = kind
             if kind in ("branch", "indexed"):
-                jumps[i] = self._targets(sites[i], kind)
+                jumps[i] = self._targets(i, kind)
                 leaders.update(jumps[i])
             elif kind == "sync" or type(instructions[i].children[0]) is Guard:
                 leaders.add(i)
@@ -630,7 +670,7 @@ class Body:
                 block.kind, block.last, block.end = "branch", last, last
                 block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
                 if guard is not None:
-                    block.guard, block.negated = self._guard(sites[last], guard), guard.negated
+                    block.guard, block.negated = self._guard(last, guard), guard.negated
             elif kind == "indexed":
                 block.kind, block.last, block.end = "indexed", last, last
                 block.targets = tuple([at.get(target, -1) for target in jumps[last]])
@@ -644,12 +684,11 @@ class Body:
         # a guard of something that is a block of its own is a branch around it
         heads: dict[int, int] = {}
         for number, last in extra:
-            site = sites[last]
-            guard = site.instruction.guard
+            guard = instructions[last].guard
             assert guard is not None
             test = BasicBlock(self, blocks[number].start, blocks[number].end, -1)
             test.kind = "branch"
-            test.guard, test.negated = self._guard(site, guard), guard.negated
+            test.guard, test.negated = self._guard(last, guard), guard.negated
             blocks[number].start = blocks[number].end
             test.taken, test.fall = number, blocks[number].fall
             heads[number] = len(blocks)
@@ -666,9 +705,9 @@ class Body:
         entry = heads.get(0, 0) if blocks else -1
         self._order(blocks, entry)
 
-    def _guard(self, site: Site, guard: Guard) -> int:
+    def _guard(self, i: int, guard: Guard) -> int:
         """The register of a guard. Raises `Stop` if it is none."""
-        numbers = self.registers_of(site.scope, guard)
+        numbers = self.registers_of(self._stretch(i).scope, guard)
         if not numbers or self.types[numbers[0]] != ".pred":
             raise Stop("unsupported", f"`{guard.text}` is no predicate")
         return numbers[0]
@@ -700,18 +739,26 @@ class Body:
             block.targets = tuple([place.get(target, -1) for target in block.targets])
         self.blocks = [blocks[number] for number in order]
 
-    def _targets(self, site: Site, kind: str) -> tuple[int, ...]:
-        operands = site.instruction.operands
+    def _targets(self, i: int, kind: str) -> tuple[int, ...]:
+        operands = self.instructions[i].operands
         name = operands[-1].text if operands else ""
         if kind == "branch":
-            found = self.find(self.labels, site, name)
+            found = self._find(self.labels, i, name)
             return () if found is None else (found,)
-        listed = self.find(self.lists, site, name)
+        listed = self._find(self.lists, i, name)
         if not isinstance(listed, Targets):
             return ()
-        count = len(self.sites)
-        targets = [self.find(self.labels, site, child.text) for child in listed.children]
-        return tuple([count if target is None else target for target in targets])
+        targets = [self._find(self.labels, i, child.text) for child in listed.children]
+        return tuple([len(self.instructions) if target is None else target for target in targets])
+
+    def _find(self, table: dict[tuple[Path, str], Any], i: int, name: str) -> Any:
+        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
+        path = self._stretch(i).path[1:]
+        for length in range(len(path), 0, -1):
+            found = table.get((path[:length], name))
+            if found is not None:
+                return found
+        return None
 
     # --- liveness
 
@@ -745,12 +792,13 @@ class Body:
 
     def _liveness(self) -> None:
         """Which registers are live where a chain begins."""
-        chains, plans = self._chains, self._plans
+        chains = self._chains
+        plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
         for stretch, after in pairwise([*[stretch.first for stretch in self._stretches], len(self.instructions)]):
             ofs += [of_node[id(self._stretch(stretch).scope)]] * (after - stretch)
-        rows = list(zip([one.children for one in self.instructions], [plans[id(bound)] for bound in self.bounds], ofs, strict=True))
+        rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
         written: list[set[int]] = []
         for one in chains:
             reads = one.reads
@@ -897,6 +945,9 @@ class Body:
         return None
 
 
+MANY_NUMBERS = 100
+"""So many members of a family have numbers, besides those of one that has not many more than are named."""
+
 MANY = 1000
 """A function of fewer instructions has liveness worked out at once."""
 
@@ -933,13 +984,12 @@ class _Plan:
     """`call` or `return`, the instructions that access what they do not name; else nothing."""
     shape: str
     """`reads`: all operands are read; `writes`: all but the first, which is written; else nothing."""
-    takes_stack: bool
     holds: bool
 
 
 def _plan(bound: Bound | Mismatch) -> _Plan:
     if not isinstance(bound, Bound):
-        return _Plan((), [], [], "", "", False, False)
+        return _Plan((), [], [], "", "", False)
     operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, np.dtype[Any] | None]] = {}
     for operand in bound.operands:
         if operand.role == "addr":
@@ -958,7 +1008,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         written_too.append(TOP)
     flow = bound.flow if bound.flow in ("call", "return") else ""
     shape = "" if flow or read_too or written_too else _shape(operands.values())
-    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, "alloca" in effects, _holds(bound))
+    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound))
 
 
 def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
