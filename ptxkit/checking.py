@@ -106,20 +106,27 @@ class Bounds:
         """For the instructions directly in the block at a path, in order; those with the same opcode and shapes share one object."""
         found = self._of.get(path)
         if found is None:
-            found = self._of[path] = tuple(self._bound(path))
+            found = self._of[path] = self._bound(path)
         return found
 
-    def _bound(self, path: Path) -> Iterator[Bound | Mismatch]:
+    def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
+        """For a single instruction that stands in a scope, as `of` has it."""
+        shaper = self._names.shaper(scope)
+        key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
+        found = self._by_shapes.get(key)
+        if found is None:
+            found = self._by_shapes[key] = self._binder.verdict(instruction, shaper).bound
+        return found
+
+    def _bound(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
         look_up = shaper.known.__getitem__
-        for statement in self._names.module.at(path).children:
-            if type(statement) is not Instruction:
-                continue
-            key = tuple(map(look_up, map(id, statement.children)))
-            bound = by_shapes.get(key)
-            if bound is None:
-                bound = by_shapes[key] = self._binder.verdict(statement, shaper).bound
-            yield bound
+        instructions = [child for child in self._names.module.at(path).children if type(child) is Instruction]
+        keys = [tuple(map(look_up, map(id, instruction.children))) for instruction in instructions]
+        for key, instruction in zip(keys, instructions, strict=True):
+            if key not in by_shapes:
+                by_shapes[key] = self._binder.verdict(instruction, shaper).bound
+        return tuple(map(by_shapes.__getitem__, keys))
 
 
 @per_object

@@ -52,6 +52,9 @@ IDLE = 16
 """After so many rounds in which nothing was written the clock is stopped, to see whether threads wait for anything but time."""
 LEAPS = (1 << 40) + (1 << 31) - 1, (1 << 40) + 2_000_000
 """Cycles that they are let wait for then: many, also of the 32 bits of `%clock`, or of those of `%globaltimer`."""
+FEW = 1024
+"""With more threads than that, what registers hold that nobody needs is too much to be kept."""
+
 SHORT = 16
 """So many instructions are executed for nothing rather than that a group is parted."""
 
@@ -267,6 +270,8 @@ class Scheduler:
         """The registers of a function before anything is written: zeros."""
         found = self.blanks.get(id(body))
         if found is None:
+            if self.residents.count > FEW:
+                body.settle()
             found = self.blanks[id(body)] = [np.zeros((), dtype)[()] for dtype in body.dtypes]
         return found
 
@@ -485,7 +490,7 @@ class Scheduler:
                 return False
             written.update(run.written)
         live = blocks[meet].live
-        kept = [i for i in written if live >> i & 1]
+        kept = [i for i in written if i in live]
         if any(body.dtypes[i].kind == "V" for i in kept):
             return False
         return (*pair, meet, kept)
