@@ -570,14 +570,10 @@ class Body:
         """The registers that asynchronous operations hold, those of opaque fragments, and copies of them, as bits."""
         if self._held < 0:
             self._held = 0
-<<<<<<< HEAD
-            for site in self.sites:
-                for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
-=======
             bounds = self._all_bounds()
             for i in [i for i, bound in enumerate(bounds) if self._plan_of(bound).holds]:
-                for numbers in self.holds(self.sites[i]):
->>>>>>> load
+                site = self.sites[i]
+                for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
                     for number in numbers:
                         self._held |= 1 << number
             copies = [self.reads_writes(i) for i, bound in enumerate(bounds) if is_copy(bound)] if self._held else []
@@ -604,7 +600,6 @@ class Body:
                 sources += self.registers_of(site.scope, node)
         return results, sources
 
-<<<<<<< HEAD
     def fragments(self, site: Site) -> tuple[tuple[Fragment, bool, tuple[int, ...]], ...]:
         """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
         known = self._fragments.get(id(site))
@@ -618,14 +613,9 @@ class Body:
             known = self._fragments[id(site)] = tuple(found)
         return known
 
-    def _call_accesses(self, site: Site) -> tuple[list[int], list[int]]:
-        called = call_parts(site.instruction)
-        reads = [TOP, *self.registers_of(site.scope, called.target)]
-=======
     def _call_accesses(self, instruction: Instruction, scope: Scope) -> tuple[list[int], list[int]]:
         called = call_parts(instruction)
         reads = [TOP, *self.registers_of(scope, called.target)]
->>>>>>> load
         writes: list[int] = []
         for node in called.arguments:
             reads += self.registers_of(scope, node)
@@ -1034,7 +1024,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         written_too.append(TOP)
     flow = bound.flow if bound.flow in ("call", "return") else ""
     shape = "" if flow or read_too or written_too else _shape(operands.values())
-    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound))
+    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or any([one.is_opaque for one in bound.fragments]))
 
 
 def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
