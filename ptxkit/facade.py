@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ptxkit.demangling import matching, readable
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.syntax import Function, Module, parse
+from ptxkit.syntax.tree import Container
 
 if TYPE_CHECKING:
     from ptxkit.analyses.cfg.graph import ControlFlow
@@ -41,7 +42,7 @@ def _coloured(text: str) -> str:
     return as_html(text)
 
 
-Module.as_html = staticmethod(_coloured)
+Container.as_html = staticmethod(_coloured)
 
 
 class Findings(tuple[Diagnostic, ...]):

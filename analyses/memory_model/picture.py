@@ -36,6 +36,16 @@ NAMES = {
     "race": "data race (8.7.1)",
 }
 CHARACTER, ROW, GAP, MARGIN = 7.3, 56, 90, 24
+LEFT = 64
+"""Where the first column begins: arrows within it bend out to the left."""
+
+
+STYLE = (
+    ":root { color-scheme: light dark } body { font: 14px system-ui, sans-serif; margin: 1em } "
+    "label { display: inline-block; margin-right: 1em } "
+    "label i { display: inline-block; width: 1.2em; height: 0.25em; vertical-align: middle } "
+    "div { overflow-x: auto } svg { border-radius: 4px }"
+)
 
 
 @attrs.frozen
@@ -92,15 +102,17 @@ def svg(execution: Execution, forbidden: Forbidden | None = None) -> str:
 def page(execution: Execution, forbidden: Forbidden | None = None) -> str:
     """The picture as a page on which relations can be hidden and shown."""
     switches = "\n".join(
-        f'<label style="color:{COLORS[kind]}"><input type="checkbox" checked onchange="'
-        f"document.querySelectorAll('.{kind}').forEach(e => e.style.display = this.checked ? '' : 'none')\"> {escape(name)}</label>"
+        f'<label><input type="checkbox" checked onchange="'
+        f"document.querySelectorAll('.{kind}').forEach(e => e.style.display = this.checked ? '' : 'none')\"> "
+        f'<i style="background: {COLORS[kind]}"></i> {escape(name)}</label>'
         for kind, name in NAMES.items()
     )
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,"><title>'
         f"{escape(execution.skeleton.program.name or 'execution')}</title>\n"
-        "<style>body { font: 14px sans-serif; margin: 1em } label { margin-right: 1em }</style></head>\n"
-        f"<body>\n<p>{switches}</p>\n{svg(execution, forbidden)}</body></html>\n"
+        f"<style>{STYLE}</style></head>\n"
+        f"<body>\n<p>{switches}</p>\n<div>{svg(execution, forbidden)}</div></body></html>\n"
     )
 
 
@@ -113,7 +125,7 @@ def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
         (ends if event.thread < 0 else columns).setdefault(event.thread, []).append(event)
     boxes: dict[int, _Box] = {}
     top = MARGIN + 2.6 * ROW if ends[INITIAL] else MARGIN + ROW
-    left, bottom = float(MARGIN), top
+    left, bottom = float(LEFT), top
     for thread in range(len(skeleton.program.threads)):
         events = columns.get(thread, [])
         texts = [(skeleton.text(one), _value(execution, one)) for one in events]
@@ -124,7 +136,7 @@ def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
         left += width + GAP
     right = left - GAP + MARGIN
     for thread, y in ((INITIAL, float(MARGIN) + 0.6 * ROW), (FINAL, bottom + 0.4 * ROW)):
-        x = float(MARGIN)
+        x = float(LEFT)
         for event in ends[thread]:
             text = f"{event.variable} = {_shown(execution, event)}" + (" at the end" if thread == FINAL else "")
             width = CHARACTER * len(text) + 16
@@ -170,7 +182,7 @@ def _drawn(
     for t, thread in enumerate(skeleton.program.threads):
         first = next((boxes[i] for i in skeleton.threads[t] if i in boxes), None)
         if first is not None:
-            caption = f"{thread.name} (cta {thread.cta}, gpu {thread.gpu})"
+            caption = f"{thread.name} (CTA {thread.cta}, GPU {thread.gpu})"
             yield f'<text x="{first.x:.0f}" y="{first.y - 10:.0f}" font-weight="bold">{escape(caption)}</text>'
     for number, one in enumerate(shown):
         yield from _arrow(one, number, boxes)
@@ -208,9 +220,11 @@ def _arrow(one: Arrow, number: int, boxes: dict[int, _Box]) -> Iterator[str]:
         shift = 6 * (number % 3 - 1)
         half = (start + end) / 2
         path = f"M{start:.0f},{y1 + shift:.0f} C{half:.0f},{y1 + shift:.0f} {half:.0f},{y2 + shift:.0f} {end:.0f},{y2 + shift:.0f}"
-        middle = (start + (end - start) * 0.35, y1 + (y2 - y1) * 0.3 + shift - 3)
+        along = 0.25 + 0.25 * (number % 3)
+        middle = (start + (end - start) * along, y1 + (y2 - y1) * along * along * (3 - 2 * along) + shift - 3)
     color = COLORS[one.kind]
     yield f'<g class="{one.kind}"><path d="{path}" fill="none" stroke="{color}" stroke-width="{thick}"{dashes}{ends}/>'
     if one.kind not in ("po", "race"):
-        yield f'<text x="{middle[0]:.0f}" y="{middle[1]:.0f}" fill="{color}" font-size="11">{one.kind}</text>'
+        halo = 'stroke="white" stroke-width="4" paint-order="stroke"'
+        yield f'<text x="{middle[0]:.0f}" y="{middle[1]:.0f}" fill="{color}" font-size="11" {halo}>{one.kind}</text>'
     yield "</g>"

@@ -1,4 +1,4 @@
-"""For mkdocs: links from the pages to other files of the checkout lead to the repository."""
+"""For mkdocs: links from the pages to other files of the checkout lead to the repository, and options are not broken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
+_SHORT = re.compile("(?<!<pre>)<code>([^<]{1,20})</code>")
 _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
@@ -18,3 +19,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         return link[1] if path.startswith("docs/") or path == "docs" else f"{config.repo_url}/blob/main/{path}"
 
     return _LINK.sub(target, markdown)
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
+    """Short code within text is marked, so that no line ends in it."""
+    return _SHORT.sub(r'<code class="whole">\1</code>', html)
