@@ -83,7 +83,7 @@ def shown(
             continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
+                code = first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -123,7 +123,7 @@ def _cut(kernel: Routine) -> Shown:
     return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
 
 
-def _first_code(facts: Facts, kernel: Routine) -> Code:
+def first_code(facts: Facts, kernel: Routine) -> Code:
     """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
     from ptxkit.analyses.execution.execute import loaded, module_code
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from ptxkit import fixing
 from ptxkit.analyses.execution.execute import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.memo import collect_when_due
 from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
@@ -19,7 +19,6 @@ from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying
-from ptxkit.syntax import parse
 
 SECONDS = 60.0
 """So much time of a processor the tries for one finding may take."""
@@ -168,6 +167,7 @@ class _Solving:
     # --- trying
 
     def _says(self, edits: Sequence[Edit]) -> Says:
+        collect_when_due()
         self.tries += 1
         if not self._is_taken(edits):
             return Says.NO
@@ -186,7 +186,7 @@ class _Solving:
         return Says.LESS if left < target and len(edits) < 2 * MOST_EDITS else Says.NO
 
     def _is_taken(self, edits: Sequence[Edit]) -> bool:
-        return not parse(fixing.apply(self.seen.text, edits)).diagnostics
+        return not self.trying.facts(edits).module.diagnostics
 
     def _target(self, own: Run) -> frozenset[Key]:
         """What of a run of the text itself is this finding."""
@@ -200,7 +200,7 @@ class _Solving:
         rule = next((one for one in self.looking.rules if one.id == self.finding.rule), None)
         if rule is None:
             return Says.ENOUGH
-        facts = self.looking.facts(fixing.apply(self.seen.text, edits))
+        facts = self.trying.facts(edits)
         shift = Shift(edits)
         lines = {self.finding.span.line}
         found = [one for one in rule.check(facts) if one.function == self.finding.function]
@@ -231,8 +231,7 @@ class _Solving:
 
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
         edits = joined([edit for one in steps for edit in one.edits])
-        text = fixing.apply(self.seen.text, edits)
-        after = self.looking.at(text, self.trying.ran.get(text))
+        after = self.trying.after(edits)
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
@@ -242,7 +241,7 @@ class _Solving:
             self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
             return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
-            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
+            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.trying.after(rest), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
         all_ran = self._schedules(edits)
         if all_ran is None:

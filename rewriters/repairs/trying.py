@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,18 +16,21 @@ from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
 from ptxkit.analyses.inputs.shapes import Shape, is_said, reached
+from ptxkit.analyses.linting.running import MOST_MEMORY, first_code
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters.repairs.counting import Counting
 from ptxkit.rewriters.repairs.edits import Shift
-from ptxkit.rewriters.repairs.looking import Looking, Seen
+from ptxkit.rewriters.repairs.looking import KeptFacts, Looking, Seen
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
 """The schedules, besides that which showed a finding, under which a repair is run; `early` where something may be in flight."""
@@ -34,6 +38,9 @@ SECONDS = 10.0
 """So long one run may take."""
 PATIENCE = 4
 """So many times the operations of a run of lint a repaired one may take."""
+
+KEPT = 4
+"""Of so many edited texts facts are remembered."""
 
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
@@ -70,8 +77,8 @@ class Trying:
         own = (finding.witness or {}).get("launch", {})
         self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
         """That which showed the finding."""
-        self.runs = 0
-        self.ran: dict[str, dict[Example, Ran]] = {}
+        self._facts = functools.lru_cache(KEPT)(looking.facts)
+        self._ran: dict[str, dict[Example, Ran]] = {seen.text: dict(seen.ran)}
         """By text, the runs in the usual order."""
         self._own: dict[str | int, Run | None] = {}
         self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
@@ -99,13 +106,17 @@ class Trying:
         flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
         return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
+    def facts(self, edits: Sequence[Edit]) -> KeptFacts:
+        """The facts of the edited text; those of the last few are remembered."""
+        return self._facts(fixing.apply(self.seen.text, edits)) if edits else self.seen.facts
+
     # --- on the machine
 
     def own(self, schedule: str | int | None = None) -> Run | None:
         """What the text itself does in the launch, under the schedule that showed the finding if none is given."""
         schedule = self.schedule if schedule is None else schedule
         if schedule not in self._own:
-            self._own[schedule] = self._run(self.seen.text, Shift(()), schedule)
+            self._own[schedule] = self._run((), schedule)
         return self._own[schedule]
 
     def run(self, edits: Sequence[Edit], schedule: str | int | None = None) -> Run | None:
@@ -113,29 +124,29 @@ class Trying:
         schedule = self.schedule if schedule is None else schedule
         key = (tuple(edits), schedule)
         if key not in self._known:
-            self._known[key] = self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
+            self._known[key] = self._run(edits, schedule)
         return self._known[key]
 
-    def _run(self, text: str, shift: Shift, schedule: str | int) -> Run | None:
+    def _run(self, edits: Sequence[Edit], schedule: str | int) -> Run | None:
         if self.example is None:
             return None
-        self.runs += 1
-        facts = self.looking.facts(text) if text != self.seen.text else self.seen.facts
+        facts = self.facts(edits)
         kernel = next((one for one in facts.routines if one.name == self.example.kernel), None)
         if kernel is None:
             return None
         counting = Counting()
-        usual = self.ran.setdefault(text, dict(self.seen.ran) if text == self.seen.text else {}) if schedule == LOCKSTEP else {}
+        usual = self._ran.setdefault(facts.index.text, {}) if schedule == LOCKSTEP else {}
         example = _with_boxes(self.example, kernel)
         ran = usual.get(example)
         if ran is None:
             try:
-                code = loaded(facts.module, self.looking.target or "")
                 operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
-                ran = usual[example] = once(code, example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+                ran = usual[example] = once(
+                    _code(facts, kernel), example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,)
+                )
             except (ValueError, MemoryError):
                 return None
-        return self._judged(ran, kernel, shift, counting)
+        return self._judged(ran, kernel, Shift(edits), counting)
 
     def _judged(self, ran: Ran, kernel: Routine, shift: Shift, counting: Counting) -> Run:
         found, fault = self._found(ran, shift), ran.fault
@@ -164,6 +175,11 @@ class Trying:
 
     # --- by everything
 
+    def after(self, edits: Sequence[Edit]) -> Seen:
+        """Everything that is found in the edited text."""
+        facts = self.facts(edits)
+        return self.looking.of(facts, self._ran.get(facts.index.text))
+
     def left(self, after: Seen, edits: Sequence[Edit]) -> list[Diagnostic]:
         """Of what is found in an edited text, what stands for the finding itself, or is new."""
         shift = Shift(edits)
@@ -187,6 +203,12 @@ class Trying:
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _code(facts: Facts, kernel: Routine) -> Code:
+    """The module on a machine: that of the other runs, or another one where these have taken much memory. Raises ValueError."""
+    code = first_code(facts, kernel)
+    return code if code.machine.memory.size <= MOST_MEMORY else loaded(facts.module, facts.target or "")
 
 
 def _is_in_flight(bound: Bound) -> bool:
