@@ -121,7 +121,7 @@ class BasicBlock:
             self.body.work_out(self)
         return self._live_out
 
-    def lives(self, live: set[int], live_out: set[int]) -> None:
+    def worked_out(self, live: set[int], live_out: set[int]) -> None:
         """What was worked out."""
         self._live, self._live_out = live, live_out
 
@@ -605,11 +605,12 @@ class Body:
         known = self._fragments.get(id(site))
         if known is None:
             bound, found = site.bound, []
-            for fragment in bound.fragments if isinstance(bound, Bound) else ():
-                operand = bound.operand(fragment.operand) if fragment.is_opaque else None
-                if operand is not None:
-                    node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
-                    found.append((fragment, operand.writes, tuple(self.registers_of(site.scope, node))))
+            if isinstance(bound, Bound):
+                for fragment in bound.fragments:
+                    operand = bound.operand(fragment.operand) if fragment.is_opaque else None
+                    if operand is not None:
+                        node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
+                        found.append((fragment, operand.writes, tuple(self.registers_of(site.scope, node))))
             known = self._fragments[id(site)] = tuple(found)
         return known
 
@@ -929,7 +930,7 @@ class Body:
                 live.difference_update(writes)
                 live.update(reads)
             live.update((STACK, TOP))
-            block.lives(set(live), out)
+            block.worked_out(set(live), out)
         self._settle(one, votes)
         self._settled |= named
 
@@ -1024,7 +1025,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         written_too.append(TOP)
     flow = bound.flow if bound.flow in ("call", "return") else ""
     shape = "" if flow or read_too or written_too else _shape(operands.values())
-    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or any([one.is_opaque for one in bound.fragments]))
+    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or _has_opaque(bound))
 
 
 def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
@@ -1038,6 +1039,11 @@ def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
 def _holds(bound: Bound) -> bool:
     """Whether an instruction opens an asynchronous operation that holds registers."""
     return next((one.group for one in bound.asynchronous if one.action == "open"), "") in HOLDING
+
+
+def _has_opaque(bound: Bound) -> bool:
+    """Whether an instruction reads or writes parts of matrices of which the manual does not say which elements they have."""
+    return any(one.is_opaque for one in bound.fragments)
 
 
 @attrs.frozen

@@ -84,17 +84,18 @@ class Grids(Monitor):
             self._early[id(site)] = _Early(site, thread, access.kind, buffer.start, name)
 
     def end(self, launch: Launch) -> None:
-        """The first access that another grid may be in the way of: whether a thread waits, and what is written, is known now."""
+        """The first access that another grid may interfere with: whether a thread waits, and what is written, is known now."""
         found = next((one for one in self._early.values() if self._matters(one)), None)
         if found is None:
             return
         cta, thread = self.collected.names.thread(found.thread)
         why = "it waits for the grids that it depends on only later" if self.waits else "it never waits for the grids that it depends on"
+        what = f"{DOES[found.kind]} {short(found.name) or 'global memory'}"
         side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(found.site), "kind": found.kind}
         self.collected.add(
             (id(found.site), "early"),
             TOO_EARLY if self.waits else NO_WAIT,
-            f"{spoken_thread(cta, thread)} {DOES[found.kind]} {short(found.name) or 'global memory'}, and {why}: they may still write there",
+            f"{spoken_thread(cta, thread)} {what}, and {why}: they may still write there",
             found.site,
             {"accesses": [side], "space": "global", "variable": found.name, "offset": 0, "bytes": 0},
             severity=Severity.WARNING,
