@@ -950,7 +950,7 @@ class Body:
             self.dtypes[number] = counts.most_common(1)[0][0]
 
     def _first_use(self, one: Chain, number: int) -> np.dtype[Any] | None:
-        """As which dtype a chain first uses a register; None if that is no other way to see it."""
+        """As which dtype a chain first uses a register; None if it never uses it as a number of its size."""
         own = self.dtypes[number]
         for block in one.blocks:
             for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
