@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
+from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.execution.straying import Made, would_be_inside
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from ptxkit.machine import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+    from ptxkit.machine.monitoring import Monitor
 
 SECONDS = 60.0
 """So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
@@ -126,6 +128,8 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_read: bool = True
+    """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     contents: Contents = COUNT
@@ -356,8 +360,17 @@ class Exercise:
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
-    def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False, zeroed: Mapping[int, int] | None = None) -> Ran:
-        known = self.known if contents is COUNT and self.schedule == LOCKSTEP and not by_collectives and not zeroed else None
+    def _once(
+        self,
+        one: Example,
+        contents: Contents,
+        *,
+        by_collectives: bool = False,
+        zeroed: Mapping[int, int] | None = None,
+        also: Sequence[Monitor] = (),
+    ) -> Ran:
+        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
+        known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
         if ran is None:
             seconds = max(0.1, self.end - time.perf_counter())
@@ -372,6 +385,7 @@ class Exercise:
                 by_collectives=by_collectives,
                 keep=known is not None,
                 zeroed=zeroed,
+                also=also,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
@@ -429,6 +443,7 @@ class Exercise:
         chosen = [finding for finding in sure if _is_of_writes(finding) and _lines(finding) & stores]
         filled = self._of_elements_for_all(shape) if chosen else None
         mixed = [*mixed, filled] if filled is not None else mixed
+        unread = self._unread(sure, ran, contents)
         is_full = self._is_full_block(sure, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
@@ -440,6 +455,7 @@ class Exercise:
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 self._is_whole(finding, is_full),
+                not (_is_of_writes(finding) and _lines(finding) <= unread),
                 finding in sure or not _is_race(finding),
                 contents,
                 schedule,
@@ -543,6 +559,15 @@ class Exercise:
                 return None
         return left
 
+    def _unread(self, found: tuple[Finding, ...], ran: Ran, contents: Contents) -> set[int]:
+        """The lines of stores to shared memory of some findings that nobody reads, of a run to completion in which nothing is in flight."""
+        stores = {line for one in found if _is_of_writes(one) and one.witness.get("space") == "shared" for line in _lines(one)}
+        if not stores or ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(self.routine)):
+            return set()
+        reads = Reads(stores)
+        again = self._once(ran.example, contents, also=(reads,))
+        return set(reads.lines) - reads.read if again.fault is None else set()
+
     def _of_elements_for_all(self, shape: Shape) -> Ran | None:
         """A run in which each thread has all its elements, and all are different, where what threads store depends on contents: those
         that choose one of equal elements, or of none, may each store another, which nobody minds. None if there is none."""
@@ -591,6 +616,10 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    return any(memory.is_async for memory in bound.memory)
 
 
 def _of_a_warp(shape: Shape) -> Shape:

@@ -110,6 +110,17 @@ def test_a_race_that_one_warp_and_its_shuffle_are_without() -> None:
     assert {one.in_order for one in done.found} == {False}
 
 
+LEADERS = """.shared .align 4 .b8 s[8]; ld.global.u32 %r2, [%rd3]; and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+@!%p1 st.shared.u32 [s], %r2; bar.sync 0; {after} st.global.u32 [%rd3], %r2;"""
+
+
+@pytest.mark.parametrize(("after", "is_read"), [("ld.shared.u32 %r2, [s];", True), ("ld.shared.u32 %r2, [s+4];", False)])
+def test_what_nobody_reads_may_be_stored_by_several(after: str, is_read: bool) -> None:
+    done = exercised(f"{INDEX} {LEADERS.format(after=after)}", directives=".reqntid 128")
+
+    assert {one.is_read for one in done.found if one.finding.diagnostic.name == "smem-race"} == {is_read}
+
+
 GREATEST = """ld.param.u32 %r9, [n]; mov.b32 %r2, 0; mov.u32 %r3, %r1; shl.b32 %r8, %r1, 3; setp.lt.u32 %p1, %r8, %r9;
 shl.b32 %r7, %r1, 5; cvt.u64.u32 %rd6, %r7; add.s64 %rd6, %rd1, %rd6; @%p1 ld.global.u32 %r2, [%rd6]; add.u32 %r7, %r1, %r2;
 shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1; shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1; setp.gt.u32 %p1, %r2, %r4;

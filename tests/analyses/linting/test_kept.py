@@ -22,6 +22,7 @@ RACE = """\
 	mov.u32 %r1, %tid.x;
 	mov.u32 %r2, tile;
 	st.shared.u32 [%r2], %r1;
+	ld.shared.u32 %r3, [%r2];
 	ret;
 }}
 """
