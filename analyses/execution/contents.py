@@ -1,8 +1,8 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; `flags` are zeros and ones; in `noise`
-every byte is drawn by lot, so that no two bytes are equal for a reason.
+tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; `flags` are zeros and ones; `reals` are
+real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import attrs
 
 HIGH = 1000
 """Random numbers are less than this."""
+SPREAD = 2.0
+"""Random real numbers are less than this, and more than its negative."""
 SIDE = 64
 """The texels of a made-up texture along each dimension."""
 
@@ -70,6 +72,8 @@ class Contents:
             return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
         if self.name == "flags":
             return np.random.default_rng((self.seed, number)).integers(0, 2, words, np.uint32).view(np.uint8)
+        if self.name == "reals":
+            return np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words).astype(np.float32).view(np.uint8)
         if self.name == "noise":
             return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
@@ -86,7 +90,7 @@ class Contents:
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
 
     def __str__(self) -> str:
-        names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones"}
+        names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones", "reals": "random real numbers"}
         return names.get(self.name, "random numbers")
 
 

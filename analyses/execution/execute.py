@@ -31,13 +31,15 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 SHARE = 0.6
 """The part of what time is left that a run takes at most where others with other numbers may follow."""
-PART = 0.2
+NEEDED = 0.4
+"""The part of what time is left that a run takes at most with the first contents besides the usual ones."""
+PART = 0.3
 """A run with further numbers may take this part of what time is left in any case."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 MOST_LOOKS = 200
 """So many numbers are tried at most to come to what was not executed."""
-MOST_FLAGS, FIRST_SEED = 12, 10
+MOST_FLAGS, FIRST_SEED = 24, 10
 """So many contents are looked at in search of what was not executed; their seeds begin here."""
 MOST_WRONG = 6
 """After so many that do not go together no further numbers are tried."""
@@ -344,13 +346,14 @@ class _Executing:
                 most = max(most, len(seen))
 
     def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
-        """Further attempts, with other zeros and ones in memory by which instructions are executed that nothing has led to."""
+        """Further attempts, with other zeros and ones, or real numbers, in memory by which instructions are executed that nothing has led to."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        for seed in range(MOST_FLAGS if start is not None else 0):
+        kinds = ("flags", "reals") * (MOST_FLAGS // 2)
+        for seed, kind in enumerate(kinds if start is not None else ()):
             if self._left < LOOKING * self.budget or not unseen:
                 return
             assert start is not None
-            contents = Contents("flags", FIRST_SEED + seed)
+            contents = Contents(kind, FIRST_SEED + seed)
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
 
@@ -594,7 +597,9 @@ class _Executing:
             self.code.reset()
         seconds = self._share * self._left
         if self.runs and contents != self.contents[0]:
-            seconds = min(seconds, self._several_times(self.runs[0]))
+            # those that are tried first are needed, of the others as many as there is time for
+            is_needed = all(run.contents == self.contents[0] for run in self.runs)
+            seconds = min(seconds, max(self._several_times(self.runs[0]), NEEDED * seconds if is_needed else 0.0))
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
