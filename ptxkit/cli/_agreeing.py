@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic
     from ptxkit.syntax import Module
 
-SECONDS = 4.0
-"""So long `lint` may execute the kernels of the module with launches that it makes up."""
+SECONDS = 60.0
+"""So long `lint` may execute the kernels of the module with launches that it makes up: what it is cut off from leaves no doubt."""
 VERSIONS = "V"
 """The family of rules about what a module asks for: no execution is wrong for it."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
@@ -36,8 +36,8 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
     warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
     `lint` shows with numbers of its own. Else warnings are said with what is not covered, but for those about addresses that were all seen.
-    A note that nothing keeps threads within arrays is a doubt where their sizes were made up, and no other number is read that they may
-    follow from.
+    A note that nothing keeps threads within arrays is a doubt where their sizes were made up, each thread works for itself, and no other
+    number is read that sizes may follow from.
     """
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
@@ -57,10 +57,12 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
 
 
 def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:
-    """Whether arrays were made up, as large as what is accessed, and no number is read that says how data lies in them."""
+    """Whether arrays were made up, as large as what is accessed, and nothing says how data lies in them: neither a number that is read, nor
+    tiles that the threads of a CTA share."""
     from ptxkit.analyses.framework.routine import routines
 
-    if not any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments):
+    is_made_up = any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments)
+    if not is_made_up or (verdict.covered["shared"] and verdict.covered["barriers"]):
         return False
     routine = next(one for one in routines(module) if one.name == kernel)
     text = "".join([instruction.text for instruction in routine.instructions])
