@@ -1,8 +1,9 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot, `small` with few values; `zeros` is what fresh memory often holds; `flags` are zeros and ones; `reals` are
-real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a reason.
+tables of indices often are; `random` draws them by lot, `small` with few values; `zeros` is what fresh memory often holds; `flags` are
+zeros and ones; `reals` are real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a
+reason.
 """
 
 from __future__ import annotations
@@ -90,7 +91,14 @@ class Contents:
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
 
     def __str__(self) -> str:
-        names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones", "small": "small random numbers", "reals": "random real numbers"}
+        names = {
+            "count": "0, 1, 2, …",
+            "zeros": "zeros",
+            "noise": "random bytes",
+            "flags": "zeros and ones",
+            "small": "small random numbers",
+            "reals": "random real numbers",
+        }
         return names.get(self.name, "random numbers")
 
 

@@ -361,7 +361,8 @@ class _Executing:
         return found
 
     def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:
-        """Further attempts, with other zeros and ones, or real numbers, in memory by which instructions are executed that nothing has led to."""
+        """Further attempts, with other zeros and ones, or real numbers, in memory: by these instructions are executed that nothing has led
+        to."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
         kinds = ("flags", "reals") * (most // 2)
         for seed, kind in enumerate(kinds if start is not None else ()):

@@ -102,9 +102,7 @@ class Addresses(Monitor):
         }
         count = int(np.count_nonzero(wrong))
         rule = PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
-        self.collected.add(
-            (id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
-        )
+        self.collected.add((id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count)
 
     def _beyond_targets(self, fault: Fault) -> None:
         """A branch by an index that its list of targets does not have."""

@@ -94,7 +94,8 @@ class Grids(Monitor):
         self.collected.add(
             (id(found.site), "early"),
             TOO_EARLY if self.waits else NO_WAIT,
-            f"{spoken_thread(cta, thread)} {DOES[found.kind]} {short(found.name) or 'global memory'}, and {why}: they may still write there",
+            f"{spoken_thread(cta, thread)} {DOES[found.kind]} {short(found.name) or 'global memory'}, and {why}: they may still write"
+            " there",
             found.site,
             {"accesses": [side], "space": "global", "variable": found.name, "offset": 0, "bytes": 0},
             severity=Severity.WARNING,

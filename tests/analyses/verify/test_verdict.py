@@ -180,7 +180,6 @@ class TestMadeUp:
     def test_what_lies_in_shared_memory_is_known(self) -> None:
         assert verdict("st.shared.u32 [data+512], 1;").outcome == REFUTED
 
-
     @pytest.mark.parametrize(("step", "outcome"), [(4, REFUTED), (3, VERIFIED)])
     def test_what_leaves_shared_memory_with_numbers_that_lead_there_is_wrong(self, step: int, outcome: str) -> None:
         guard = "ld.param.u32 %r5, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r5; @%p1 bra OUT;"
