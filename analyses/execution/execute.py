@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -31,13 +31,13 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 SHARE = 0.6
 """The part of what time is left that a run takes at most where others with other numbers may follow."""
-PART = 0.2
+PART = 0.3
 """A run with further numbers may take this part of what time is left in any case."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 MOST_LOOKS = 200
 """So many numbers are tried at most to come to what was not executed."""
-MOST_FLAGS, FIRST_SEED = 12, 10
+MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """So many contents are looked at in search of what was not executed; their seeds begin here."""
 MOST_WRONG = 6
 """After so many that do not go together no further numbers are tried."""
@@ -275,6 +275,8 @@ class _Executing:
             if unseen and len(attempts) > 1:
                 # what others lead to is looked at before
                 break
+        if not unseen:
+            attempts += self._led_by_contents(attempts)
         if unseen:
             for search in (self._searched, self._searched_contents):
                 for one in search(tuple(attempts), unseen):
@@ -343,14 +345,31 @@ class _Executing:
                     break
                 most = max(most, len(seen))
 
-    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
-        """Further attempts, with other zeros and ones in memory by which instructions are executed that nothing has led to."""
+    def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
+        """Further attempts, where it is for contents alone that something was not executed; what nothing leads to is said."""
+        best = min([one for one in attempts if self._is_good(one)], key=lambda one: len(one.unseen), default=None)
+        if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
+            return []
+        left, found = set(best.unseen), []
+        for one in self._searched_contents((best,), left, FEW_FLAGS):
+            found.append(one)
+            left &= set(one.unseen)
+        if left:
+            lines = sorted({self.code.index.span(best.unseen[path].path).line for path in left})
+            more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+            self.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, to which no contents that were tried lead")
+        return found
+
+    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:
+        """Further attempts, with other zeros and ones, or real numbers, in memory: by these instructions are executed that nothing has led
+        to."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        for seed in range(MOST_FLAGS if start is not None else 0):
+        kinds = ("flags", "reals") * (most // 2)
+        for seed, kind in enumerate(kinds if start is not None else ()):
             if self._left < LOOKING * self.budget or not unseen:
                 return
             assert start is not None
-            contents = Contents("flags", FIRST_SEED + seed)
+            contents = Contents(kind, FIRST_SEED + seed)
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
 
@@ -507,6 +526,10 @@ class _Executing:
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self._again(self.schedules[0], choice, is_needed=n == 0)
+        if self.depends and not self.skipped and not self._has_others:
+            # neither takes long nor leaves arrays
+            self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
+        self._leave_out_unfit()
         if self._are_equal and self.launch.made_up:
             # with bytes that differ, values that are equal by chance are not
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
@@ -558,14 +581,21 @@ class _Executing:
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return
-        enough = len(self.runs) > 1
         self._once(schedule, contents)
-        if contents != self.contents[0] and enough and self._says_nothing(self.runs[-1]):
-            # some contents were tried to the end
-            run = self.runs.pop()
+
+    @property
+    def _has_others(self) -> bool:
+        """Whether all threads ran to completion with other contents than the first, too."""
+        return any(run.fault is None and run.contents != self.contents[0] for run in self.runs)
+
+    def _leave_out_unfit(self) -> None:
+        """Takes out the contents with which a run says nothing, if others were tried to the end."""
+        unfit = [run for run in self.runs if run.contents != self.contents[0] and self._says_nothing(run)] if self._has_others else []
+        self.runs = [run for run in self.runs if run not in unfit]
+        for run in unfit:
             self.unfit.setdefault(f"{run.contents} in memory, {'which takes too long' if run.is_too_long else 'by which arrays are left'}")
             for cause in run.causes - frozenset().union(*[one.causes for one in self.runs]):
-                del self.first[cause]
+                self.first.pop(cause, None)
 
     def _says_nothing(self, run: Ran) -> bool:
         """Whether a run ended because time was up, or at an access that leaves memory of which nobody knows how large it is."""

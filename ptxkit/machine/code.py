@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from ptxkit.checking import Bounds
-from ptxkit.isa.binding import Bound
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import Fragment
 from ptxkit.machine.fault import Stop
@@ -604,14 +604,14 @@ class Body:
         """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
         known = self._fragments.get(id(site))
         if known is None:
-            bound, found = site.bound, []
-            if isinstance(bound, Bound):
-                for fragment in bound.fragments:
-                    operand = bound.operand(fragment.operand) if fragment.is_opaque else None
-                    if operand is not None:
-                        node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
-                        found.append((fragment, operand.writes, tuple(self.registers_of(site.scope, node))))
-            known = self._fragments[id(site)] = tuple(found)
+            found = _fragments(site.bound) if isinstance(site.bound, Bound) else []
+            nodes = [part(site.instruction.operands[operand.path[0]], operand.path[1:]) for _, operand in found]
+            known = self._fragments[id(site)] = tuple(
+                [
+                    (fragment, operand.writes, tuple(self.registers_of(site.scope, node)))
+                    for (fragment, operand), node in zip(found, nodes, strict=True)
+                ]
+            )
         return known
 
     def _call_accesses(self, instruction: Instruction, scope: Scope) -> tuple[list[int], list[int]]:
@@ -976,6 +976,12 @@ LONG = 64
 
 MOST_USERS = 8
 """So many chains that use a register have a say in which dtype it is kept."""
+
+
+def _fragments(bound: Bound) -> list[tuple[Fragment, BoundOperand]]:
+    """The opaque parts of matrices that an instruction has, with their operands."""
+    found = [(one, bound.operand(one.operand)) for one in bound.fragments if one.is_opaque]
+    return [(one, operand) for one, operand in found if operand is not None]
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:

@@ -84,7 +84,7 @@ class Grids(Monitor):
             self._early[id(site)] = _Early(site, thread, access.kind, buffer.start, name)
 
     def end(self, launch: Launch) -> None:
-        """The first access that another grid may interfere with: whether a thread waits, and what is written, is known now."""
+        """The first access of what another grid may still write: whether a thread waits, and what is written, is known now."""
         found = next((one for one in self._early.values() if self._matters(one)), None)
         if found is None:
             return
