@@ -43,6 +43,7 @@ from ptxkit.analyses.inputs.shapes import (
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import ALLOC
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -77,6 +78,7 @@ TILES = 4
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
 BARRIERS = "B"
@@ -85,6 +87,8 @@ TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
+OF_TENSORS = "T"
+"""The family of rules about tensor memory, which those with nothing to compute must free too."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -222,6 +226,8 @@ class Exercise:
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
+        if allocates(self.routine):
+            yield EMPTY, EMPTY, OF_TENSORS
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -348,6 +354,8 @@ class Exercise:
         for name, value in values.items():
             if value:
                 yield from (f"--{name}", value)
+        if sizes.empty:
+            yield "--empty"
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -584,6 +592,11 @@ def hands_over(routine: Routine) -> bool:
         return is_ordered(bound) and not bound.barrier
 
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+
+
+def allocates(routine: Routine) -> bool:
+    """Whether a kernel allocates tensor memory."""
+    return any(has_such(one, lambda bound: ALLOC in bound.effects) for one in reached(routine))
 
 
 def is_read(routine: Routine, i: int) -> bool:

@@ -53,6 +53,8 @@ class Sizes:
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
     single: bool = False
     """What loops count to is 1, no matter how much of it makes an iteration."""
+    empty: bool = False
+    """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -103,6 +105,8 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return _number(slot.type, slot.value)
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
+    if sizes.empty and not slot.is_divisor:
+        return _number(slot.type, 0)
     if slot.role is Role.COUNT:
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)

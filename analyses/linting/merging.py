@@ -52,17 +52,16 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
-ACCESSES = "S"
-"""Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
+ACCESSES = frozenset(("misaligned-access", "out-of-bounds-access", "smem-race", "implicit-warp-synchrony"))
+"""Rules about an access of which an execution sees all: who executed it, and saw nothing, has seen more than who suspected it. Of a
+generic address in the wrong state space it does not: the machine's windows begin at multiples of 2^32, so such an address happens to be
+right. Of a load that takes memory for read-only, of one that polls, and of what is not released, it says nothing."""
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
 """Rules about where an mbarrier lies."""
-WRONG_SPACE = "wrong-state-space"
-"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
-generic address that is taken for one of shared memory happens to be right."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:
-    return one.rule[0] in ACCESSES and one.name != WRONG_SPACE
+    return one.name in ACCESSES
 
 
 RACES = ("smem-race", "implicit-warp-synchrony")

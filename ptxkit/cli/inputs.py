@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--scale", default=1, show_default=True, type=click.IntRange(1), help="Other numbers are so many times as large.")
 @click.option("--enlarge", default=1, show_default=True, type=click.IntRange(1), help="Arrays have so many times the elements.")
 @click.option("--shared", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
+@click.option("--empty", is_flag=True, help="Numbers are 0, but for those that something is divided by.")
 @click.option("--less", default=0, type=click.IntRange(0), help="Numbers that are compared are less by so many.")
 @click.option(
     "--fill",
@@ -42,6 +43,7 @@ def command(
     enlarge: int,
     shared: int | None,
     less: int,
+    empty: bool,
     fill: str,
 ) -> None:
     """Make up launches for the kernels of a PTX file, as a launch file to be edited.
@@ -73,7 +75,7 @@ def command(
     if not found:
         _fail(f"{path} has no kernel")
     names = _input.chosen(found, kernels)
-    sizes = Sizes(loops or FEW, scale, uneven=less)
+    sizes = Sizes(loops or FEW, scale, uneven=less, empty=empty)
     made = []
     for name, routine in found.items():
         if name in names:
