@@ -85,6 +85,8 @@ BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+OF_WARPS = "C"
+"""The family of rules about threads that part: with equal contents nobody does."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
 OF_TENSORS = "T"
@@ -186,6 +188,8 @@ class Exercise:
                 break
         if not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
+        if not found and ran.fault is None and self._may_part(ran):
+            found = self._of_noise(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -206,6 +210,20 @@ class Exercise:
             if found:
                 return found
         return []
+
+    def _may_part(self, ran: Ran) -> bool:
+        """Whether threads that execute something together branch by contents that were made up."""
+        if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
+            return False
+        return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+
+    def _of_noise(self, shape: Shape) -> list[Found]:
+        """What threads miss that all must execute, where they branch by contents of any size and sign."""
+        self.contents = NOISE
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [attrs.evolve(one, depends=True) for one in found if one.finding.diagnostic.rule[:1] in OF_WARPS]
 
     def _of_equal_indices(self, shape: Shape) -> list[Found]:
         """What shows where contents say that several threads update one word of shared memory, as in a histogram.
@@ -438,7 +456,7 @@ class Exercise:
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
+                self._depends(finding, stores if _is_of_writes(finding) else set(sites.values()), again),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -448,6 +466,12 @@ class Exercise:
                 contents,
                 schedule,
             )
+
+    def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
+        """Whether contents that were made up decide about a finding: at its `lines`, or as threads do not part with others."""
+        if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
+            return True
+        return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
@@ -656,10 +680,11 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
     """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
 
-    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
-    ordered meet at others is no less wrong.
+    Where all contents are zeros, threads that compute their indices may each come to their own word, and no threads part: that two which
+    are not ordered meet at others, or that some miss what all must execute, is no less wrong.
     """
-    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
+    is_meeting = finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding)
+    return again[:1] if is_meeting or finding.diagnostic.rule[:1] in OF_WARPS else again
 
 
 def _is_sure(found: Found) -> bool:
