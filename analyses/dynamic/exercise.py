@@ -73,6 +73,8 @@ GROWTH, MOST_GROWTH = 32, 1024
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
 UNEVEN, UNEVEN_TOO = 7, 19
+SMALL, SMALL_TOO = 5, 3
+"""Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
@@ -242,6 +244,8 @@ class Exercise:
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            longest = max([grid * block for grid, block in zip(ran.example.grid, ran.example.block, strict=True)])
+            yield Sizes(uneven=longest - SMALL), Sizes(counts=2 * FEW, uneven=longest - SMALL_TOO), OF_WARPS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
         if allocates(self.routine):
