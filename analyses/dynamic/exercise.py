@@ -244,8 +244,7 @@ class Exercise:
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
-            longest = max([grid * block for grid, block in zip(ran.example.grid, ran.example.block, strict=True)])
-            yield Sizes(uneven=longest - SMALL), Sizes(counts=2 * FEW, uneven=longest - SMALL_TOO), OF_WARPS
+            yield Sizes(small=SMALL), Sizes(counts=2 * FEW, small=SMALL_TOO), OF_WARPS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
         if allocates(self.routine):
@@ -372,6 +371,7 @@ class Exercise:
             "enlarge": "" if self.growth == 1 else str(self.growth),
             "shared": str(self.shared or ""),
             "less": str(sizes.uneven or ""),
+            "small": str(sizes.small or ""),
         }
         for name, value in values.items():
             if value:

@@ -47,6 +47,8 @@ class Sizes:
     """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
     uneven: int = 0
     """Numbers that are compared are less by so many: no whole number of thread blocks."""
+    small: int = 0
+    """Numbers that are compared are this."""
     units: bool = False
     """Numbers that something is divided by are 1: what they divide stays as it is."""
     ones: bool = False
@@ -114,7 +116,7 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return _number(slot.type, number * STRIDE)
     if sizes.ones:
         return _number(slot.type, 1)
-    return _number(slot.type, max(1, number - sizes.uneven) if slot.is_compared else number)
+    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
 
 
 def _number(kind: str, number: int) -> Number:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--shared", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
 @click.option("--empty", is_flag=True, help="Numbers are 0, but for those that something is divided by.")
 @click.option("--less", default=0, type=click.IntRange(0), help="Numbers that are compared are less by so many.")
+@click.option("--small", default=0, type=click.IntRange(0), help="Numbers that are compared are this.")
 @click.option(
     "--fill",
     default="iota",
@@ -43,6 +44,7 @@ def command(
     enlarge: int,
     shared: int | None,
     less: int,
+    small: int,
     empty: bool,
     fill: str,
 ) -> None:
@@ -75,7 +77,7 @@ def command(
     if not found:
         _fail(f"{path} has no kernel")
     names = _input.chosen(found, kernels)
-    sizes = Sizes(loops or FEW, scale, uneven=less, empty=empty)
+    sizes = Sizes(loops or FEW, scale, uneven=less, small=small, empty=empty)
     made = []
     for name, routine in found.items():
         if name in names:
