@@ -511,12 +511,7 @@ class Exercise:
             return False
         lines = _lines(finding)
         index = self.code.index
-        found = [
-            one.address
-            for of in reached(self.routine)
-            for one in accesses(of)
-            if index.span(of.where(one.instruction)).line in lines
-        ]
+        found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
 
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
