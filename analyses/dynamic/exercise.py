@@ -44,6 +44,7 @@ from ptxkit.analyses.inputs.shapes import (
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import ALLOC
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -74,6 +75,8 @@ GROWTH, MOST_GROWTH = 32, 1024
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
 UNEVEN, UNEVEN_TOO = 7, 19
+SMALL, SMALL_TOO = 5, 3
+"""Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 ELEMENTS = 16
@@ -81,14 +84,19 @@ ELEMENTS = 16
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+OF_WARPS = "C"
+"""The family of rules about threads that part: with equal contents nobody does."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
+OF_TENSORS = "T"
+"""The family of rules about tensor memory, which those with nothing to compute must free too."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -188,6 +196,8 @@ class Exercise:
                 break
         if not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
+        if not found and ran.fault is None and self._may_part(ran):
+            found = self._of_noise(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -209,6 +219,20 @@ class Exercise:
                 return found
         return []
 
+    def _may_part(self, ran: Ran) -> bool:
+        """Whether threads that execute something together branch by contents that were made up."""
+        if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
+            return False
+        return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+
+    def _of_noise(self, shape: Shape) -> list[Found]:
+        """What threads miss that all must execute, where they branch by contents of any size and sign."""
+        self.contents = NOISE
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [attrs.evolve(one, depends=True) for one in found if one.finding.diagnostic.rule[:1] in OF_WARPS]
+
     def _of_equal_indices(self, shape: Shape) -> list[Found]:
         """What shows where contents say that several threads update one word of shared memory, as in a histogram.
 
@@ -226,8 +250,11 @@ class Exercise:
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            yield Sizes(small=SMALL), Sizes(counts=2 * FEW, small=SMALL_TOO), OF_WARPS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
+        if allocates(self.routine):
+            yield EMPTY, EMPTY, OF_TENSORS
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -350,10 +377,13 @@ class Exercise:
             "enlarge": "" if self.growth == 1 else str(self.growth),
             "shared": str(self.shared or ""),
             "less": str(sizes.uneven or ""),
+            "small": str(sizes.small or ""),
         }
         for name, value in values.items():
             if value:
                 yield from (f"--{name}", value)
+        if sizes.empty:
+            yield "--empty"
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -449,7 +479,7 @@ class Exercise:
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
+                self._depends(finding, stores if _is_of_writes(finding) else set(sites.values()), again),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -460,6 +490,12 @@ class Exercise:
                 contents,
                 schedule,
             )
+
+    def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
+        """Whether contents that were made up decide about a finding: at its `lines`, or as threads do not part with others."""
+        if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
+            return True
+        return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
@@ -644,6 +680,11 @@ def hands_over(routine: Routine) -> bool:
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
 
 
+def allocates(routine: Routine) -> bool:
+    """Whether a kernel allocates tensor memory."""
+    return any(has_such(one, lambda bound: ALLOC in bound.effects) for one in reached(routine))
+
+
 def is_read(routine: Routine, i: int) -> bool:
     """Whether anything reads what an instruction writes to registers."""
     numbering = ssa(routine)
@@ -701,10 +742,11 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
     """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
 
-    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
-    ordered meet at others is no less wrong.
+    Where all contents are zeros, threads that compute their indices may each come to their own word, and no threads part: that two which
+    are not ordered meet at others, or that some miss what all must execute, is no less wrong.
     """
-    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
+    is_meeting = finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding)
+    return again[:1] if is_meeting or finding.diagnostic.rule[:1] in OF_WARPS else again
 
 
 def _is_sure(found: Found) -> bool:
