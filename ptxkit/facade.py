@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxkit.demangling import matching, readable
 from ptxkit.diagnostics import Diagnostic
-from ptxkit.syntax import Function, Module, parse
-from ptxkit.syntax.tree import Container
+from ptxkit.syntax import Container, Function, Module, parse
 
 if TYPE_CHECKING:
     from ptxkit.analyses.cfg.graph import ControlFlow
