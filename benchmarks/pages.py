@@ -125,8 +125,8 @@ def make(folder: Path) -> None:
     for words in MADE:
         command = f"{sys.executable} -m ptxkit {words.format(shlex.quote(str(folder.resolve())))}"
         subprocess.run(command, shell=True, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
-    module = ptxkit.parse((ROOT / "fixtures/tutorials/row_max.sm_90a.ptx").read_text())
-    found = ptxkit.lint(module)
+    found = ptxkit.lint((ROOT / "fixtures/tutorials/row_max.sm_90a.ptx").read_text())
+    module = ptxkit.parse((ROOT / "fixtures/profiling/scale.ptx").read_text())
     kernel = module.kernels[0]
     shown = [module, kernel, found, *found, ptxkit.cfg(kernel), ptxkit.draw(kernel), ptxkit.liveness(kernel), ptxkit.uniformity(kernel)]
     parts = [f"<h2>{type(one).__name__}</h2><div>{_in_notebook(one)}</div>" for one in shown]

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
+_CODE = re.compile("(?<!<pre>)<code>[^<]*</code>")
 _SHORT = re.compile("(?<!<pre>)<code>([^<]{1,20})</code>")
 _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
@@ -22,5 +23,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
-    """Short code within text is marked, so that no line ends in it."""
+    """Code within text: a bar of a table's cell is no longer escaped, and short code is marked, so that no line ends in it."""
+    html = _CODE.sub(lambda code: code[0].replace("\\|", "|"), html)
     return _SHORT.sub(r'<code class="whole">\1</code>', html)

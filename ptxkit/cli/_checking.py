@@ -137,7 +137,7 @@ def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
     _print_at_last(done, list(map(job_of, names)), output, folder)
     everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
     unreadable = [examined.unreadable for examined in done if examined.unreadable]
-    if output.format_ in ("text", "github") and not output.quiet:
+    if output.format_ in ("text", "github") and not output.quiet and not (names and len(unreadable) == len(names)):
         from ptxkit.report.text import summary
 
         known = f", and {old} in the baseline" if old else ""

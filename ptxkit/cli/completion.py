@@ -46,7 +46,7 @@ def command(shell: str | None, install: bool) -> None:
     except OSError as error:
         _input.fail(f"{path.parent}: {error.strerror or error}")
     _input.write(str(path), text + "\n")
-    click.echo(f"{path} is written; it works in a new {name}")
+    click.echo(f"wrote {path}; start a new {name} to use it")
     if name == "zsh":
         click.echo(f"If it does not, put this into ~/.zshrc before compinit: fpath=({path.parent} $fpath)")
 

@@ -49,7 +49,9 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("--launch", "description", required=True, metavar="TOML", help="The file that describes the launches (docs/profiling.md).")
+@click.option(
+    "--launch", "description", required=True, metavar="TOML", help="A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
+)
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--schedule",
