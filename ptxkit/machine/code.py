@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import chain
 from typing import Any, overload
 
 import attrs
@@ -52,7 +51,6 @@ FIRST = 3
 """Registers of the program are numbered from here on."""
 
 _COMPONENTS = "xyzwrgba"
-_FIRST = attrgetter("first")
 HOLDING = ("wgmma", "tcgen05.ld")
 """The groups of asynchronous operations that hold registers."""
 
@@ -241,6 +239,8 @@ class Body:
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._stretches: list[_Stretch] = []
+        self._starts: list[int] = []
+        """The first instruction of each stretch."""
         self._firsts: dict[int, int] = {}
         """By `id` of a symbol that declares a family: the number of its first register."""
         self._numbers: dict[int, dict[str, tuple[int, ...]]] = {}
@@ -317,6 +317,7 @@ class Body:
             """The instructions up to a child of the block are part of the function."""
             path, children, _, at, others, scope = level
             if end - at > others:
+                self._starts.append(len(instructions))
                 self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
                 instructions.extend([child for child in children[at:end] if type(child) is Instruction])
 
@@ -350,7 +351,7 @@ class Body:
                     self.used[id(symbol)] = symbol
 
     def _stretch(self, i: int) -> _Stretch:
-        return self._stretches[bisect_right(self._stretches, i, key=_FIRST) - 1]
+        return self._stretches[bisect_right(self._starts, i) - 1]
 
     def site(self, i: int) -> Site:
         """A new site of an instruction; `sites` has the one to use."""
@@ -372,7 +373,7 @@ class Body:
         """The forms of all instructions."""
         found: list[Bound | Mismatch] = []
         used: dict[Path, int] = {}
-        for stretch, after in zip(self._stretches, [*[one.first for one in self._stretches[1:]], len(self.instructions)], strict=True):
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
             at = used.get(stretch.path, 0)
             end = used[stretch.path] = at + after - stretch.first
             found += self._forms.of(stretch.path)[at:end]
@@ -796,8 +797,8 @@ class Body:
         plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
-        for stretch, after in pairwise([*[stretch.first for stretch in self._stretches], len(self.instructions)]):
-            ofs += [of_node[id(self._stretch(stretch).scope)]] * (after - stretch)
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
+            ofs += [of_node[id(stretch.scope)]] * (after - stretch.first)
         rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
         written: list[set[int]] = []
         for one in chains:

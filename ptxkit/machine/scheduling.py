@@ -272,7 +272,8 @@ class Scheduler:
         if found is None:
             if self.residents.count > FEW:
                 body.settle()
-            found = self.blanks[id(body)] = [np.zeros((), dtype)[()] for dtype in body.dtypes]
+            zeros = {dtype: np.zeros((), dtype)[()] for dtype in set(body.dtypes)}
+            found = self.blanks[id(body)] = [zeros[dtype] for dtype in body.dtypes]
         return found
 
     def put(self, group: Group) -> None:
