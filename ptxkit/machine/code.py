@@ -159,6 +159,8 @@ class Chain:
     """The registers that it reads before it writes them."""
     live: int = 0
     """The registers that are live at the start: bits, in the order of `Body.crossing`."""
+    votes: dict[int, list[np.dtype[Any]]] | None = None
+    """By register: as which dtypes its instructions use it, once somebody asked."""
 
 
 @attrs.define
@@ -892,12 +894,11 @@ class Body:
         one = asked.chain
         assert one is not None
         live = {STACK, TOP}.union(*[self._live_at(self._chains[after]) for after in one.successors])
-        votes: dict[np.dtype[Any], list[int]] = {}
         named: set[int] = set()
         for block in reversed(one.blocks):
             out = set(live)
             if block.last >= 0 and block.kind != "branch":
-                reads, writes = self._accesses(block.last, votes)
+                reads, writes = self._accesses(block.last, None)
                 named.update(reads, writes)
                 out.update(reads)
                 live.difference_update(writes)
@@ -905,7 +906,7 @@ class Body:
             if block.guard >= 0:
                 live.add(block.guard)
             for i in range(block.end - 1, block.start - 1, -1):
-                reads, writes = self._accesses(i, votes)
+                reads, writes = self._accesses(i, None)
                 named.update(reads, writes)
                 guard = self.instructions[i].children[0]
                 if type(guard) is Guard:
@@ -915,35 +916,32 @@ class Body:
                 live.update(reads)
             live.update((STACK, TOP))
             block.lives(set(live), out)
-        self._settle(one, votes)
+        self._settle(one, named)
+
+    def _settle(self, one: Chain, named: set[int]) -> None:
+        """A register between blocks has the dtype in which most instructions use it that are near: then few have to reinterpret it."""
+        for number in named - self._settled:
+            own = self.dtypes[number]
+            users = [user for user in self._users.get(number, ())[:MOST_USERS] if user is not one]
+            counts: Counter[np.dtype[Any]] = Counter()
+            for user in (one, *users) if own.kind in "ui" else ():
+                counts.update([dtype for dtype in self._votes(user).get(number, ()) if dtype.itemsize == own.itemsize])
+            if counts:
+                self.dtypes[number] = counts.most_common(1)[0][0]
         self._settled |= named
 
-    def _settle(self, one: Chain, votes: dict[np.dtype[Any], list[int]]) -> None:
-        """A register between blocks has the dtype in which most instructions use it that are known: then few have to reinterpret it."""
-        most: dict[int, Counter[np.dtype[Any]]] = {}
-        for dtype, numbers in votes.items():
-            if dtype.kind in "uif":
-                for number, count in Counter(numbers).items():
-                    own = self.dtypes[number]
-                    if number not in self._settled and own.kind in "ui" and dtype.itemsize == own.itemsize:
-                        most.setdefault(number, Counter())[dtype] += count
-        for number, counts in most.items():
-            for user in self._users.get(number, ())[:MOST_USERS]:
-                if user is not one and (dtype := self._first_use(user, number)) is not None:  # type: ignore[assignment]
-                    counts[dtype] += 1
-            self.dtypes[number] = counts.most_common(1)[0][0]
-
-    def _first_use(self, one: Chain, number: int) -> np.dtype[Any] | None:
-        """As which dtype a chain first uses a register; None if that is no other way to see it."""
-        own = self.dtypes[number]
-        for block in one.blocks:
-            for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
-                votes: dict[np.dtype[Any], list[int]] = {}
-                self._accesses(i, votes)
-                for dtype, numbers in votes.items():
-                    if number in numbers and dtype.kind in "uif" and dtype.itemsize == own.itemsize:
-                        return dtype
-        return None
+    def _votes(self, one: Chain) -> dict[int, list[np.dtype[Any]]]:
+        """As which dtypes the instructions of a chain use registers, by register."""
+        if one.votes is None:
+            votes: dict[np.dtype[Any], list[int]] = {}
+            for block in one.blocks:
+                for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
+                    self._accesses(i, votes)
+            one.votes = {}
+            for dtype, numbers in votes.items():
+                for number in numbers if dtype.kind in "uif" else ():
+                    one.votes.setdefault(number, []).append(dtype)
+        return one.votes
 
 
 MANY_NUMBERS = 100

@@ -882,7 +882,7 @@ class Scheduler:
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)
-        result = wait.semantics.run(seen, *arguments) if wait.lanes else wait.semantics.run(*arguments)
+        results: dict[int, Any] = {}
         going = []
         for group, block in zip(groups, blocks, strict=True):
             mine = np.isin(group.lanes.place, lanes.place)
@@ -893,7 +893,15 @@ class Scheduler:
             if not mine.all():
                 rest = group.part(np.flatnonzero(~mine))
                 self.parked[rest.path] = rest
-            block.wait.put(part.registers, part.lanes, _part(result, np.searchsorted(lanes.place, part.lanes.place)))
+            try:
+                # of one operation with one opcode there may be several forms: `match.all.sync` with a predicate and without
+                semantics = block.wait.semantics
+                if id(semantics) not in results:
+                    results[id(semantics)] = semantics.run(seen, *arguments) if wait.lanes else semantics.run(*arguments)
+                result = _part(results[id(semantics)], np.searchsorted(lanes.place, part.lanes.place))
+                block.wait.put(part.registers, part.lanes, result)
+            except Exception as error:
+                raise self.fault(error, part, None, block.last) from error
             going.append((part, block.fall))
         # only now: one may come to where another was
         for part, fall in going:
