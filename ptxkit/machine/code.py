@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import chain
 from typing import Any, overload
 
 import attrs
@@ -53,7 +52,6 @@ FIRST = 3
 """Registers of the program are numbered from here on."""
 
 _COMPONENTS = "xyzwrgba"
-_FIRST = attrgetter("first")
 HOLDING = ("wgmma", "tcgen05.ld")
 """The groups of asynchronous operations that hold registers."""
 
@@ -162,6 +160,8 @@ class Chain:
     """The registers that it reads before it writes them."""
     live: int = 0
     """The registers that are live at the start: bits, in the order of `Body.crossing`."""
+    votes: dict[int, list[np.dtype[Any]]] | None = None
+    """By register: as which dtypes its instructions use it, once somebody asked."""
 
 
 @attrs.define
@@ -243,6 +243,8 @@ class Body:
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._stretches: list[_Stretch] = []
+        self._starts: list[int] = []
+        """The first instruction of each stretch."""
         self._firsts: dict[int, int] = {}
         """By `id` of a symbol that declares a family: the number of its first register."""
         self._numbers: dict[int, dict[str, tuple[int, ...]]] = {}
@@ -319,6 +321,7 @@ class Body:
             """The instructions up to a child of the block are part of the function."""
             path, children, _, at, others, scope = level
             if end - at > others:
+                self._starts.append(len(instructions))
                 self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
                 instructions.extend([child for child in children[at:end] if type(child) is Instruction])
 
@@ -352,7 +355,7 @@ class Body:
                     self.used[id(symbol)] = symbol
 
     def _stretch(self, i: int) -> _Stretch:
-        return self._stretches[bisect_right(self._stretches, i, key=_FIRST) - 1]
+        return self._stretches[bisect_right(self._starts, i) - 1]
 
     def site(self, i: int) -> Site:
         """A new site of an instruction; `sites` has the one to use."""
@@ -374,7 +377,7 @@ class Body:
         """The forms of all instructions."""
         found: list[Bound | Mismatch] = []
         used: dict[Path, int] = {}
-        for stretch, after in zip(self._stretches, [*[one.first for one in self._stretches[1:]], len(self.instructions)], strict=True):
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
             at = used.get(stretch.path, 0)
             end = used[stretch.path] = at + after - stretch.first
             found += self._forms.of(stretch.path)[at:end]
@@ -813,8 +816,8 @@ class Body:
         plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
-        for stretch, after in pairwise([*[stretch.first for stretch in self._stretches], len(self.instructions)]):
-            ofs += [of_node[id(self._stretch(stretch).scope)]] * (after - stretch)
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
+            ofs += [of_node[id(stretch.scope)]] * (after - stretch.first)
         rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
         written: list[set[int]] = []
         for one in chains:
@@ -908,12 +911,11 @@ class Body:
         one = asked.chain
         assert one is not None
         live = {STACK, TOP}.union(*[self._live_at(self._chains[after]) for after in one.successors])
-        votes: dict[np.dtype[Any], list[int]] = {}
         named: set[int] = set()
         for block in reversed(one.blocks):
             out = set(live)
             if block.last >= 0 and block.kind != "branch":
-                reads, writes = self._accesses(block.last, votes)
+                reads, writes = self._accesses(block.last, None)
                 named.update(reads, writes)
                 out.update(reads)
                 live.difference_update(writes)
@@ -921,7 +923,7 @@ class Body:
             if block.guard >= 0:
                 live.add(block.guard)
             for i in range(block.end - 1, block.start - 1, -1):
-                reads, writes = self._accesses(i, votes)
+                reads, writes = self._accesses(i, None)
                 named.update(reads, writes)
                 guard = self.instructions[i].children[0]
                 if type(guard) is Guard:
@@ -931,35 +933,32 @@ class Body:
                 live.update(reads)
             live.update((STACK, TOP))
             block.worked_out(set(live), out)
-        self._settle(one, votes)
+        self._settle(one, named)
+
+    def _settle(self, one: Chain, named: set[int]) -> None:
+        """A register between blocks has the dtype in which most instructions use it that are near: then few have to reinterpret it."""
+        for number in named - self._settled:
+            own = self.dtypes[number]
+            users = [user for user in self._users.get(number, ())[:MOST_USERS] if user is not one]
+            counts: Counter[np.dtype[Any]] = Counter()
+            for user in (one, *users) if own.kind in "ui" else ():
+                counts.update([dtype for dtype in self._votes(user).get(number, ()) if dtype.itemsize == own.itemsize])
+            if counts:
+                self.dtypes[number] = counts.most_common(1)[0][0]
         self._settled |= named
 
-    def _settle(self, one: Chain, votes: dict[np.dtype[Any], list[int]]) -> None:
-        """A register between blocks has the dtype in which most instructions use it that are known: then few have to reinterpret it."""
-        most: dict[int, Counter[np.dtype[Any]]] = {}
-        for dtype, numbers in votes.items():
-            if dtype.kind in "uif":
-                for number, count in Counter(numbers).items():
-                    own = self.dtypes[number]
-                    if number not in self._settled and own.kind in "ui" and dtype.itemsize == own.itemsize:
-                        most.setdefault(number, Counter())[dtype] += count
-        for number, counts in most.items():
-            for user in self._users.get(number, ())[:MOST_USERS]:
-                if user is not one and (dtype := self._first_use(user, number)) is not None:  # type: ignore[assignment]
-                    counts[dtype] += 1
-            self.dtypes[number] = counts.most_common(1)[0][0]
-
-    def _first_use(self, one: Chain, number: int) -> np.dtype[Any] | None:
-        """As which dtype a chain first uses a register; None if it never uses it as a number of its size."""
-        own = self.dtypes[number]
-        for block in one.blocks:
-            for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
-                votes: dict[np.dtype[Any], list[int]] = {}
-                self._accesses(i, votes)
-                for dtype, numbers in votes.items():
-                    if number in numbers and dtype.kind in "uif" and dtype.itemsize == own.itemsize:
-                        return dtype
-        return None
+    def _votes(self, one: Chain) -> dict[int, list[np.dtype[Any]]]:
+        """As which dtypes the instructions of a chain use registers, by register."""
+        if one.votes is None:
+            votes: dict[np.dtype[Any], list[int]] = {}
+            for block in one.blocks:
+                for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
+                    self._accesses(i, votes)
+            one.votes = {}
+            for dtype, numbers in votes.items():
+                for number in numbers if dtype.kind in "uif" else ():
+                    one.votes.setdefault(number, []).append(dtype)
+        return one.votes
 
 
 MANY_NUMBERS = 100

@@ -112,9 +112,8 @@ class Code:
             if name not in defined:
                 return None
             index, function = defined[name]
-            _, watched, followed, stepped = variant
-            is_plain = not (watched or followed or stepped)
-            made = Body(self.module, self.names, self.bounds, function, index, keeps_dead=stepped, is_plain=is_plain)
+            is_plain = not any(variant[1:])
+            made = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1], is_plain=is_plain)
             found = self._bodies[name, variant] = made
         return found
 

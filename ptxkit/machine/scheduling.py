@@ -272,7 +272,8 @@ class Scheduler:
         if found is None:
             if self.residents.count > FEW:
                 body.settle()
-            found = self.blanks[id(body)] = [np.zeros((), dtype)[()] for dtype in body.dtypes]
+            zeros = {dtype: np.zeros((), dtype)[()] for dtype in set(body.dtypes)}
+            found = self.blanks[id(body)] = [zeros[dtype] for dtype in body.dtypes]
         return found
 
     def put(self, group: Group) -> None:
@@ -881,7 +882,7 @@ class Scheduler:
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)
-        result = wait.semantics.run(seen, *arguments) if wait.lanes else wait.semantics.run(*arguments)
+        results: dict[int, Any] = {}
         going = []
         for group, block in zip(groups, blocks, strict=True):
             mine = np.isin(group.lanes.place, lanes.place)
@@ -892,7 +893,15 @@ class Scheduler:
             if not mine.all():
                 rest = group.part(np.flatnonzero(~mine))
                 self.parked[rest.path] = rest
-            block.wait.put(part.registers, part.lanes, _part(result, np.searchsorted(lanes.place, part.lanes.place)))
+            try:
+                # of one operation with one opcode there may be several forms: `match.all.sync` with a predicate and without
+                semantics = block.wait.semantics
+                if id(semantics) not in results:
+                    results[id(semantics)] = semantics.run(seen, *arguments) if wait.lanes else semantics.run(*arguments)
+                result = _part(results[id(semantics)], np.searchsorted(lanes.place, part.lanes.place))
+                block.wait.put(part.registers, part.lanes, result)
+            except Exception as error:
+                raise self.fault(error, part, None, block.last) from error
             going.append((part, block.fall))
         # only now: one may come to where another was
         for part, fall in going:
