@@ -164,10 +164,10 @@ class _Resolver:
             scope, at, block = stack.pop()
             self.scopes[at] = scope
             blocks.setdefault(id(scope), (scope, []))[1].append((at, block))
-            for i, statement in enumerate(block.children):
+            statements = block.children
+            for i in [i for i, statement in enumerate(statements) if type(statement) is not Instruction]:
+                statement = statements[i]
                 kind = type(statement)
-                if kind is Instruction:
-                    continue
                 if kind is Block:
                     inner = scope
                     if any(type(child) in _DECLARING for child in statement.children):
@@ -226,9 +226,8 @@ class _Resolver:
         for _, block in blocks:
             parts = _parts(block)
             nodes.update(zip(map(id, parts), parts, strict=True))
-            for statement in block.children:
-                if type(statement) is not Instruction and type(statement) in _USING:
-                    others.update([name.text for _, name in _names_of_other(statement)])
+            for statement in [statement for statement in block.children if type(statement) in _USING]:
+                others.update([name.text for _, name in _names_of_other(statement)])
         # not kept by the scope that it knows: trees with cycles in what is known of them would wait for the garbage collector
         shaper = self.shapers[id(scope)] = Shaper(scope)
         shaper.learn(nodes.items())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
@@ -43,6 +44,8 @@ class Shaper:
         self.missing: set[str] = set()
         """The names that were met and that nothing declares, special registers aside."""
         self._symbols: dict[int, OperandShape] = {}
+        self._families: dict[str, _Family] = {}
+        """By the stem of their names."""
 
     @property
     def used(self) -> Iterable[int]:
@@ -54,14 +57,32 @@ class Shaper:
 
         Parentheses are one thing in a call and another elsewhere; here they count as the list of a call.
         """
-        known, by_symbol = self.known, self._symbols
+        known, by_symbol, families = self.known, self._symbols, self._families
+        own, heads = self.scope.symbols, self.scope.heads
         inside: list[tuple[int, Node]] = []
-        look_up, heads = self.scope.lookup, self.scope.heads
         for key, node in nodes:
             kind = type(node)
             if kind is Name:
                 name = node.text
-                known[key] = by_symbol.get(id(look_up(name))) or self._name(name)
+                symbol = own.get(name)
+                if symbol is not None:
+                    known[key] = by_symbol.get(id(symbol)) or self._name(name)
+                    continue
+                stem = name.rstrip(_DIGITS)
+                family = families.get(stem)
+                number = name[len(stem) :]
+                if family is None:
+                    known[key] = self._first_of_stem(name, stem)
+                elif (
+                    number
+                    and number[0] != "0"
+                    and len(number) < 10
+                    and int(number) < family.count
+                    and not (family.others and any(name in names for names in family.others))
+                ):
+                    known[key] = family.shape
+                else:
+                    known[key] = self._name(name)
             elif kind is Opcode:
                 known[key] = node.text
                 heads[key] = node
@@ -118,6 +139,27 @@ class Shaper:
             return self._expression(operand)
         return shapes.UNKNOWN
 
+    def _first_of_stem(self, name: str, stem: str) -> OperandShape:
+        """The shape of a name; if a symbol with a count declares it, that is remembered for the names of the same stem."""
+        shape = self._name(name)
+        symbol = self.scope.lookup(name)
+        if symbol is None or symbol.count is None:
+            return shape
+        scope: Scope | None = self.scope
+        others: list[Container[str]] = []
+        while scope is not None:
+            if scope is not self.scope:
+                others.append(scope.symbols)
+            symbols = scope.ranges.get(stem)
+            if symbols == [symbol]:
+                self._families[stem] = _Family(symbol.count, shape, tuple(others))
+                break
+            # the count of `%r1<5>` declares `%r12` too
+            if symbols or any(other[-1:].isdecimal() for other in scope.ranges):
+                break
+            scope = scope.parent
+        return shape
+
     def _name(self, name: str) -> OperandShape:
         if name == "_":
             return shapes.SINK
@@ -173,6 +215,16 @@ class Shaper:
 
 
 _INTEGER = shapes.immediate("int")
+_DIGITS = "0123456789"
+
+
+class _Family(NamedTuple):
+    """What all names of one stem are that have a number below the count and are not declared one by one."""
+
+    count: int
+    shape: OperandShape
+    others: tuple[Container[str], ...]
+    """What the scopes around this one declare one by one, up to the scope of the family."""
 
 
 def _number(text: str) -> OperandShape:
