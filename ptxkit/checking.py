@@ -7,6 +7,7 @@ an instruction like one seen before costs a few dictionary accesses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
@@ -121,8 +122,16 @@ class Bounds:
         keys = [tuple(map(look_up, map(id, statement.children))) for statement in instructions]
         for key, statement in zip(keys, instructions, strict=True):
             if key not in by_shapes:
-                by_shapes[key] = self._binder.verdict(statement, shaper).bound
+                by_shapes[key] = self._of_key(key, statement, shaper)
         return tuple(map(by_shapes.__getitem__, keys))
+
+    def _of_key(self, key: tuple[Any, ...], instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        # of a guard stands an empty text before the opcode
+        opcode, *operands = key if key[0] else key[1:]
+        if any(operand.kind == "list" for operand in operands):
+            # what stands in parentheses is no list but in a call
+            return self._binder.verdict(instruction, shaper).bound
+        return bind(opcode, tuple(operands), self._binder.address_size)
 
 
 @per_object

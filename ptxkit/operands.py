@@ -77,7 +77,7 @@ class Shaper:
                     number
                     and number[0] != "0"
                     and len(number) < 10
-                    and int(number) < family.count
+                    and int(number) < family.size
                     and not (family.others and any(name in names for names in family.others))
                 ):
                     known[key] = family.shape
@@ -221,7 +221,7 @@ _DIGITS = "0123456789"
 class _Family(NamedTuple):
     """What all names of one stem are that have a number below the count and are not declared one by one."""
 
-    count: int
+    size: int
     shape: OperandShape
     others: tuple[Container[str], ...]
     """What the scopes around this one declare one by one, up to the scope of the family."""
