@@ -614,7 +614,7 @@ def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
 def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:
     """Ends the innermost block that is open, and gives the statements around it.
 
-    The block stands behind them: together with the header that it is the body of, if it is one.
+    The block follows them: together with the header that it is the body of, if it is one.
     """
     outer, opening = stack.pop()
     block = Block(opening, tuple(statements), close)
