@@ -12,6 +12,8 @@ from ptxkit.rewriters.repairs.trouble import Trouble
 
 OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
 """What kinds of edits cost in comparison, once they are executed."""
+LAST = 1024
+"""What is added to the price of candidates that are to be tried last."""
 ROUNDS = 8
 """So often a loop is taken to iterate."""
 

@@ -12,7 +12,7 @@ import attrs
 
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
-from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
@@ -64,6 +64,16 @@ class Run:
     memory: tuple[bytes, ...]
     executed: dict[int, float]
     """By line, how often a thread executes an instruction that synchronizes, on average."""
+    depends: bool
+    """Whether what is executed, or where memory is accessed, depends on contents that were made up."""
+
+
+@frozen
+class Way:
+    """How a launch is run."""
+
+    schedule: str | int
+    contents: Contents = COUNT
 
 
 class Trying:
@@ -80,8 +90,7 @@ class Trying:
         self._facts = functools.lru_cache(KEPT)(looking.facts)
         self._ran: dict[str, dict[Example, Ran]] = {seen.text: dict(seen.ran)}
         """By text, the runs in the usual order."""
-        self._own: dict[str | int, Run | None] = {}
-        self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
+        self._known: dict[tuple[tuple[Edit, ...], Way, Example], Run | None] = {}
         self._line = seen.facts.index.line_column
 
     def _example(self) -> Example | None:
@@ -112,37 +121,34 @@ class Trying:
 
     # --- on the machine
 
-    def own(self, schedule: str | int | None = None) -> Run | None:
-        """What the text itself does in the launch, under the schedule that showed the finding if none is given."""
-        schedule = self.schedule if schedule is None else schedule
-        if schedule not in self._own:
-            self._own[schedule] = self._run((), schedule)
-        return self._own[schedule]
+    def own(self, way: Way | None = None) -> Run | None:
+        """What the text itself does in the launch, under the schedule that showed the finding if nothing else is said."""
+        return self.run((), way)
 
-    def run(self, edits: Sequence[Edit], schedule: str | int | None = None) -> Run | None:
-        """What the edited text does in the launch; None if it cannot be run."""
-        schedule = self.schedule if schedule is None else schedule
-        key = (tuple(edits), schedule)
+    def run(self, edits: Sequence[Edit], way: Way | None = None, among: Sequence[Example] = ()) -> Run | None:
+        """What the edited text does in the launch, or in the last of others; None if it cannot be run."""
+        launched = among[-1] if among else self.example
+        if launched is None:
+            return None
+        key = (tuple(edits), way or Way(self.schedule), launched)
         if key not in self._known:
-            self._known[key] = self._run(edits, schedule)
+            self._known[key] = self._run(*key)
         return self._known[key]
 
-    def _run(self, edits: Sequence[Edit], schedule: str | int) -> Run | None:
-        if self.example is None:
-            return None
+    def _run(self, edits: Sequence[Edit], way: Way, launched: Example) -> Run | None:
         facts = self.facts(edits)
-        kernel = next((one for one in facts.routines if one.name == self.example.kernel), None)
+        kernel = next((one for one in facts.routines if one.name == launched.kernel), None)
         if kernel is None:
             return None
         counting = Counting()
-        usual = self._ran.setdefault(facts.index.text, {}) if schedule == LOCKSTEP else {}
-        example = _with_boxes(self.example, kernel)
+        usual = self._ran.setdefault(facts.index.text, {}) if way == Way(LOCKSTEP) else {}
+        example = _with_boxes(launched, kernel)
         ran = usual.get(example)
         if ran is None:
             try:
-                operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
+                operations = most_operations(kernel) * (1 if way.schedule == self.schedule else PATIENCE)
                 ran = usual[example] = once(
-                    _code(facts, kernel), example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,)
+                    _code(facts, kernel), example, way.contents, operations, SECONDS, way.schedule, keep=True, also=(counting,)
                 )
             except (ValueError, MemoryError):
                 return None
@@ -152,14 +158,15 @@ class Trying:
         found, fault = self._found(ran, shift), ran.fault
         if fault is None:
             threads = math.prod(ran.example.grid) * math.prod(ran.example.block)
-            return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
+            executed = {line: count / threads for line, count in counting.lanes.items()}
+            return Run(found, "", "", ran.memory, executed, bool(ran.depends))
         line = fault.diagnostic.span.line
         kind = fault.kind
-        if kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
+        if kind == "address" and (not any(one.diagnostic.span.line == line for one in ran.wrong) or _is_too_small(ran)):
             kind = UNSURE
         elif kind == "address" and not is_said(kernel, ran.example.block):
             kind = UNFIT
-        return Run(found, kind, fault.reason, (), {})
+        return Run(found, kind, fault.reason, (), {}, bool(ran.depends))
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found: dict[Key, Finding] = {}
@@ -209,6 +216,11 @@ def _code(facts: Facts, kernel: Routine) -> Code:
     """The module on a machine: that of the other runs, or another one where these have taken much memory. Raises ValueError."""
     code = first_code(facts, kernel)
     return code if code.machine.memory.size <= MOST_MEMORY else loaded(facts.module, facts.target or "")
+
+
+def _is_too_small(ran: Ran) -> bool:
+    """Whether a run left the dynamic shared memory that was made up."""
+    return ran.outside == ".shared" and bool(ran.example.shared)
 
 
 def _is_in_flight(bound: Bound) -> bool:

@@ -376,8 +376,6 @@ class Mbarriers(Monitor):
         lanes = flight.lanes
         for column in range(flight.signals.shape[1]):
             mine = np.flatnonzero(flight.signals[:, column] >= 0)
-            own = flight.signals[mine, column] // self.launch.machine.memory.shared_stride == lanes.cta[mine]
-            mine = mine[own]
             if len(mine):
                 at = flight.signals[mine, column]
                 self._used(lanes.at(mine), at, at >> 3)

@@ -24,7 +24,7 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.names import Symbol
-from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, MOVE, WAIT, Candidate, change, insertion
+from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, LAST, MOVE, WAIT, Candidate, change, insertion
 from ptxkit.rewriters.repairs.points import Point, between, depth, right_after, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -36,8 +36,6 @@ MOST_VALUES, FEW = 8, 3
 """So many other counts or numbers of bytes are tried; of so many addresses each."""
 VECTOR = 16
 """Bytes that one thread stores with one instruction, at most."""
-LAST = 64
-"""What is added to the price of candidates that are to be tried last."""
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
@@ -330,7 +328,10 @@ class _Mbarriers:
             points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
             # whoever publishes inits has made them
             points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            root = self._root_at(i, name)
             for point, guard in points:
+                if not (guard or self._is_of_one_thread(point.instruction)) or not self._is_first(point, root):
+                    continue
                 for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
                     text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
@@ -338,14 +339,32 @@ class _Mbarriers:
     def _counts_for(self, i: int, name: str) -> list[str]:
         """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
         only where all announce bytes."""
-        known = registers(self.routine)
-        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
-        root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+        root = self._root_at(i, name)
         arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
         alone = [1] if set(arrive) <= set(self._does("expect")) else []
         numbers = [*self._dead_counts(), *alone, *self._arrivals(arrive)]
         beside = [self._count_text(init) for init in self._does("init") if root is not None and self._root_of(init) == root]
         return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
+
+    def _root_at(self, i: int, name: str) -> str | None:
+        """The variable whose address an instruction gives to a register."""
+        known = registers(self.routine)
+        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
+        return next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+
+    def _is_of_one_thread(self, i: int) -> bool:
+        """Whether one thread executes an instruction, as the paths to it say, or an init beside it."""
+        from ptxkit.analyses.uniformity.uniformity import uniformity
+
+        threads = uniformity(self.routine).threads(i)
+        if threads is not None:
+            return len(threads) == 1
+        return any(self._is_beside(i, init) for init in self._does("init"))
+
+    def _is_first(self, point: Point, root: str | None) -> bool:
+        """Whether no use of the mbarriers of a variable comes before a point, where one is initialized."""
+        users = [i for i in self.uses if i not in self._does("init") and self._root_of(i) in (root, None)]
+        return not any(comes_to(self.routine, i, point.instruction) for i in users)
 
     def _count_text(self, init: int) -> str:
         """The count of an init, as it stands there."""
