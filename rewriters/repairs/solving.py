@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import attrs
 
@@ -203,7 +203,13 @@ class _Solving:
         target = self._target(own) if own is not None else frozenset()
         if own is None or not target:
             return self._argued(edits)
-        ran = self.trying.run(edits)
+
+        def is_enough(found: Set[Key]) -> bool:
+            # the name of a race may be another one when more was seen of it
+            lines = {key[1] for key in own.found}
+            return target <= found or (not own.fault and any(key[1] not in lines for key in found))
+
+        ran = self.trying.run(edits, is_enough=is_enough)
         # a run that came to its end too early shows nothing of what would have come
         new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
         if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ from ptxkit.analyses.linting.running import MOST_MEMORY, first_code
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.rewriters.repairs.counting import Counting
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.rewriters.repairs.counting import GIVEN_UP, Counting, Judging
 from ptxkit.rewriters.repairs.edits import Shift
 from ptxkit.rewriters.repairs.looking import KeptFacts, Looking, Seen
 
@@ -125,34 +126,44 @@ class Trying:
         """What the text itself does in the launch, under the schedule that showed the finding if nothing else is said."""
         return self.run((), way)
 
-    def run(self, edits: Sequence[Edit], way: Way | None = None, among: Sequence[Example] = ()) -> Run | None:
-        """What the edited text does in the launch, or in the last of others; None if it cannot be run."""
+    def run(
+        self,
+        edits: Sequence[Edit],
+        way: Way | None = None,
+        among: Sequence[Example] = (),
+        is_enough: Callable[[Set[Key]], bool] | None = None,
+    ) -> Run | None:
+        """What the edited text does in the launch, or in the last of others; None if it cannot be run. A run ends as soon as what was found
+        `is_enough`."""
         launched = among[-1] if among else self.example
         if launched is None:
             return None
         key = (tuple(edits), way or Way(self.schedule), launched)
         if key not in self._known:
-            self._known[key] = self._run(*key)
+            self._known[key] = self._run(*key, is_enough)
         return self._known[key]
 
-    def _run(self, edits: Sequence[Edit], way: Way, launched: Example) -> Run | None:
+    def _run(self, edits: Sequence[Edit], way: Way, launched: Example, is_enough: Callable[[Set[Key]], bool] | None = None) -> Run | None:
         facts = self.facts(edits)
         kernel = next((one for one in facts.routines if one.name == launched.kernel), None)
         if kernel is None:
             return None
-        counting = Counting()
+        counting, shift = Counting(), Shift(edits)
         usual = self._ran.setdefault(facts.index.text, {}) if way == Way(LOCKSTEP) else {}
         example = _with_boxes(launched, kernel)
         ran = usual.get(example)
         if ran is None:
+            also: list[Monitor] = [counting]
+            if is_enough is not None:
+                also.append(Judging(lambda found: is_enough(self._keys(found, shift))))
             try:
                 operations = most_operations(kernel) * (1 if way.schedule == self.schedule else PATIENCE)
-                ran = usual[example] = once(
-                    _code(facts, kernel), example, way.contents, operations, SECONDS, way.schedule, keep=True, also=(counting,)
-                )
+                ran = once(_code(facts, kernel), example, way.contents, operations, SECONDS, way.schedule, keep=True, also=also)
             except (ValueError, MemoryError):
                 return None
-        return self._judged(ran, kernel, Shift(edits), counting)
+            if ran.fault is None or ran.fault.kind != GIVEN_UP:
+                usual[example] = ran
+        return self._judged(ran, kernel, shift, counting)
 
     def _judged(self, ran: Ran, kernel: Routine, shift: Shift, counting: Counting) -> Run:
         found, fault = self._found(ran, shift), ran.fault
@@ -173,6 +184,10 @@ class Trying:
         for one in ran.wrong:
             found.setdefault(self.key(one.diagnostic, shift), one)
         return found
+
+    def _keys(self, found: Iterable[Finding], shift: Shift) -> set[Key]:
+        """What findings of a run are known by that are no notes."""
+        return {self.key(one.diagnostic, shift) for one in found if one.diagnostic.severity is not Severity.INFO}
 
     def key(self, diagnostic: Diagnostic, shift: Shift | None = None) -> Key:
         """What a finding is known by, in lines of the text before."""

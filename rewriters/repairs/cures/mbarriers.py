@@ -129,15 +129,21 @@ class _Mbarriers:
             label = _label(self.trouble)
             text = changed(self.routine, i, unguarded=True)
             if self.routine.instructions[i].guard is None:
-                yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};", WAIT)
+                yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};")
 
     def counts(self) -> Iterator[Candidate]:
         """Another count of arrivals."""
-        own = self._arrivals()
+        own = [*self._seen("arrivals"), *self._seen("arrived"), *self._arrivals()]
         warps = self.block // WARP
         said = [warps, self.block, self.block - WARP, warps - 1, self.block // 2] if self._is_block_said else []
         usual = [1, *said[:2], self.ctas, *said[2:4], WARP, *said[4:]]
         yield from self._values("init", "count", [*own, *usual])
+
+    def _seen(self, what: str) -> list[int]:
+        """Numbers of the executions that show it: of arrivals that came at once, and of what had come to mbarriers when threads waited
+        for them without end."""
+        told = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
+        return list(dict.fromkeys([int(group[what]) for group in told if group.get(what)]))
 
     def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
         """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
@@ -183,8 +189,10 @@ class _Mbarriers:
             # a launch that is made up takes any box that fits: only what the program itself says is believed
             return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
         together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
+        open_ = self._seen("bytes")
+        seen = [*[-n for n in open_ if n < 0], *[n - left for n in constants for left in open_ if 0 < n - left != n]]
         more = [sum(sizes), *together, *dead, *shown, *[2 * n for n in constants], *[n // 2 for n in constants]]
-        return [n for n in dict.fromkeys([*sizes, *more]) if n]
+        return [n for n in dict.fromkeys([*seen, *sizes, *more]) if n]
 
     def _room(self, copy: Step) -> list[int]:
         """How large the variable is that a copy fills."""
