@@ -46,7 +46,8 @@ KEPT = 4
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
 UNFIT = "unfit"
-"""That of faults that another shape may be without: what leaves memory in a launch whose shape the kernel does not say."""
+"""That of faults that another launch may be without: what leaves memory where the kernel does not say the shape, or the dynamic shared
+memory that was made up."""
 
 WAITING = "MT"
 """Families of rules that may say the same thing of one wait."""
@@ -173,7 +174,9 @@ class Trying:
             return Run(found, "", "", ran.memory, executed, bool(ran.depends))
         line = fault.diagnostic.span.line
         kind = fault.kind
-        if kind == "address" and (not any(one.diagnostic.span.line == line for one in ran.wrong) or _is_too_small(ran)):
+        if kind == "address" and _is_too_small(ran):
+            kind = UNFIT
+        elif kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
             kind = UNSURE
         elif kind == "address" and not is_said(kernel, ran.example.block):
             kind = UNFIT
