@@ -30,6 +30,8 @@ class Candidate:
     """The instructions that are changed."""
     is_move: bool = False
     """Whether its edits are one, as what is put in at one point is taken out at another."""
+    is_number: bool = False
+    """Whether it changes a number, of which only an execution can show that it is the right one."""
     weaker: tuple[Candidate, ...] = ()
     """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
 

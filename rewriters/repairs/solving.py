@@ -280,6 +280,9 @@ class _Solving:
         all_ran = self._schedules(edits, after)
         if all_ran is None:
             return None
+        if self.finding.witness is None and any(one.is_number for one in steps) and not self._is_executed(all_ran):
+            self.reasons[f"no launch is known that shows that `{steps[0].says}` is the right number"] = None
+            return None
         said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
         if said is not None and said.outcome is Outcome.INVALID:
             own = revalidate(self.seen.facts.module, self.looking.target, self.compilers)
@@ -294,12 +297,16 @@ class _Solving:
             after,
             tuple(all_ran),
             compiler,
-            bool(runs) and not any(one.fault for one in runs),
+            self._is_executed(all_ran),
             len({one.memory for one in runs}) == 1,
             next((one.why for one in runs if one.fault), ""),
             dict(runs[-1].executed) if runs else {},
             self.tries,
         )
+
+    def _is_executed(self, runs: Mapping[str | int, Run]) -> bool:
+        """Whether a launch runs to completion under each schedule."""
+        return bool(runs) and not any(one.fault for one in runs.values())
 
     def _schedules(self, edits: Sequence[Edit], after: Seen) -> dict[str | int, Run] | None:
         """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do. Where it

@@ -23,9 +23,10 @@ from ptxkit.analyses.memory.accesses import size_of
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.names import Symbol
 from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, LAST, MOVE, WAIT, Candidate, change, insertion
-from ptxkit.rewriters.repairs.points import Point, between, depth, right_after, synchronizes
+from ptxkit.rewriters.repairs.points import Point, between, depth, level, right_after, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value
@@ -53,7 +54,9 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.absent()
     # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
     later = LAST if trouble.witnessed or trouble.accesses else 0
-    for one in (*own.numbers(), *own.missing()):
+    for one in own.numbers():
+        yield attrs.evolve(one, price=one.price + later, is_number=True)
+    for one in own.missing():
         yield attrs.evolve(one, price=one.price + later)
 
 
@@ -361,13 +364,13 @@ class _Mbarriers:
         return next((self._root(term) for number, term in terms if known.table[number].name == name), None)
 
     def _is_of_one_thread(self, i: int) -> bool:
-        """Whether one thread executes an instruction, as the paths to it say, or an init beside it."""
+        """Whether one thread executes an instruction, as far as is known: not a whole warp, unless an init stands beside it."""
         from ptxkit.analyses.uniformity.uniformity import uniformity
 
         threads = uniformity(self.routine).threads(i)
         if threads is not None:
             return len(threads) == 1
-        return any(self._is_beside(i, init) for init in self._does("init"))
+        return level(self.routine, Point(i)) < Level.WARP or any(self._is_beside(i, init) for init in self._does("init"))
 
     def _is_first(self, point: Point, root: str | None) -> bool:
         """Whether no use of the mbarriers of a variable comes before a point, where one is initialized."""
