@@ -44,7 +44,6 @@ from ptxkit.analyses.inputs.shapes import (
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import ALLOC
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -682,7 +681,7 @@ def hands_over(routine: Routine) -> bool:
 
 def allocates(routine: Routine) -> bool:
     """Whether a kernel allocates tensor memory."""
-    return any(has_such(one, lambda bound: ALLOC in bound.effects) for one in reached(routine))
+    return any(has_such(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
 
 
 def is_read(routine: Routine, i: int) -> bool:

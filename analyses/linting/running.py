@@ -144,7 +144,7 @@ RACING = "SGAPTW"
 """Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
 DIVERGENT = "aligned-barrier-divergent"
 """The rule of those that miss a barrier."""
-PARTING = "C"
+DIVERGING = "C"
 """The family of rules about threads that part: no contents may make them do so."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
@@ -228,7 +228,7 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bo
         return "not shown with all contents of memory: these were made up"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
         return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
-    if one.depends and ((rule.id[0] not in RACING + PARTING and rule.name != UNWAITED) or of.name in ADDRESSES):
+    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES):
         return OF_CONTENTS
     return ""
 
