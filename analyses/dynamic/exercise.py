@@ -665,20 +665,17 @@ def _says_nothing(fault: Fault, ran: Ran) -> bool:
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding; a race, at one of them, or in shared memory of the same
-    variable: where a loop was unrolled, others may meet there with other sizes."""
-    seen = other.seen_as(_seen_as)
-    family, lines = _seen_as(finding)
-    if not _is_race(finding):
-        return (family, lines) in seen
-    return any(family == one and lines & others for one, others in seen) or any(_is_of_one_variable(finding, one) for one in other.wrong)
+    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a loop
+    was unrolled, others may meet there with other sizes."""
+    return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
 
 
 def _is_of_one_variable(one: Finding, other: Finding) -> bool:
     """Whether two findings are races of one family, in one variable of shared memory."""
+    if not _is_race(one) or not _is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
+        return False
     names = {one.witness.get("variable"), other.witness.get("variable")}
-    is_shared = one.witness.get("space") == other.witness.get("space") == "shared"
-    return is_shared and len(names) == 1 and "" not in names and _seen_as(one)[0] == _seen_as(other)[0] and _is_race(other)
+    return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
 
 
 def _seen_as(finding: Finding) -> Seen:
