@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
+from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.execution.straying import Made, would_be_inside
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from ptxkit.machine import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+    from ptxkit.machine.monitoring import Monitor
 
 SECONDS = 60.0
 """So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
@@ -77,6 +79,8 @@ SMALL, SMALL_TOO = 5, 3
 """Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
+ELEMENTS = 16
+"""So many times as many elements as threads: each has as many as registers are for."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
@@ -132,6 +136,8 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_read: bool = True
+    """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     contents: Contents = COUNT
@@ -185,7 +191,7 @@ class Exercise:
             more = self._first((shape,), sizes)
             if more is not None:
                 ran = more[0]
-                found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+                found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
         if not found and ran.fault is None and _scatters(ran):
@@ -402,8 +408,17 @@ class Exercise:
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
-    def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False, zeroed: Mapping[int, int] | None = None) -> Ran:
-        known = self.known if contents is COUNT and self.schedule == LOCKSTEP and not by_collectives and not zeroed else None
+    def _once(
+        self,
+        one: Example,
+        contents: Contents,
+        *,
+        by_collectives: bool = False,
+        zeroed: Mapping[int, int] | None = None,
+        also: Sequence[Monitor] = (),
+    ) -> Ran:
+        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
+        known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
         if ran is None:
             seconds = max(0.1, self.end - time.perf_counter())
@@ -418,6 +433,7 @@ class Exercise:
                 by_collectives=by_collectives,
                 keep=known is not None,
                 zeroed=zeroed,
+                also=also,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
@@ -454,7 +470,7 @@ class Exercise:
             if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
                 return False
             is_there = all(_is_in(finding, one) for one in elsewhere)
-            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
+            if not is_there and _is_of_ends(finding, AT_ENDS):
                 # where there are more elements than threads, the last CTA is whole
                 is_there = ends is not None and _is_in(finding, ends)
             if few is not None and _is_between_ctas(finding):
@@ -465,14 +481,17 @@ class Exercise:
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
-        ordered = self._in_order(ran, reshaped or (), contents)
-        sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
+        sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
         stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
+        chosen = [finding for finding in sure if _is_of_writes(finding) and _lines(finding) & stores]
+        filled = self._of_elements_for_all(shape) if chosen else None
+        mixed = [*mixed, filled] if filled is not None else mixed
+        unread = self._unread(sure, ran, contents)
         is_full = self._is_full_block(sure, shape, sizes_of)
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
@@ -484,6 +503,7 @@ class Exercise:
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 self._is_whole(finding, is_full),
+                not (_is_of_writes(finding) and _lines(finding) <= unread),
                 finding in sure or not _is_race(finding),
                 contents,
                 schedule,
@@ -585,15 +605,37 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        # lanes that work together may each have several elements of an array
-        is_small = least == WARP and (threads not in elements(self.routine) or needs(self.routine, "warp"))
-        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
+        for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
             if not left:
                 break
             left = self._also(left, other, sizes)
             if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
+
+    def _unread(self, found: tuple[Finding, ...], ran: Ran, contents: Contents) -> set[int]:
+        """The lines of stores to shared memory of some findings that nobody reads, of a run to completion in which nothing is in flight."""
+        stores = {line for one in found if _is_of_writes(one) and one.witness.get("space") == "shared" for line in _lines(one)}
+        if not stores or ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(self.routine)):
+            return set()
+        reads = Reads(stores)
+        again = self._once(ran.example, contents, also=(reads,))
+        return set(reads.lines) - reads.read if again.fault is None else set()
+
+    def _of_elements_for_all(self, shape: Shape) -> Ran | None:
+        """A run in which each thread has all its elements, and all are different, where what threads store depends on contents: those
+        that choose one of equal elements, or of none, may each store another, which nobody minds. None if there is none."""
+        one = self._example(shape, Sizes(scale=ELEMENTS))
+        if one == self._example(shape, Sizes()):
+            return None
+        ran = self._once(one, COUNT)
+        return None if ran.outside or ran.fault is not None else ran
+
+    def _may_be_a_warp(self, shape: Shape) -> bool:
+        """Whether a block of one warp is all that a kernel needs; lanes that work together may each have several elements of an array."""
+        if is_said(self.routine, shape.block) or fewest(self.routine) != WARP:
+            return False
+        return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
@@ -609,11 +651,18 @@ class Exercise:
         one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
-    def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
-        """The run again as if what lanes execute together ordered their accesses."""
-        if not any(map(_is_race, found)) or not needs(self.routine, "warp"):
-            return ran
-        return self._once(ran.example, contents, by_collectives=True)
+    def _in_order(self, found: tuple[Finding, ...], launched: Launched, sizes: Sizes, contents: Contents) -> tuple[Finding, ...]:
+        """Those of some findings that show as if what lanes execute together ordered their accesses, too; of a kernel that one warp may
+        execute, with one."""
+        ran, shape = launched
+        if not needs(self.routine, "warp") or not any(map(_is_race, found)):
+            return found
+        ordered = self._once(ran.example, contents, by_collectives=True)
+        left = tuple([finding for finding in found if not _is_race(finding) or _is_in(finding, ordered)])
+        if not self._may_be_a_warp(shape) or not any(map(_is_race, left)):
+            return left
+        alone = self._once(self._example(_of_a_warp(shape), sizes), contents, by_collectives=True)
+        return tuple([finding for finding in left if not _is_race(finding) or alone.outside or not _is_refuted(finding, alone)])
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -621,6 +670,20 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    return any(memory.is_async for memory in bound.memory)
+
+
+def _of_a_warp(shape: Shape) -> Shape:
+    return attrs.evolve(shape, block=(WARP, 1, 1))
+
+
+def _is_of_ends(finding: Finding, families: str) -> bool:
+    """Whether a finding may be one of the last CTA, whose threads have not all an element. Not that these exit before a barrier: hardware
+    waits for those that have not exited, and who launches a kernel that has barriers takes care that there are none."""
+    return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
 
 
 def hands_over(routine: Routine) -> bool:

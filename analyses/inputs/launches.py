@@ -80,7 +80,13 @@ def is_compared(routine: Routine) -> bool:
 
 
 def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
-    parts = [(slot.offset, _part(routine, parameter, slot, number, sizes)) for slot in parameter.slots]
+    parts = []
+    strides = 0
+    for slot in parameter.slots:
+        # the strides of a structure differ in what no thread index is as large as
+        more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
+        strides += slot.role is Role.STRIDE
+        parts.append((slot.offset, _part(routine, parameter, slot, number, sizes, more)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
@@ -90,7 +96,7 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes)
     return Structure(parameter.size, tuple(parts))
 
 
-def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes) -> Number | Array | Map | Image:
+def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes, more: int) -> Number | Array | Map | Image:
     if slot.role is Role.TENSOR_MAP:
         kind, box = box_of(routine, parameter.name, slot.rank or 2, sizes.differ)
         return Map(kind, tuple([max(64, 2 * side) for side in box]), box)
@@ -113,7 +119,7 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
     if slot.role is Role.STRIDE:
-        return _number(slot.type, number * STRIDE)
+        return _number(slot.type, number * STRIDE + more)
     if sizes.ones:
         return _number(slot.type, 1)
     return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)

@@ -193,11 +193,6 @@ def distinguishes_ctas(routine: Routine) -> bool:
     return bool(_depended_on(routine) & _CTAS)
 
 
-def asks_who(routine: Routine) -> bool:
-    """Whether a kernel reads the index of a thread at all."""
-    return any(name.partition(".")[0] in _WHO for name in read(routine))
-
-
 def _depended_on(routine: Routine) -> frozenset[str]:
     """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]

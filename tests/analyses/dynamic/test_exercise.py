@@ -71,11 +71,13 @@ def test_a_race_shows_with_other_sizes() -> None:
     assert not done.found[0].depends
 
 
-def test_a_barrier_that_an_odd_number_divides_a_block_at() -> None:
-    body = "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; bar.sync 0; END:"
+@pytest.mark.parametrize(("after", "families"), [("bar.sync 1;", {"C"}), ("", set())])
+def test_a_barrier_that_an_odd_number_divides_a_block_at(after: str, families: set[str]) -> None:
+    # that threads exit before it is no finding: a barrier waits for those that have not exited
+    body = f"ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; bar.sync 0; END: {after}"
     done = exercised(body, ".param .u32 n", ".reqntid 64")
 
-    assert {one.finding.diagnostic.rule[0] for one in done.found} == {"C"}
+    assert {one.finding.diagnostic.rule[0] for one in done.found} == families
 
 
 def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
@@ -98,6 +100,39 @@ def test_a_race_of_warps_that_one_warp_is_without() -> None:
     done = exercised(f"{INDEX} and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra L; st.global.u32 [%rd1+65536], %r1; L:")
 
     assert {one.other_shapes for one in done.found} == {False}
+
+
+def test_a_race_that_one_warp_and_its_shuffle_are_without() -> None:
+    # all lanes of a warp store the same, after a shuffle that all elements went into
+    body = "ld.global.u32 %r2, [%rd3]; shfl.sync.idx.b32 %r3, %r2, 5, 31, -1; st.global.u32 [%rd1], %r3;"
+    done = exercised(f"{INDEX} {body}")
+
+    assert {one.in_order for one in done.found} == {False}
+
+
+LEADERS = """.shared .align 4 .b8 s[8]; ld.global.u32 %r2, [%rd3]; and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+@!%p1 st.shared.u32 [s], %r2; bar.sync 0; {after} st.global.u32 [%rd3], %r2;"""
+
+
+@pytest.mark.parametrize(("after", "is_read"), [("ld.shared.u32 %r2, [s];", True), ("ld.shared.u32 %r2, [s+4];", False)])
+def test_what_nobody_reads_may_be_stored_by_several(after: str, is_read: bool) -> None:
+    done = exercised(f"{INDEX} {LEADERS.format(after=after)}", directives=".reqntid 128")
+
+    assert {one.is_read for one in done.found if one.finding.diagnostic.name == "smem-race"} == {is_read}
+
+
+GREATEST = """ld.param.u32 %r9, [n]; mov.b32 %r2, 0; mov.u32 %r3, %r1; shl.b32 %r8, %r1, 3; setp.lt.u32 %p1, %r8, %r9;
+shl.b32 %r7, %r1, 5; cvt.u64.u32 %rd6, %r7; add.s64 %rd6, %rd1, %rd6; @%p1 ld.global.u32 %r2, [%rd6]; add.u32 %r7, %r1, %r2;
+shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1; shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1; setp.gt.u32 %p1, %r2, %r4;
+selp.b32 %r3, %r3, %r5, %p1; shr.u32 %r6, %r1, 1; mul.wide.u32 %rd4, %r6, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+65536], {};"""
+
+
+@pytest.mark.parametrize(("stored", "shows"), [("%r3", False), ("%r7", True)])
+def test_who_chooses_one_of_equal_elements_may_store_any(stored: str, shows: bool) -> None:
+    # the index of the greater of two elements: threads beyond the last one have none, and choose each other's
+    done = exercised(f"{INDEX} {GREATEST.format(stored)}", ".param .u64 p, .param .u32 n", ".reqntid 256")
+
+    assert [(one.depends, one.other_sizes, one.other_contents) for one in done.found] == [(True, True, shows)]
 
 
 def test_a_divisor_that_was_made_up_merges_threads() -> None:

@@ -72,6 +72,17 @@ def test_a_pointer_in_a_structure() -> None:
     assert [at for at, part in made.parts if isinstance(part, Array)] == [8]
 
 
+@pytest.mark.parametrize(("differ", "count"), [(False, 1), (True, 2)])
+def test_the_strides_of_a_structure(differ: bool, count: int) -> None:
+    body = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r5, %tid.y; ld.param.u32 %r3, [p+8]; ld.param.u32 %r4, [p+12];
+mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEMENT}"""
+    routine = kernel(body, ".param .align 8 .b8 p[16]")
+    made = example(routine, shapes(routine)[0], Sizes(differ=differ)).arguments[0][1]
+
+    assert isinstance(made, Structure)
+    assert len({part for at, part in made.parts if at >= 8}) == count
+
+
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
     [
