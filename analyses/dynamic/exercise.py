@@ -728,8 +728,8 @@ def _says_nothing(fault: Fault, ran: Ran) -> bool:
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a loop
-    was unrolled, others may meet there with other sizes."""
+    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a
+    loop was unrolled, others may meet there with other sizes."""
     return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
 
 
