@@ -259,11 +259,16 @@ class Exercise:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        hidden: Launched | None = None
         waits = False
         last: tuple[int, int] | None = None
+        said = choices[0].block if is_said(self.routine, choices[0].block) else None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
+            if said is not None and shape.block != said and math.prod(shape.block) < min(WARP, math.prod(said)):
+                # nobody says that there are many threads and launches less than a warp
+                continue
             if waits and math.prod(shape.block) < distinguished(self.routine):
                 # without the threads that wait it says nothing of them
                 continue
@@ -280,11 +285,14 @@ class Exercise:
                 return None
             is_stuck = fault is not None and fault.kind == "deadlock"
             waits |= is_stuck
-            if wrong and not outside and _reads_rubbish(ran) and is_said(self.routine, choices[0].block):
+            if wrong and not outside and _reads_rubbish(ran) and said is not None:
                 # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
                 continue
             if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
-                return ran, shape
+                if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
+                    return ran, shape
+                hidden = hidden or (ran, shape)
+                continue
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
@@ -294,17 +302,27 @@ class Exercise:
                     return None
             else:
                 wrong.append((ran, shape))
+        if hidden is not None:
+            return hidden
         # one with fewer threads than the kernel tells apart is none
         wrong = [one for one in wrong if math.prod(one[1].block) >= fewest(self.routine)] or wrong
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
-        if wrong[0][1] == choices[0] and is_said(self.routine, choices[0].block):
+        if wrong[0][1].block == said:
             # no other shape explains what goes wrong with as many threads as it says
             return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
+
+    def _is_hidden_by_sizes(self, shape: Shape) -> bool:
+        """Whether a block of several dimensions, of which the kernel says nothing, leaves an array where there are more elements: with few,
+        a comparison may hide that it is no block of the kernel."""
+        x, y, z = shape.block
+        if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
+            return False
+        return self._within(shape, CONTRAST).outside == ".shared"
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
@@ -709,13 +727,17 @@ def _says_nothing(fault: Fault, ran: Ran) -> bool:
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding; a race, at one of them: where a loop was unrolled, others
-    may meet there with other sizes."""
-    seen = other.seen_as(_seen_as)
-    family, lines = _seen_as(finding)
-    if _is_race(finding):
-        return any(family == one and lines & others for one, others in seen)
-    return (family, lines) in seen
+    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a
+    loop was unrolled, others may meet there with other sizes."""
+    return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
+
+
+def _is_of_one_variable(one: Finding, other: Finding) -> bool:
+    """Whether two findings are races of one family, in one variable of shared memory."""
+    if not _is_race(one) or not _is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
+        return False
+    names = {one.witness.get("variable"), other.witness.get("variable")}
+    return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
 
 
 def _seen_as(finding: Finding) -> Seen:

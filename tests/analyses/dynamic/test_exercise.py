@@ -384,3 +384,24 @@ def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
     done = exercised(f"{INDEX} atom.global.add.u32 %r4, [%rd1], 1; st.global.u32 [%rd3+64], %r4;")
 
     assert not [one for one in done.found if one.other_sizes]
+
+
+def test_a_block_of_fewer_than_a_warp_is_none_where_many_threads_are_said() -> None:
+    # with one thread it would stay within the array
+    body = f".shared .align 4 .b8 s[4]; {INDEX} mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"
+    done = exercised(f"{body} bar.sync 0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
+    assert done.example is not None
+    assert done.example.block == (128, 1, 1)
+
+
+def test_a_race_in_the_same_variable_with_other_sizes_is_the_same() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3; xor.b32 %r5, %r3, 256; add.u32 %r5, %r2, %r5; setp.eq.u32 %p1, %r9, 128; @%p1 bra ONE;
+st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4]; bra END;
+ONE: st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4];
+END: ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
