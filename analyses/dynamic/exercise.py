@@ -30,6 +30,7 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    chooses_bits,
     distinguished,
     distinguishes_ctas,
     elements,
@@ -39,6 +40,7 @@ from ptxkit.analyses.inputs.shapes import (
     meets_in_loops,
     needs,
     reached,
+    read,
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
@@ -96,6 +98,8 @@ OF_SHAPE = frozenset(("launch", "shared"))
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
+OF_BYTES = (OUTSIDE[1], UNINITIALISED)
+"""Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -411,6 +415,8 @@ class Exercise:
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
+                return None
             if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
                 # sizes may be in variables that the host writes first
                 return None
@@ -460,6 +466,9 @@ class Exercise:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
         x, y, z = shape.block
         if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
+            # it may have more threads along this
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
