@@ -130,6 +130,8 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_checked: bool = False
+    """Of a load that races with updates, whether its word is compared and swapped next, which finds out that it was changed."""
     is_read: bool = True
     """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
@@ -456,6 +458,7 @@ class Exercise:
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 self._is_whole(finding, is_full),
+                _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 finding in sure or not _is_race(finding),
                 contents,
@@ -725,6 +728,16 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     named = {by_line.get(line) for line in lines}
     updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+
+
+def _is_checked(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
+    lines = _lines(finding)
+    if not _is_race(finding) or len(lines) != 2:
+        return False
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
+    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
 
 
 def _address_of(site: Any) -> tuple[str, ...]:

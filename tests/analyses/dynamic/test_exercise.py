@@ -301,6 +301,17 @@ def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
     assert len(launches) == 4
 
 
+@pytest.mark.parametrize(("swap", "is_checked"), [("cas.b32 %r4, [%rd1], %r2, %r3;", True), ("exch.b32 %r4, [%rd1], %r3;", False)])
+def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> None:
+    # as the CUDA guide adds to what has no atomic addition
+    again = "setp.ne.u32 %p1, %r2, %r4; mov.u32 %r2, %r4; @%p1 bra L;"
+    body = f"ld.global.u32 %r2, [%rd1];\nL: add.u32 %r3, %r2, 1;\natom.global.{swap}\n{again if is_checked else ''}"
+    done = exercised(f"{INDEX} st.global.u32 [%rd3+65536], %r1;\n{body}", directives=".reqntid 64")
+
+    assert done.found
+    assert {one.is_checked for one in done.found} == {is_checked}
+
+
 def test_what_equal_contents_decide() -> None:
     # who reads the same number as element 1 reads what others update: with zeros all do
     body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
