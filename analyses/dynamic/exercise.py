@@ -30,6 +30,7 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    chooses_bits,
     distinguished,
     distinguishes_ctas,
     elements,
@@ -40,6 +41,7 @@ from ptxkit.analyses.inputs.shapes import (
     meets_in_loops,
     needs,
     reached,
+    read,
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
@@ -105,6 +107,8 @@ OF_SHAPE = frozenset(("launch", "shared"))
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
+OF_BYTES = (OUTSIDE[1], UNINITIALISED)
+"""Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -135,6 +139,8 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_checked: bool = False
+    """Of a load that races with updates, whether its word is compared and swapped next, which finds out that it was changed."""
     is_read: bool = True
     """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
@@ -463,6 +469,8 @@ class Exercise:
         def of_other_sizes(finding: Finding) -> bool | None:
             if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
                 return None
+            if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
+                return None
             if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
                 # sizes may be in variables that the host writes first
                 return None
@@ -502,6 +510,7 @@ class Exercise:
                 None if reshaped is None else finding in reshaped,
                 finding in alone,
                 self._is_whole(finding, is_full),
+                _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 finding in sure or not _is_race(finding),
                 contents,
@@ -518,6 +527,9 @@ class Exercise:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
         x, y, z = shape.block
         if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
+            # it may have more threads along this
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
@@ -811,6 +823,16 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     named = {by_line.get(line) for line in lines}
     updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+
+
+def _is_checked(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
+    lines = _lines(finding)
+    if not _is_race(finding) or len(lines) != 2:
+        return False
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
+    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
 
 
 def _address_of(site: Any) -> tuple[str, ...]:

@@ -220,6 +220,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bo
         return "the kernel looks at a dimension of the block of which this has one thread"
     if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
+    if one.is_checked:
+        return "who compares and swaps finds out that it was changed"
     if not one.is_read:
         return "nobody reads what is stored"
     if not one.one_thread:
