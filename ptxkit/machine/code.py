@@ -118,7 +118,7 @@ class BasicBlock:
             self.body.work_out(self)
         return self._live_out
 
-    def lives(self, live: set[int], live_out: set[int]) -> None:
+    def set_live(self, live: set[int], live_out: set[int]) -> None:
         """What was worked out."""
         self._live, self._live_out = live, live_out
 
@@ -915,7 +915,7 @@ class Body:
                 live.difference_update(writes)
                 live.update(reads)
             live.update((STACK, TOP))
-            block.lives(set(live), out)
+            block.set_live(set(live), out)
         self._settle(one, named)
 
     def _settle(self, one: Chain, named: set[int]) -> None:
