@@ -16,8 +16,9 @@ import attrs
 import numpy as np
 
 from ptxkit.checking import Bounds
-from ptxkit.isa.binding import Bound
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.notation import Fragment
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
@@ -118,7 +119,7 @@ class BasicBlock:
             self.body.work_out(self)
         return self._live_out
 
-    def set_live(self, live: set[int], live_out: set[int]) -> None:
+    def worked_out(self, live: set[int], live_out: set[int]) -> None:
         """What was worked out."""
         self._live, self._live_out = live, live_out
 
@@ -238,6 +239,8 @@ class Body:
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         """As what a register is kept between blocks."""
+        self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
+        """By `id` of the site: its parts of matrices."""
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._stretches: list[_Stretch] = []
@@ -568,12 +571,13 @@ class Body:
 
     @property
     def held(self) -> int:
-        """The registers that asynchronous operations hold, and those that these are copied from or to, as bits."""
+        """The registers that asynchronous operations hold, those of opaque fragments, and copies of them, as bits."""
         if self._held < 0:
             self._held = 0
             bounds = self._all_bounds()
             for i in [i for i, bound in enumerate(bounds) if self._plan_of(bound).holds]:
-                for numbers in self.holds(self.sites[i]):
+                site = self.sites[i]
+                for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
                     for number in numbers:
                         self._held |= 1 << number
             copies = [self.reads_writes(i) for i, bound in enumerate(bounds) if is_copy(bound)] if self._held else []
@@ -599,6 +603,20 @@ class Body:
             elif type(node) is Vector:
                 sources += self.registers_of(site.scope, node)
         return results, sources
+
+    def fragments(self, site: Site) -> tuple[tuple[Fragment, bool, tuple[int, ...]], ...]:
+        """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
+        known = self._fragments.get(id(site))
+        if known is None:
+            found = _fragments(site.bound) if isinstance(site.bound, Bound) else []
+            nodes = [part(site.instruction.operands[operand.path[0]], operand.path[1:]) for _, operand in found]
+            known = self._fragments[id(site)] = tuple(
+                [
+                    (fragment, operand.writes, tuple(self.registers_of(site.scope, node)))
+                    for (fragment, operand), node in zip(found, nodes, strict=True)
+                ]
+            )
+        return known
 
     def _call_accesses(self, instruction: Instruction, scope: Scope) -> tuple[list[int], list[int]]:
         called = call_parts(instruction)
@@ -915,7 +933,7 @@ class Body:
                 live.difference_update(writes)
                 live.update(reads)
             live.update((STACK, TOP))
-            block.set_live(set(live), out)
+            block.worked_out(set(live), out)
         self._settle(one, named)
 
     def _settle(self, one: Chain, named: set[int]) -> None:
@@ -958,6 +976,12 @@ LONG = 64
 
 MOST_USERS = 8
 """So many chains that use a register have a say in which dtype it is kept."""
+
+
+def _fragments(bound: Bound) -> list[tuple[Fragment, BoundOperand]]:
+    """The opaque parts of matrices that an instruction has, with their operands."""
+    found = [(one, bound.operand(one.operand)) for one in bound.fragments if one.is_opaque]
+    return [(one, operand) for one, operand in found if operand is not None]
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:
@@ -1007,7 +1031,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         written_too.append(TOP)
     flow = bound.flow if bound.flow in ("call", "return") else ""
     shape = "" if flow or read_too or written_too else _shape(operands.values())
-    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound))
+    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or _has_opaque(bound))
 
 
 def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
@@ -1021,6 +1045,11 @@ def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
 def _holds(bound: Bound) -> bool:
     """Whether an instruction opens an asynchronous operation that holds registers."""
     return next((one.group for one in bound.asynchronous if one.action == "open"), "") in HOLDING
+
+
+def _has_opaque(bound: Bound) -> bool:
+    """Whether an instruction reads or writes parts of matrices of which the manual does not say which elements they have."""
+    return any(one.is_opaque for one in bound.fragments)
 
 
 @attrs.frozen
