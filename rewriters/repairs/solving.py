@@ -20,7 +20,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying, Conditions
+from ptxkit.rewriters.repairs.trying import UNFIT, Conditions, Key, Run, Trying
 
 SECONDS = 60.0
 """So much time of a processor the tries for one finding may take."""
