@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -127,6 +127,8 @@ class Found:
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
+    doubt: str = ""
+    """Why it is none, whatever others would show: nothing else was tried."""
 
 
 @attrs.frozen
@@ -149,8 +151,16 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS, known: dict[Example, Ran] | None = None) -> None:
+    def __init__(
+        self,
+        routine: Routine,
+        code: Code,
+        seconds: float = SECONDS,
+        known: dict[Example, Ran] | None = None,
+        doubt: Callable[[Finding, Example], str] = lambda finding, example: "",
+    ) -> None:
         self.routine = routine
+        self.doubt = doubt
         self.known = known
         """Runs that there were already of the same text, with usual contents and in the usual order; it learns of others."""
         self.code = code
@@ -163,6 +173,10 @@ class Exercise:
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Of the runs that are believed or not."""
+        self.lines: frozenset[int] | None = None
+        """Those of the findings that are tried again: races elsewhere do not matter then. None: all do."""
+        self.ran: dict[tuple[Any, ...], Ran] = {}
+        """The runs that there were, but for those that cost too much: of a kernel without numbers other sizes are the same."""
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -352,6 +366,11 @@ class Exercise:
     def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False, zeroed: Mapping[int, int] | None = None) -> Ran:
         known = self.known if contents is COUNT and self.schedule == LOCKSTEP and not by_collectives and not zeroed else None
         ran = known.get(one) if known is not None else None
+        lines = self.lines if self.known is None else None
+        key = one, contents, self.schedule, by_collectives, tuple((zeroed or {}).items())
+        for looked_at in (lines, None):
+            if (*key, looked_at) in self.ran:
+                return self.ran[*key, looked_at]
         if ran is None:
             seconds = max(0.1, self.end - time.perf_counter())
             most = max(LEAST, min(self.operations, self.left))
@@ -365,10 +384,13 @@ class Exercise:
                 by_collectives=by_collectives,
                 keep=known is not None,
                 zeroed=zeroed,
+                lines=lines,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
         self.left -= ran.observer.operations
+        if ran.fault is None or ran.fault.kind != "budget":
+            self.ran[*key, lines] = ran
         return ran
 
     def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
@@ -385,30 +407,11 @@ class Exercise:
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
-        elsewhere = self._of_other_sizes(shape, contrast)
-        few = self._of_ones(ran, shape)
-        single = self._of_one_iteration(ran, shape)
-        ends = self._of_ends(ran, shape, elsewhere)
-        guessed = is_guessed(self.routine)
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets}
-
-        def of_other_sizes(finding: Finding) -> bool | None:
-            if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
-                return None
-            if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
-                # sizes may be in variables that the host writes first
-                return None
-            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
-                return False
-            is_there = all(_is_in(finding, one) for one in elsewhere)
-            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
-                # where there are more elements than threads, the last CTA is whole
-                is_there = ends is not None and _is_in(finding, ends)
-            if few is not None and _is_between_ctas(finding):
-                return is_there and _is_in(finding, few)
-            return is_there and (few is None or _is_as_such_in(finding, few))
-
-        resized = [of_other_sizes(finding) for finding in ran.wrong]
+        doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
+        asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
+        self.lines = frozenset().union(*map(_lines, asked))
+        shows = self._shows_with_other_sizes(asked, launched, contrast)
+        resized = [shows.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
@@ -421,6 +424,8 @@ class Exercise:
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
         is_full = self._is_full_block(sure, shape, sizes_of)
+        self.lines = None
+        ids = [frozenset(map(id, some)) for some in (reshaped or (), alone, sure)]
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
@@ -428,18 +433,56 @@ class Exercise:
                 bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
-                None if reshaped is None else finding in reshaped,
-                finding in alone,
+                None if reshaped is None else id(finding) in ids[0],
+                id(finding) in ids[1],
                 self._is_whole(finding, is_full),
-                finding in sure or not _is_race(finding),
+                id(finding) in ids[2] or not _is_race(finding),
                 contents,
                 schedule,
+                doubts[id(finding)],
             )
+
+    def _shows_with_other_sizes(self, asked: Sequence[Finding], launched: Launched, contrast: Sizes) -> dict[int, bool | None]:
+        """Of some findings of a run whether they show with other sizes, too; None if that could not be tried.
+
+        What one run refutes no other is asked about: those that are likely to refute, and take little time, come first.
+        """
+        ran, shape = launched
+        if is_guessed(self.routine):
+            return {}
+        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+
+        def can_be_tried(finding: Finding) -> bool:
+            # sizes may be in variables that the host writes first
+            is_preset = bool(presets) and (finding.diagnostic.name == UNINITIALISED or bool(presets & _lines(finding)))
+            return not (is_preset or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding))
+
+        left = [finding for finding in asked if can_be_tried(finding)]
+        shows: dict[int, bool | None] = dict.fromkeys(map(id, left), False)
+        few = self._of_ones(left, shape)
+        if few is not None:
+            left = [one for one in left if (_is_in(one, few) if _is_between_ctas(one) else _is_as_such_in(one, few))]
+        single = self._of_one_iteration(left, shape)
+        if single is not None:
+            left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
+        has_ends = is_compared(self.routine)
+        # where there are more elements than threads, the last CTA is whole
+        at_ends: list[Finding] = []
+        for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
+            other = self._first((shape,), sizes) if left or at_ends else None
+            if other is None:
+                return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
+            at_ends += [one for one in left if has_ends and one.diagnostic.rule[:1] in AT_ENDS and not _is_in(one, other[0])]
+            left = [one for one in left if _is_in(one, other[0])]
+        uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
+        if uneven is not None:
+            left += [one for one in at_ends if _is_in(one, uneven[0])]
+        return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
         x, y, z = shape.block
-        if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
@@ -461,44 +504,26 @@ class Exercise:
         is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
         return bool(one["cta"] != other["cta"] and is_same_access)
 
-    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
-        """Runs with other numbers; None if no launch with others could be tried."""
-        other = self._first((shape,), contrast)
-        if other is None:
-            return None
-        if not divides(self.routine):
-            return [other[0]]
-        whole = self._first((shape,), Sizes(units=True))
-        return [other[0], whole[0]] if whole is not None else None
-
-    def _of_ends(self, ran: Ran, shape: Shape, elsewhere: list[Ran] | None) -> Ran | None:
-        """A run where the last CTA has not an element for each thread, if it may show what other sizes do not; None if there is none."""
-        if elsewhere is None or not is_compared(self.routine):
-            return None
-        if all(_is_in(one, other) or one.diagnostic.rule[:1] not in AT_ENDS for one in ran.wrong for other in elsewhere):
-            return None
-        uneven = self._first((shape,), UNEVEN_CONTRAST)
-        return uneven[0] if uneven is not None else None
-
-    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
         too large for it. None if there is none."""
         sizes = Sizes(single=True)
-        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
-        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+        if not any(finding.diagnostic.name == OUTSIDE[1] for finding in found) or self._is_usual(shape, sizes):
             return None
         return self._within(shape, sizes)
 
-    def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_ones(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it, or the index of a tile, which may lie
         beyond those that there are; None if there is none."""
         sizes = Sizes(ones=True)
-        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in ran.wrong):
+        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in found):
             return None
-        if example(self.routine, shape, sizes) == example(self.routine, shape):
-            return None
-        few = self._first((shape,), sizes)
+        few = self._first((shape,), sizes) if not self._is_usual(shape, sizes) else None
         return few[0] if few is not None else None
+
+    def _is_usual(self, shape: Shape, sizes: Sizes) -> bool:
+        """Whether a kernel has no number that these sizes make another."""
+        return example(self.routine, shape, sizes) == example(self.routine, shape)
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
@@ -547,6 +572,16 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
+    """Whether it may turn out that a CTA has not more threads than these, one of which writes the memory that a finding is about."""
+    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+
+
+def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether an array has as many elements as a block has threads."""
+    return math.prod(block) in elements(routine)
 
 
 def hands_over(routine: Routine) -> bool:

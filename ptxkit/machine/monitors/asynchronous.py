@@ -138,9 +138,9 @@ class InFlight:
         if flight.signals is not None:
             self.at_issue[flight.number] = {place: knowledge.snapshot(place) for place in lanes.place.tolist()}
             knowledge.tick()
-        if flight.footprints is None:
-            return
         kind = self.races.kind(lanes.site)
+        if flight.footprints is None or not kind.is_asked:
+            return
         mine = []
         for footprint in flight.footprints():
             if not len(footprint.at):
