@@ -872,6 +872,8 @@ class Races(Monitor):
 
     def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
         """For instructions, by their numbers, whether something holds of their accesses: it is asked once for each."""
+        if len(numbers) and (numbers == numbers[0]).all():
+            return np.full(len(numbers), holds(self.kind_at(int(numbers[0]))))
         each, which = np.unique(numbers, return_inverse=True)
         return np.array([holds(self.kind_at(number)) for number in each.tolist()], bool)[which]
 
