@@ -410,8 +410,8 @@ class Exercise:
         doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
         self.lines = frozenset().union(*map(_lines, asked))
-        shows = self._shows_with_other_sizes(asked, launched, contrast)
-        resized = [shows.get(id(finding)) for finding in ran.wrong]
+        answers = self._shows_with_other_sizes(asked, launched, contrast)
+        resized = [answers.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)

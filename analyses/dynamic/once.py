@@ -165,8 +165,8 @@ def once(
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents. Races are looked for on `lines` if
-    these are given.
+    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents. Races are looked for on
+    `lines` if these are given.
     """
     machine = code.machine
     code.reset()

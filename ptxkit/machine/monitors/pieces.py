@@ -79,7 +79,7 @@ def distinct(*columns: Array) -> tuple[Array, Array]:
 def _ranked(key: Array, span: int) -> tuple[Array, Array, Array]:
     """The keys that there are, from 0 on and below `span`, in order; where each comes first; and which each row has."""
     if span > SPAN * (len(key) + 1):
-        return np.unique(key, return_index=True, return_inverse=True)  # type: ignore[return-value]
+        return np.unique(key, return_index=True, return_inverse=True)
     at = np.full(span, -1)
     at[key[::-1]] = np.arange(len(key) - 1, -1, -1)
     present = np.flatnonzero(at >= 0)
