@@ -185,10 +185,15 @@ class Exercise:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
         found = list(self._judged(launched, Sizes(), CONTRAST))
+        runs = [ran]
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+            # none of some families is about races
+            self.lines = frozenset() if families else None
             more = self._first((shape,), sizes)
+            self.lines = None
             if more is not None:
                 ran = more[0]
+                runs.append(ran)
                 found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
             if found:
                 break
@@ -196,8 +201,8 @@ class Exercise:
             found = self._of_equal_indices(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
-        sure = {id(one) for one in ran.wrong}
-        unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
+        sure = {id(one) for each in runs for one in each.wrong}
+        unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
 
     @property
