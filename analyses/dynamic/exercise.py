@@ -128,7 +128,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is none, whatever others would show: nothing else was tried."""
+    """Why it is none, no matter what others would show: nothing else was tried."""
 
 
 @attrs.frozen
@@ -415,8 +415,8 @@ class Exercise:
         doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
         self.lines = frozenset().union(*map(_lines, asked))
-        answers = self._shows_with_other_sizes(asked, launched, contrast)
-        resized = [answers.get(id(finding)) for finding in ran.wrong]
+        shows_too = self._shows_with_other_sizes(asked, launched, contrast)
+        resized = [shows_too.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)

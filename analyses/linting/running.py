@@ -193,7 +193,7 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 
 
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
-    """What says at once why a finding of a run of a kernel is none: it is usual, or may be the fault of the launch, whatever others show.
+    """What says at once why a finding of a run of a kernel is none: it is usual, or may be the fault of the launch.
     Empty if others are to be tried."""
     from ptxkit.analyses.dynamic.exercise import may_be_whole
 
