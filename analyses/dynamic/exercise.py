@@ -580,7 +580,7 @@ class Exercise:
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
-    """Whether it may turn out that a CTA has not more threads than these, one of which writes the memory that a finding is about."""
+    """Whether a CTA may have no more threads than these, one of which writes the memory that a finding is about."""
     return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
 
 
