@@ -45,10 +45,16 @@ class Shape:
 def reached(routine: Routine) -> tuple[Routine, ...]:
     """A kernel and the functions of the module that it may call."""
     siblings = routine.siblings or [routine]
-    if all(one.function.header.is_entry for one in siblings):
+    if _has_only_kernels(siblings[0]):
         return (routine,)
     names = module_calls(siblings[0]).reached_from(routine.name)
     return (routine, *[one for one in siblings if one.name in names and one is not routine])
+
+
+@fact
+def _has_only_kernels(routine: Routine) -> bool:
+    """Whether a module has no functions that could be called; asked of its first function."""
+    return all(one.function.header.is_entry for one in routine.siblings or [routine])
 
 
 @fact

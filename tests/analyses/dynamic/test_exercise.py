@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import ptxkit
@@ -310,6 +312,26 @@ def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> N
 
     assert done.found
     assert {one.is_checked for one in done.found} == {is_checked}
+
+
+def test_what_is_doubted_at_once_is_not_tried_again() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, *arguments: Any, **named: Any) -> Ran:
+            launches.append(one)
+            return super()._once(one, *arguments, **named)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [%rd1], %r1;\nret;\n}}\n")
+    routine, code = routines(module)[0], loaded(module)
+    judged = Counting(routine, code).run()
+    tried, launches = len(launches), []
+    done = Counting(routine, code, doubt=lambda finding, example: "so it is").run()
+
+    assert tried > len(launches) == 1
+    assert [one.finding.diagnostic.name for one in done.found] == [one.finding.diagnostic.name for one in judged.found]
+    assert {one.doubt for one in done.found} == {"so it is"}
+    assert {one.other_sizes for one in done.found} == {None}
 
 
 def test_what_equal_contents_decide() -> None:
