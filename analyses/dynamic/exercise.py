@@ -488,7 +488,8 @@ class Exercise:
         self.contents = COUNT if COUNT in others else self.contents
         doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
-        self.lines = frozenset().union(*map(_lines, asked))
+        # of a shared variable any other race shows that it is one
+        self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
         shows_too = self._shows_with_other_sizes(asked, launched, contrast)
         resized = [shows_too.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
