@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--shared", metavar="N", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
 @click.option("--less", default=0, metavar="N", type=click.IntRange(0), help="Subtract this from numbers that the kernel compares.")
+@click.option("--small", default=0, metavar="N", type=click.IntRange(0), help="Set numbers that the kernel compares to this.")
 @click.option(
     "--fill",
     default="iota",
@@ -44,6 +45,8 @@ def command(
     enlarge: int,
     shared: int | None,
     less: int,
+    small: int,
+    empty: bool,
     fill: str,
 ) -> None:
     """Make up launches for the kernels of a PTX file.
@@ -76,7 +79,7 @@ def command(
     if not found:
         _fail(f"{path} has no kernel")
     names = _input.chosen(found, kernels)
-    sizes = Sizes(loops or FEW, scale, uneven=less)
+    sizes = Sizes(loops or FEW, scale, uneven=less, small=small, empty=empty)
     made = []
     for name, routine in found.items():
         if name in names:

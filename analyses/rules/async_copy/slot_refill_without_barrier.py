@@ -1,4 +1,4 @@
-"""A010 stage-refill-without-barrier."""
+"""A010 slot-refill-without-barrier."""
 
 from __future__ import annotations
 

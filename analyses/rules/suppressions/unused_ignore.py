@@ -1,4 +1,4 @@
-"""X001: comments to ptxkit that do nothing."""
+"""X001 unused-ignore: comments to ptxkit that do nothing."""
 
 from __future__ import annotations
 

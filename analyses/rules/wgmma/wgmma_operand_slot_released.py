@@ -1,4 +1,4 @@
-"""W007 wgmma-operand-stage-released."""
+"""W007 wgmma-operand-slot-released."""
 
 from __future__ import annotations
 
