@@ -90,12 +90,12 @@ class Grids(Monitor):
             return
         cta, thread = self.collected.names.thread(found.thread)
         why = "it waits for the grids that it depends on only later" if self.waits else "it never waits for the grids that it depends on"
+        what = f"{DOES[found.kind]} {short(found.name) or 'global memory'}"
         side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(found.site), "kind": found.kind}
         self.collected.add(
             (id(found.site), "early"),
             TOO_EARLY if self.waits else NO_WAIT,
-            f"{spoken_thread(cta, thread)} {DOES[found.kind]} {short(found.name) or 'global memory'}, and {why}: they may still write"
-            " there",
+            f"{spoken_thread(cta, thread)} {what}, and {why}: they may still write there",
             found.site,
             {"accesses": [side], "space": "global", "variable": found.name, "offset": 0, "bytes": 0},
             severity=Severity.WARNING,

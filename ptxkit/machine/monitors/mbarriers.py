@@ -20,6 +20,7 @@ it watches too). A wait for the wrong parity that returns at once is not seen he
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -316,7 +317,8 @@ class Mbarriers(Monitor):
                 f"{int(total[over[0]])} arrivals at mbarrier {name} at once, from {self._who(lanes, lane)} on, of whose phase"
                 f" {int(pending[over[0]])} are pending: the others count for the next phase"
             )
-            self._found((id(lanes.site), "over"), ARRIVALS, message, lanes, lane, one << 3, "update", len(over))
+            state = {"arrivals": int(total[over[0]])}
+            self._found((id(lanes.site), "over"), ARRIVALS, message, lanes, lane, one << 3, "update", len(over), state=state)
         if self.launch.cluster_size > 1 and bound.has(".cta") and not bound.has(".relaxed"):
             remote = np.flatnonzero(at // self.launch.machine.memory.shared_stride != lanes.cta)
             if len(remote):
@@ -385,8 +387,6 @@ class Mbarriers(Monitor):
         lanes = flight.lanes
         for column in range(flight.signals.shape[1]):
             mine = np.flatnonzero(flight.signals[:, column] >= 0)
-            own = flight.signals[mine, column] // self.launch.machine.memory.shared_stride == lanes.cta[mine]
-            mine = mine[own]
             if len(mine):
                 at = flight.signals[mine, column]
                 self._used(lanes.at(mine), at, at >> 3)
@@ -557,6 +557,7 @@ class Mbarriers(Monitor):
         site: Site | None = None,
         other: int | None = None,
         severity: Severity = Severity.ERROR,
+        state: Mapping[str, int] | None = None,
     ) -> None:
         sides = []
         if site is not None:
@@ -565,9 +566,8 @@ class Mbarriers(Monitor):
             sides.append({"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"})
         sides.append(self.collected.access(lanes, lane, kind, lanes.site))
         related = [(site, "this is what was done to it before")] if site is not None and site is not lanes.site else []
-        self.collected.add(
-            cause, rule, message, lanes.site, {"accesses": sides, **self._where(at)}, related=related, count=count, severity=severity
-        )
+        witness = {"accesses": sides, **self._where(at), **(state or {})}
+        self.collected.add(cause, rule, message, lanes.site, witness, related=related, count=count, severity=severity)
 
     def _where(self, at: int) -> dict[str, Any]:
         variable, offset = self.collected.names.variable(".shared", at)
