@@ -36,6 +36,7 @@ from ptxkit.analyses.inputs.shapes import (
     elements,
     fewest,
     is_for_several_ctas,
+    is_hidden,
     is_said,
     meets_in_loops,
     needs,
@@ -44,6 +45,8 @@ from ptxkit.analyses.inputs.shapes import (
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import ALLOC
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -74,6 +77,8 @@ GROWTH, MOST_GROWTH = 32, 1024
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
 UNEVEN, UNEVEN_TOO = 7, 19
+SMALL, SMALL_TOO = 5, 3
+"""Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 ELEMENTS = 16
@@ -81,14 +86,19 @@ ELEMENTS = 16
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+OF_WARPS = "C"
+"""The family of rules about threads that part: with equal contents nobody does."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
+OF_TENSORS = "T"
+"""The family of rules about tensor memory, which those with nothing to compute must free too."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -192,6 +202,8 @@ class Exercise:
                 break
         if not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
+        if not found and ran.fault is None and self._may_part(ran):
+            found = self._of_noise(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for one in ran.wrong}
@@ -213,6 +225,20 @@ class Exercise:
                 return found
         return []
 
+    def _may_part(self, ran: Ran) -> bool:
+        """Whether threads that execute something together branch by contents that were made up."""
+        if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
+            return False
+        return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+
+    def _of_noise(self, shape: Shape) -> list[Found]:
+        """What threads miss that all must execute, where they branch by contents of any size and sign."""
+        self.contents = NOISE
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [attrs.evolve(one, depends=True) for one in found if one.finding.diagnostic.rule[:1] in OF_WARPS]
+
     def _of_equal_indices(self, shape: Shape) -> list[Found]:
         """What shows where contents say that several threads update one word of shared memory, as in a histogram.
 
@@ -230,8 +256,11 @@ class Exercise:
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            yield Sizes(small=SMALL), Sizes(counts=2 * FEW, small=SMALL_TOO), OF_WARPS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
+        if allocates(self.routine):
+            yield EMPTY, EMPTY, OF_TENSORS
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -248,7 +277,7 @@ class Exercise:
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
-            if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
+            if fault is not None and _says_nothing(fault, ran):
                 if fault.kind in OF_SHAPE or outside:
                     is_always_wrong &= fault.kind in OF_SHAPE
                     continue
@@ -277,6 +306,9 @@ class Exercise:
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
+        if wrong[0][1] == choices[0] and is_said(self.routine, choices[0].block):
+            # no other shape explains what goes wrong with as many threads as it says
+            return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
@@ -351,10 +383,13 @@ class Exercise:
             "enlarge": "" if self.growth == 1 else str(self.growth),
             "shared": str(self.shared or ""),
             "less": str(sizes.uneven or ""),
+            "small": str(sizes.small or ""),
         }
         for name, value in values.items():
             if value:
                 yield from (f"--{name}", value)
+        if sizes.empty:
+            yield "--empty"
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
@@ -452,7 +487,7 @@ class Exercise:
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
+                self._depends(finding, stores if _is_of_writes(finding) else set(sites.values()), again),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
                 None if reshaped is None else finding in reshaped,
@@ -464,6 +499,12 @@ class Exercise:
                 contents,
                 schedule,
             )
+
+    def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
+        """Whether contents that were made up decide about a finding: at its `lines`, or as threads do not part with others."""
+        if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
+            return True
+        return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
@@ -487,15 +528,30 @@ class Exercise:
         at addresses of a CTA's own, and updates nothing: a launch of it has one CTA, as has one of a
         kernel that never asks for its CTA."""
         accesses = finding.witness.get("accesses", ())
-        if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
+        if finding.witness.get("space") != "global" or len(accesses) != 2:
+            return False
+        if is_for_several_ctas(self.routine) and not self._is_of_own_addresses(finding):
             return False
         one, other = accesses
         is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
         return bool(one["cta"] != other["cta"] and is_same_access)
 
+    def _is_of_own_addresses(self, finding: Finding) -> bool:
+        """Whether the addresses of two accesses come from nothing but who a thread is, in a kernel that does not ask for its CTA: what it
+        updates is no counter from which CTAs take their numbers, at least not for these."""
+        if asks_ctas(self.routine):
+            return False
+        lines = _lines(finding)
+        index = self.code.index
+        found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
+        return bool(found) and not any(one is None or is_hidden(one) for one in found)
+
     def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
         """Runs with other numbers; None if no launch with others could be tried."""
         other = self._first((shape,), contrast)
+        if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
+            # so many iterations take too long: it may not have come to what was found
+            other = self._first((shape,), attrs.evolve(contrast, counts=FEW))
         if other is None:
             return None
         if not divides(self.routine):
@@ -636,6 +692,11 @@ def hands_over(routine: Routine) -> bool:
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
 
 
+def allocates(routine: Routine) -> bool:
+    """Whether a kernel allocates tensor memory."""
+    return any(has_such(one, lambda bound: ALLOC in bound.effects) for one in reached(routine))
+
+
 def is_read(routine: Routine, i: int) -> bool:
     """Whether anything reads what an instruction writes to registers."""
     numbering = ssa(routine)
@@ -653,9 +714,21 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
+def _says_nothing(fault: Fault, ran: Ran) -> bool:
+    """Whether what ended a run says nothing of the kernel; a branch beyond its targets does where a monitor saw it."""
+    if fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
+        return False
+    return fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF
+
+
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding."""
-    return _seen_as(finding) in other.seen_as(_seen_as)
+    """Whether another run shows something of the kind at the lines of a finding; a race, at one of them: where a loop was unrolled, others
+    may meet there with other sizes."""
+    seen = other.seen_as(_seen_as)
+    family, lines = _seen_as(finding)
+    if _is_race(finding):
+        return any(family == one and lines & others for one, others in seen)
+    return (family, lines) in seen
 
 
 def _seen_as(finding: Finding) -> Seen:
@@ -681,10 +754,11 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
     """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
 
-    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
-    ordered meet at others is no less wrong.
+    Where all contents are zeros, threads that compute their indices may each come to their own word, and no threads part: that two which
+    are not ordered meet at others, or that some miss what all must execute, is no less wrong.
     """
-    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
+    is_meeting = finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding)
+    return again[:1] if is_meeting or finding.diagnostic.rule[:1] in OF_WARPS else again
 
 
 def _is_sure(found: Found) -> bool:

@@ -83,7 +83,7 @@ def shown(
             continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
+                code = first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -123,7 +123,7 @@ def _cut(kernel: Routine) -> Shown:
     return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
 
 
-def _first_code(facts: Facts, kernel: Routine) -> Code:
+def first_code(facts: Facts, kernel: Routine) -> Code:
     """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
     from ptxkit.analyses.execution.execute import loaded, module_code
 
@@ -142,6 +142,10 @@ WAITING = "MBC"
 """Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
 """Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
+DIVERGENT = "aligned-barrier-divergent"
+"""The rule of those that miss a barrier."""
+PARTING = "C"
+"""The family of rules about threads that part: no contents may make them do so."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -224,7 +228,9 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bo
         return "not shown with one thread, and nothing in the kernel needs several"
     if not one.other_contents:
         return "not shown with all contents of memory: these were made up"
-    if one.depends and ((rule.id[0] not in RACING and rule.name != UNWAITED) or of.name in ADDRESSES):
+    if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
+        return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
+    if one.depends and ((rule.id[0] not in RACING + PARTING and rule.name != UNWAITED) or of.name in ADDRESSES):
         return OF_CONTENTS
     return ""
 

@@ -361,3 +361,57 @@ def test_a_block_without_those_that_the_kernel_tells_apart_refutes_nothing() -> 
     assert [one.finding.diagnostic.rule for one in done.found] == ["M009"]
     assert done.example is not None
     assert done.example.block[0] > 64
+
+
+def test_the_block_that_a_kernel_says_is_the_one_that_goes_wrong() -> None:
+    # with 128 threads, or with fewer, nobody comes to what the barrier awaits
+    done = exercised(f"{INDEX} bar.sync 1, 256; st.global.u32 [%rd3], %r1;", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["B003"]
+    assert done.example is not None
+    assert done.example.block == (128, 1, 1)
+
+
+def test_a_race_with_another_access_where_sizes_differ_is_the_same() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3; xor.b32 %r5, %r3, 256; add.u32 %r5, %r2, %r5; setp.eq.u32 %p1, %r9, 128; @%p1 bra ONE;
+st.shared.u32 [%r5], %r1; bra READ;
+ONE: st.shared.u32 [%r5], %r1;
+READ: ld.shared.u32 %r6, [%r4];
+ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
+
+
+def test_a_branch_beyond_its_targets_is_found() -> None:
+    body = "mov.u32 %r1, %tid.x; T: .branchtargets A, B; brx.idx %r1, T; A: mov.u32 %r2, 1; B: mov.u32 %r3, 1;"
+    done = exercised(body, directives=".reqntid 32")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["R007"]
+
+
+PARTS = f"{INDEX} ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; setp.eq.u32 %p1, %r2, 0;"
+
+
+def test_threads_that_part_by_contents_do_so_though_none_does_by_zeros() -> None:
+    done = exercised(f"{PARTS} @%p1 bra E; vote.sync.any.pred %p2, %p1, -1; bra F; E: bar.warp.sync -1; F: st.global.u32 [%rd3], 1;")
+
+    (found,) = [one for one in done.found if one.finding.diagnostic.rule == "C005"]
+    assert found.depends
+    assert found.other_contents
+
+
+def test_a_number_of_lanes_that_is_small() -> None:
+    body = "ld.param.u32 %r9, [n]; shr.u32 %r3, %r1, 2; and.b32 %r3, %r3, 7; setp.lt.u32 %p1, %r3, %r9; mov.u32 %r4, 0;"
+    together = "@!%p1 bra E; vote.sync.ballot.b32 %r4, 1, -1; E: bar.warp.sync -1; st.global.u32 [%rd3], %r4;"
+    done = exercised(f"{INDEX} {body} {together}", ".param .u64 p, .param .u32 n", ".reqntid 64")
+
+    assert {one.finding.diagnostic.rule for one in done.found} == {"C005"}
+
+
+def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
+    # it counts in global memory, but its addresses do not come from there
+    done = exercised(f"{INDEX} atom.global.add.u32 %r4, [%rd1], 1; st.global.u32 [%rd3+64], %r4;")
+
+    assert not [one for one in done.found if one.other_sizes]
