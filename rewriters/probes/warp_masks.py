@@ -46,13 +46,14 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
     if not sites:
         return
     buffer = plan.region("masks", 8 * BINS, len(sites))
+    keeping = {routine for routine, _, is_repeated in sites if is_repeated}
     for number, (routine, at, is_repeated) in enumerate(sites):
-        code = _in_a_row(plan, number) if is_repeated else _at_once(plan, buffer, number)
+        once = _once if routine in keeping else _at_once
+        code = _in_a_row(plan, number) if is_repeated else once(plan, buffer, number)
         plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
     for routine in plan.routines:
-        own = [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated]
-        if own:
-            _keep(plan, buffer, routine, own)
+        if routine in keeping:
+            _keep(plan, buffer, routine, [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated])
 
 
 def _repeated(routine: Routine, most: int) -> dict[int, int]:
@@ -74,34 +75,48 @@ def _names(plan: Plan, number: int) -> tuple[str, str]:
 
 
 def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[int]) -> None:
-    """Declares the registers of these sites in their function, and has the threads that leave it add them to memory."""
-    registers = [name for number in own for name in _names(plan, number)]
-    at, copy, on = plan.name("at"), plan.name("c"), plan.name("on")
-    plan.put(Declare(routine, f".reg .b64 {at}; .reg .b32 {', '.join(registers)};"), whole=routine)
+    """Declares the registers of a function, and has the threads that leave it add those of these sites to memory.
+
+    `at` is where the copy of the warp begins, and `below` the lanes below the own one, of which the lowest thread of a mask has none in it.
+    Without a buffer they are all lanes, so that no thread is the lowest. A mask is full at first, after which nothing is added in most warps.
+    """
+    at, below, copy, on = plan.name("at"), plan.name("below"), plan.name("c"), plan.name("on")
+    counts = ", ".join([name for number in own for name in _names(plan, number)])
+    plan.put(Declare(routine, f".reg .b64 {at}; .reg .b32 {below}, {counts};"), whole=routine)
     code = f"""{{ .reg .b32 {copy}; .reg .pred {on};
 ld{buffer.space}.u64 {at}, [{buffer.words}];
 setp.ne.u64 {on}, {at}, 0;
 {buffer.copied(at, copy)}
-selp.b64 {at}, {at}, 0, {on}; }}"""
-    plan.put(AtEntry(routine, " ".join([*[f"mov.b32 {register}, 0;" for register in registers], code])), whole=routine)
+mov.u32 {below}, %lanemask_lt;
+selp.b32 {below}, {below}, -1, {on}; }}"""
+    first = [f"mov.b32 {mask}, -1; mov.b32 {times}, 0;" for mask, times in [_names(plan, number) for number in own]]
+    plan.put(AtEntry(routine, " ".join([*first, code])), whole=routine)
     plan.put(AtExits(routine, " ".join([_add(plan, number) for number in own])), whole=routine)
+
+
+def _lowest(plan: Plan, number: int, mask: str, times: str) -> str:
+    """Code by which the lowest thread of a mask adds to memory, where `_keep` declared the registers for that."""
+    base, below, leader = [plan.name(role) for role in ("b", "u", "l")]
+    return f"""{{ .reg .b64 {base}; .reg .b32 {below}; .reg .pred {leader};
+and.b32 {below}, {plan.name("below")}, {mask};
+setp.eq.u32 {leader}, {below}, 0;
+mad.wide.u32 {base}, {below}, 8, {plan.name("at")};
+popc.b32 {below}, {mask};
+mad.wide.u32 {base}, {below}, 8, {base};
+@{leader} red.global.add.u64 [{base}+{number * 8 * BINS}], {times}; }}"""
+
+
+def _once(plan: Plan, _: Buffer, number: int) -> str:
+    """As `_at_once`, in a function whose threads know where to add."""
+    mask = plan.name("m")
+    return f"{{ .reg .b32 {mask};\nactivemask.b32 {mask};\n{_lowest(plan, number, mask, '1')} }}"
 
 
 def _add(plan: Plan, number: int) -> str:
     """Code that adds what a thread knows of a site to memory, if it is the lowest thread of its mask."""
-    base, copy, sum_, leader = [plan.name(role) for role in ("b", "c", "s", "l")]
+    sum_ = plan.name("s")
     mask, times = _names(plan, number)
-    return f"""{{ .reg .b64 {base}, {sum_}; .reg .b32 {copy}; .reg .pred {leader};
-setp.ne.u64 {leader}, {plan.name("at")}, 0;
-setp.ne.and.u32 {leader}, {mask}, 0, {leader};
-mov.u32 {copy}, %lanemask_lt;
-and.b32 {copy}, {copy}, {mask};
-setp.eq.and.u32 {leader}, {copy}, 0, {leader};
-mad.wide.u32 {base}, {copy}, 8, {plan.name("at")};
-popc.b32 {copy}, {mask};
-mad.wide.u32 {base}, {copy}, 8, {base};
-cvt.u64.u32 {sum_}, {times};
-@{leader} red.global.add.u64 [{base}+{number * 8 * BINS}], {sum_}; }}"""
+    return f"{{ .reg .b64 {sum_};\ncvt.u64.u32 {sum_}, {times};\n{_lowest(plan, number, mask, sum_)} }}"
 
 
 def _in_a_row(plan: Plan, number: int) -> str:
