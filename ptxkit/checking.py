@@ -115,6 +115,15 @@ class Bounds:
             found = self._of[path] = self._bound(path)
         return found
 
+    def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
+        """For a single instruction that stands in a scope, as `of` has it."""
+        shaper = self._names.shaper(scope)
+        key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
+        found = self._by_shapes.get(key)
+        if found is None:
+            found = self._by_shapes[key] = self._of_key(key, instruction, shaper)
+        return found
+
     def _bound(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
         look_up = shaper.known.__getitem__

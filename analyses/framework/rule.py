@@ -128,8 +128,8 @@ class Facts:
 
 
 FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
-NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
-SILENT = "takes the bad example without a word"
+NEVER_RUN = "never sees it: a program runs only if an assembler accepts it."
+SILENT = "accepts the bad example without a message"
 PTXAS = "13.0.88"
 """The release of ptxas that was asked about all rules: `benchmarks/reactions.py` asks it again."""
 

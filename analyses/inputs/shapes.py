@@ -100,10 +100,15 @@ def is_for_several_ctas(routine: Routine) -> bool:
     on what nobody knows.
     """
     made_of = [address for of in reached(routine) for address in addresses(of)]
-    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves()) or len(reached(routine)) > 1
+    is_unknown = any(map(is_hidden, made_of)) or len(reached(routine)) > 1
     if not asks_ctas(routine):
-        return is_hidden and _updates(routine)
-    return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+        return is_unknown and _updates(routine)
+    return is_unknown or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+
+
+def is_hidden(address: Term) -> bool:
+    """Whether loops or memory hide what an address depends on."""
+    return any(leaf.operator in ("phi", "value") for leaf in address.leaves())
 
 
 def asks_ctas(routine: Routine) -> bool:
@@ -186,11 +191,6 @@ def distinguished(routine: Routine) -> int:
 def distinguishes_ctas(routine: Routine) -> bool:
     """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
     return bool(_depended_on(routine) & _CTAS)
-
-
-def asks_who(routine: Routine) -> bool:
-    """Whether a kernel reads the index of a thread at all."""
-    return any(name.partition(".")[0] in _WHO for name in read(routine))
 
 
 def _depended_on(routine: Routine) -> frozenset[str]:
@@ -333,9 +333,9 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
     do the same at the same addresses."""
     made_of = [address for of in reached(routine) for address in addresses(of)]
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
-    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
+    is_unknown = any(map(is_hidden, made_of))
     return found or frozenset(
-        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
+        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_unknown or len(reached(routine)) > 1 else ()
     )
 
 

@@ -111,7 +111,9 @@ def diagnostic(kept: dict[str, Any], path: str | None) -> Diagnostic:
 
 
 def _fix(kept: dict[str, Any] | None) -> Fix | None:
-    return None if kept is None else Fix(kept["message"], tuple([Edit(**edit) for edit in kept["edits"]]), kept["is_safe"])
+    if kept is None:
+        return None
+    return Fix(**{**kept, "edits": tuple([Edit(**edit) for edit in kept["edits"]]), "notes": tuple(kept["notes"])})
 
 
 def _origin(kept: dict[str, Any] | None) -> Origin | None:

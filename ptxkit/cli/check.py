@@ -25,7 +25,8 @@ def command(
 ) -> None:
     """Report what an assembler would refuse, and nothing else.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and comments in the files do not count.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and `// ptxkit: ignore` comments are not
+    considered.
     """
     job = Job(OF_TEXT, target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
     output = _checking.Output(

@@ -230,7 +230,7 @@ def _make_opcode(text: str) -> Opcode:
 
 
 def parse(text: str, path: str | None = None) -> Module:
-    """The module for a text; `module.text == text` for any text at all, and `module.diagnostics` says what is wrong with it.
+    """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` has its syntax errors.
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
 
@@ -248,7 +248,7 @@ def parse(text: str, path: str | None = None) -> Module:
 
 
 def parse_statement(text: str) -> Node:
-    """The one statement (or function, block, section) that a text holds. Raises ValueError if it is not exactly one, or has an error."""
+    """Parses one statement (or function, block, section). Raises ValueError if the text is not exactly one, or has an error."""
     module = parse(text)
     if len(module.children) != 1 or module.trailing.strip():
         raise ValueError(f"not one statement but {len(module.children)}: {text!r}")
@@ -260,7 +260,7 @@ def parse_statement(text: str) -> Node:
 
 
 def parse_operand(text: str) -> Node:
-    """The operand that a text is. Raises ValueError if it is none."""
+    """Parses one operand. Raises ValueError if the text is none."""
     try:
         return _Operands()[text]
     except (_Irregular, Hopeless):

@@ -58,6 +58,8 @@ REGISTERS: Rule = ("C011", "setmaxnreg")
 NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
 REGISTER_FILE = 1 << 16
 """Registers of a multiprocessor."""
+STEP = 8
+"""Registers are given in steps of so many."""
 
 
 class Barriers(Monitor):
@@ -82,6 +84,8 @@ class Barriers(Monitor):
         self._open: dict[tuple[int, int], Site] = {}
         """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
         self._after: dict[tuple[int, int], bool] = {}
+        self._met: set[int] = set()
+        """By instruction: barriers to which all threads that are left came at once."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -238,6 +242,7 @@ class Barriers(Monitor):
             # CTAs of which everybody comes at once, with nothing else going on at the barrier, are right
             whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
             if whole[lanes.cta].all():
+                self._met.add(id(lanes.site))
                 return
         phase = residents.barriers.phase[key]
         expected = np.broadcast_to(np.asarray(0 if count is None else count).astype(np.int64), lanes.count)
@@ -408,9 +413,16 @@ class Barriers(Monitor):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Threads that end while others wait at a barrier to which they have not come: hardware counts them as arrived."""
+        """Threads that end while others wait at a barrier to which they have not come, and others of their warp do not: hardware counts
+        them as arrived. A barrier never waits for whole warps that have ended (9.7.13.7): these are wrong if they have come there before,
+        in fewer iterations of a loop than others."""
+        if not self._open:
+            return
+        stay = lanes.from_warp(self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask)
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
+            if id(barrier) not in self._met:
+                past = past[stay[past] != 0]
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
             message = "exit without having come to it: the ISA leaves that undefined, though hardware counts them as arrived"
@@ -571,14 +583,13 @@ class Barriers(Monitor):
 
     def _registers(self, lanes: Any, bound: Bound) -> None:
         count = int(constant_value(lanes.site.instruction.operands[0]) or 0)
-        most = min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // 8 * 8)
+        most = self._begin_with() or min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // STEP * STEP)
         if bound.has(".dec") and count > most and not self.collected.knows((id(lanes.site), "release")):
             self.collected.add(
                 (id(lanes.site), "release"),
                 REGISTERS,
                 f"{spoken_thread(*self.collected.thread(lanes, 0))} releases registers down to {count}: with"
-                f" {self.residents.threads} threads a CTA"
-                f" no thread has more than {most}",
+                f" {self._why()} no thread has more than {most}",
                 lanes.site,
                 {"waiting": self.collected.groups(lanes.index, self.collected.line(lanes.site), "nothing")},
             )
@@ -586,25 +597,40 @@ class Barriers(Monitor):
         for cta, number in sorted(set(zip(lanes.cta.tolist(), group.tolist(), strict=True))):
             self._granted[cta, number] = (count, lanes.site)
 
+    def _begin_with(self) -> int:
+        """The registers that each thread begins with, where the kernel says so (`.maxnreg`); else 0."""
+        for directive in self.launch.program.entry.function.header.directives:
+            if directive.name == ".maxnreg" and directive.arguments:
+                return -(-int(constant_value(directive.arguments[0]) or 0) // STEP) * STEP
+        return 0
+
+    def _why(self) -> str:
+        return ".maxnreg" if self._begin_with() else f"{self.residents.threads} threads a CTA"
+
     def _pool(self) -> None:
-        """Whether all warpgroups can have the registers that they have asked for last."""
-        totals: dict[int, int] = {}
-        for (cta, _), (count, _) in self._granted.items():
-            totals[cta] = totals.get(cta, 0) + count * 4 * WARP
-        for cta, total in totals.items():
-            if total <= REGISTER_FILE:
+        """Whether all warpgroups can have the registers that they have asked for last, and others those that they began with."""
+        begin, threads = self._begin_with(), self.residents.threads
+        pool = begin * threads or REGISTER_FILE
+        what = f"it has {pool} (.maxnreg)" if begin else f"a multiprocessor has {pool}"
+        by_cta: dict[int, list[tuple[int, Site]]] = {}
+        for (cta, _), granted in self._granted.items():
+            by_cta.setdefault(cta, []).append(granted)
+        for cta, asked in by_cta.items():
+            others = max(0, -(-threads // (4 * WARP)) - len(asked)) if begin else 0
+            total = 4 * WARP * (sum([count for count, _ in asked]) + others * begin)
+            if total <= pool:
                 continue
-            asked = [(count, site) for (one, _), (count, site) in self._granted.items() if one == cta]
-            _, site = max(asked, key=lambda pair: pair[0])
+            takes = [one for one in asked if isinstance(one[1].bound, Bound) and one[1].bound.has(".inc")]
+            _, site = max(takes or asked, key=lambda pair: pair[0])
             if self.collected.knows((id(site), "pool")):
                 continue
-            mine = np.arange(cta * self.residents.threads, (cta + 1) * self.residents.threads) + self.residents.first
-            each = " + ".join([str(count) for count, _ in asked])
+            mine = np.arange(cta * threads, (cta + 1) * threads) + self.residents.first
+            each = " + ".join([str(count) for count in (*[count for count, _ in asked], *[begin] * others)])
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
-                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: a multiprocessor has"
-                f" {REGISTER_FILE}, so one waits without end",
+                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: {what}, so one"
+                " waits without end",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )
