@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import ptxkit
@@ -144,6 +146,26 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
     assert all(one.other_sizes is False for one in done.found)
 
 
+@pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
+def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; {chosen}
+mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert all(one.other_sizes is None for one in done.found)
+
+
+def test_a_block_that_may_be_longer_in_another_dimension_is_not_whole() -> None:
+    # each row of 32 threads writes one of the words that are read
+    body = """.shared .align 4 .b8 s[8]; .shared .align 4 .b8 t[128]; mov.u32 %r2, %tid.y; shl.b32 %r3, %r2, 2; mov.u32 %r4, s;
+add.u32 %r3, %r3, %r4; shl.b32 %r5, %r1, 2; mov.u32 %r6, t; add.u32 %r5, %r5, %r6; st.shared.u32 [%r5], %r1;
+setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u32 %r7, [s+4]; st.global.u32 [%rd3], %r7;"""
+    done = exercised(f"{INDEX} {body}", directives=".maxntid 32")
+
+    assert not any(one.is_whole for one in done.found)
+
+
 def test_what_only_a_shuffle_orders() -> None:
     body = """.shared .align 4 .b8 s[128];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
@@ -279,6 +301,37 @@ def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
 
     assert Counting(routines(module)[0], loaded(module)).run().example is None
     assert len(launches) == 4
+
+
+@pytest.mark.parametrize(("swap", "is_checked"), [("cas.b32 %r4, [%rd1], %r2, %r3;", True), ("exch.b32 %r4, [%rd1], %r3;", False)])
+def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> None:
+    # as the CUDA guide adds to what has no atomic addition
+    again = "setp.ne.u32 %p1, %r2, %r4; mov.u32 %r2, %r4; @%p1 bra L;"
+    body = f"ld.global.u32 %r2, [%rd1];\nL: add.u32 %r3, %r2, 1;\natom.global.{swap}\n{again if is_checked else ''}"
+    done = exercised(f"{INDEX} st.global.u32 [%rd3+65536], %r1;\n{body}", directives=".reqntid 64")
+
+    assert done.found
+    assert {one.is_checked for one in done.found} == {is_checked}
+
+
+def test_what_is_doubted_at_once_is_not_tried_again() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, *arguments: Any, **named: Any) -> Ran:
+            launches.append(one)
+            return super()._once(one, *arguments, **named)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [%rd1], %r1;\nret;\n}}\n")
+    routine, code = routines(module)[0], loaded(module)
+    judged = Counting(routine, code).run()
+    tried, launches = len(launches), []
+    done = Counting(routine, code, doubt=lambda finding, example: "so it is").run()
+
+    assert tried > len(launches) == 1
+    assert [one.finding.diagnostic.name for one in done.found] == [one.finding.diagnostic.name for one in judged.found]
+    assert {one.doubt for one in done.found} == {"so it is"}
+    assert {one.other_sizes for one in done.found} == {None}
 
 
 def test_what_equal_contents_decide() -> None:
