@@ -238,8 +238,9 @@ class Body:
         """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
-        self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
         """As what a register is kept between blocks."""
+        self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
+        """By `id` of the site: its parts of matrices."""
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
         self._stretches: list[_Stretch] = []
