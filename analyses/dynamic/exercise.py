@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,6 +30,7 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    chooses_bits,
     distinguished,
     distinguishes_ctas,
     elements,
@@ -40,11 +41,11 @@ from ptxkit.analyses.inputs.shapes import (
     meets_in_loops,
     needs,
     reached,
+    read,
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import ALLOC
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -106,6 +107,8 @@ OF_SHAPE = frozenset(("launch", "shared"))
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
+OF_BYTES = (OUTSIDE[1], UNINITIALISED)
+"""Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -136,6 +139,8 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_checked: bool = False
+    """Of a load that races with updates, whether its word is compared and swapped next, which finds out that it was changed."""
     is_read: bool = True
     """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
@@ -143,6 +148,8 @@ class Found:
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
+    doubt: str = ""
+    """Why it is none, no matter what others would show: nothing else was tried."""
 
 
 @attrs.frozen
@@ -165,8 +172,16 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS, known: dict[Example, Ran] | None = None) -> None:
+    def __init__(
+        self,
+        routine: Routine,
+        code: Code,
+        seconds: float = SECONDS,
+        known: dict[Example, Ran] | None = None,
+        doubt: Callable[[Finding, Example], str] = lambda finding, example: "",
+    ) -> None:
         self.routine = routine
+        self.doubt = doubt
         self.known = known
         """Runs that there were already of the same text, with usual contents and in the usual order; it learns of others."""
         self.code = code
@@ -179,6 +194,10 @@ class Exercise:
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Of the runs that are believed or not."""
+        self.lines: frozenset[int] | None = None
+        """Those of the findings that are tried again: races elsewhere do not matter then. None: all do."""
+        self.ran: dict[tuple[Any, ...], Ran] = {}
+        """The runs that there were, but for those that cost too much: of a kernel without numbers other sizes are the same."""
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -187,10 +206,15 @@ class Exercise:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
         found = list(self._judged(launched, Sizes(), CONTRAST))
+        runs = [ran]
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+            # none of some families is about races
+            self.lines = frozenset() if families else None
             more = self._first((shape,), sizes)
+            self.lines = None
             if more is not None:
                 ran = more[0]
+                runs.append(ran)
                 found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
@@ -200,8 +224,8 @@ class Exercise:
             found = self._of_noise(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
-        sure = {id(one) for one in ran.wrong}
-        unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
+        sure = {id(one) for each in runs for one in each.wrong}
+        unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
 
     @property
@@ -260,11 +284,16 @@ class Exercise:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        hidden: Launched | None = None
         waits = False
         last: tuple[int, int] | None = None
+        said = choices[0].block if is_said(self.routine, choices[0].block) else None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
+            if said is not None and shape.block != said and math.prod(shape.block) < min(WARP, math.prod(said)):
+                # nobody says that there are many threads and launches less than a warp
+                continue
             if waits and math.prod(shape.block) < distinguished(self.routine):
                 # without the threads that wait it says nothing of them
                 continue
@@ -281,11 +310,14 @@ class Exercise:
                 return None
             is_stuck = fault is not None and fault.kind == "deadlock"
             waits |= is_stuck
-            if wrong and not outside and _reads_rubbish(ran) and is_said(self.routine, choices[0].block):
+            if wrong and not outside and _reads_rubbish(ran) and said is not None:
                 # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
                 continue
             if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
-                return ran, shape
+                if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
+                    return ran, shape
+                hidden = hidden or (ran, shape)
+                continue
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
@@ -295,17 +327,27 @@ class Exercise:
                     return None
             else:
                 wrong.append((ran, shape))
+        if hidden is not None:
+            return hidden
         # one with fewer threads than the kernel tells apart is none
         wrong = [one for one in wrong if math.prod(one[1].block) >= fewest(self.routine)] or wrong
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
-        if wrong[0][1] == choices[0] and is_said(self.routine, choices[0].block):
+        if wrong[0][1].block == said:
             # no other shape explains what goes wrong with as many threads as it says
             return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
+
+    def _is_hidden_by_sizes(self, shape: Shape) -> bool:
+        """Whether a block of several dimensions, of which the kernel says nothing, leaves an array where there are more elements: with few,
+        a comparison may hide that it is no block of the kernel."""
+        x, y, z = shape.block
+        if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
+            return False
+        return self._within(shape, CONTRAST).outside == ".shared"
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
@@ -402,6 +444,11 @@ class Exercise:
         is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
         known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
+        lines = self.lines if self.known is None else None
+        key = one, contents, self.schedule, by_collectives, tuple((zeroed or {}).items())
+        for looked_at in (lines, None) if not also else ():
+            if (*key, looked_at) in self.ran:
+                return self.ran[*key, looked_at]
         if ran is None:
             seconds = max(0.1, self.end - time.perf_counter())
             most = max(LEAST, min(self.operations, self.left))
@@ -416,10 +463,13 @@ class Exercise:
                 keep=known is not None,
                 zeroed=zeroed,
                 also=also,
+                lines=lines,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
         self.left -= ran.observer.operations
+        if not also and (ran.fault is None or ran.fault.kind != "budget"):
+            self.ran[*key, lines] = ran
         return ran
 
     def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
@@ -436,30 +486,12 @@ class Exercise:
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
-        elsewhere = self._of_other_sizes(shape, contrast)
-        few = self._of_ones(ran, shape)
-        single = self._of_one_iteration(ran, shape)
-        ends = self._of_ends(ran, shape, elsewhere)
-        guessed = is_guessed(self.routine)
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets}
-
-        def of_other_sizes(finding: Finding) -> bool | None:
-            if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
-                return None
-            if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
-                # sizes may be in variables that the host writes first
-                return None
-            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
-                return False
-            is_there = all(_is_in(finding, one) for one in elsewhere)
-            if not is_there and _is_of_ends(finding, AT_ENDS):
-                # where there are more elements than threads, the last CTA is whole
-                is_there = ends is not None and _is_in(finding, ends)
-            if few is not None and _is_between_ctas(finding):
-                return is_there and _is_in(finding, few)
-            return is_there and (few is None or _is_as_such_in(finding, few))
-
-        resized = [of_other_sizes(finding) for finding in ran.wrong]
+        doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
+        asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
+        # of a shared variable any other race shows that it is one
+        self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
+        shows_too = self._shows_with_other_sizes(asked, launched, contrast)
+        resized = [shows_too.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
@@ -475,6 +507,8 @@ class Exercise:
         mixed = [*mixed, filled] if filled is not None else mixed
         unread = self._unread(sure, ran, contents)
         is_full = self._is_full_block(sure, shape, sizes_of)
+        self.lines = None
+        ids = [frozenset(map(id, some)) for some in (reshaped or (), alone, sure)]
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
@@ -482,13 +516,15 @@ class Exercise:
                 self._depends(finding, stores if _is_of_writes(finding) else set(sites.values()), again),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
-                None if reshaped is None else finding in reshaped,
-                finding in alone,
+                None if reshaped is None else id(finding) in ids[0],
+                id(finding) in ids[1],
                 self._is_whole(finding, is_full),
+                _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
-                finding in sure or not _is_race(finding),
+                id(finding) in ids[2] or not _is_race(finding),
                 contents,
                 schedule,
+                doubts[id(finding)],
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
@@ -497,10 +533,55 @@ class Exercise:
             return True
         return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
 
+    def _shows_with_other_sizes(self, asked: Sequence[Finding], launched: Launched, contrast: Sizes) -> dict[int, bool | None]:
+        """Of some findings of a run whether they show with other sizes, too; None if that could not be tried.
+
+        What one run refutes no other is asked about: those that are likely to refute, and take little time, come first.
+        """
+        ran, shape = launched
+        if is_guessed(self.routine):
+            return {}
+        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+
+        def can_be_tried(finding: Finding) -> bool:
+            if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
+                return False
+            # sizes may be in variables that the host writes first
+            is_preset = bool(presets) and (finding.diagnostic.name == UNINITIALISED or bool(presets & _lines(finding)))
+            return not (is_preset or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding))
+
+        left = [finding for finding in asked if can_be_tried(finding)]
+        shows: dict[int, bool | None] = dict.fromkeys(map(id, left), False)
+        few = self._of_ones(left, shape)
+        if few is not None:
+            left = [one for one in left if (_is_in(one, few) if _is_between_ctas(one) else _is_as_such_in(one, few))]
+        single = self._of_one_iteration(left, shape)
+        if single is not None:
+            left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
+        has_ends = is_compared(self.routine)
+        # where there are more elements than threads, the last CTA is whole
+        at_ends: list[Finding] = []
+        for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
+            other = self._first((shape,), sizes) if left or at_ends else None
+            if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
+                # so many iterations take too long: it may not have come to what was found
+                other = self._first((shape,), attrs.evolve(sizes, counts=FEW))
+            if other is None:
+                return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
+            at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
+            left = [one for one in left if _is_in(one, other[0])]
+        uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
+        if uneven is not None:
+            left += [one for one in at_ends if _is_in(one, uneven[0])]
+        return {**shows, **dict.fromkeys(map(id, left), True)}
+
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
         x, y, z = shape.block
-        if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
+            # it may have more threads along this
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
@@ -534,47 +615,26 @@ class Exercise:
         found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
 
-    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
-        """Runs with other numbers; None if no launch with others could be tried."""
-        other = self._first((shape,), contrast)
-        if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
-            # so many iterations take too long: it may not have come to what was found
-            other = self._first((shape,), attrs.evolve(contrast, counts=FEW))
-        if other is None:
-            return None
-        if not divides(self.routine):
-            return [other[0]]
-        whole = self._first((shape,), Sizes(units=True))
-        return [other[0], whole[0]] if whole is not None else None
-
-    def _of_ends(self, ran: Ran, shape: Shape, elsewhere: list[Ran] | None) -> Ran | None:
-        """A run where the last CTA has not an element for each thread, if it may show what other sizes do not; None if there is none."""
-        if elsewhere is None or not is_compared(self.routine):
-            return None
-        if all(_is_in(one, other) or one.diagnostic.rule[:1] not in AT_ENDS for one in ran.wrong for other in elsewhere):
-            return None
-        uneven = self._first((shape,), UNEVEN_CONTRAST)
-        return uneven[0] if uneven is not None else None
-
-    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
         too large for it. None if there is none."""
         sizes = Sizes(single=True)
-        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
-        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+        if not any(finding.diagnostic.name == OUTSIDE[1] for finding in found) or self._is_usual(shape, sizes):
             return None
         return self._within(shape, sizes)
 
-    def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_ones(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it, or the index of a tile, which may lie
         beyond those that there are; None if there is none."""
         sizes = Sizes(ones=True)
-        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in ran.wrong):
+        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in found):
             return None
-        if example(self.routine, shape, sizes) == example(self.routine, shape):
-            return None
-        few = self._first((shape,), sizes)
+        few = self._first((shape,), sizes) if not self._is_usual(shape, sizes) else None
         return few[0] if few is not None else None
+
+    def _is_usual(self, shape: Shape, sizes: Sizes) -> bool:
+        """Whether a kernel has no number that these sizes make another."""
+        return example(self.routine, shape, sizes) == example(self.routine, shape)
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
@@ -668,6 +728,16 @@ def _is_of_ends(finding: Finding, families: str) -> bool:
     return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
 
 
+def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
+    """Whether a CTA may have no more threads than these, one of which writes the memory that a finding is about."""
+    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+
+
+def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether an array has as many elements as a block has threads."""
+    return math.prod(block) in elements(routine)
+
+
 def hands_over(routine: Routine) -> bool:
     """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
 
@@ -682,7 +752,7 @@ def hands_over(routine: Routine) -> bool:
 
 def allocates(routine: Routine) -> bool:
     """Whether a kernel allocates tensor memory."""
-    return any(has_such(one, lambda bound: ALLOC in bound.effects) for one in reached(routine))
+    return any(has_such(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
 
 
 def is_read(routine: Routine, i: int) -> bool:
@@ -710,13 +780,17 @@ def _says_nothing(fault: Fault, ran: Ran) -> bool:
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding; a race, at one of them: where a loop was unrolled, others
-    may meet there with other sizes."""
-    seen = other.seen_as(_seen_as)
-    family, lines = _seen_as(finding)
-    if _is_race(finding):
-        return any(family == one and lines & others for one, others in seen)
-    return (family, lines) in seen
+    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a
+    loop was unrolled, others may meet there with other sizes."""
+    return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
+
+
+def _is_of_one_variable(one: Finding, other: Finding) -> bool:
+    """Whether two findings are races of one family, in one variable of shared memory."""
+    if not _is_race(one) or not _is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
+        return False
+    names = {one.witness.get("variable"), other.witness.get("variable")}
+    return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
 
 
 def _seen_as(finding: Finding) -> Seen:
@@ -790,6 +864,16 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     named = {by_line.get(line) for line in lines}
     updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+
+
+def _is_checked(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
+    lines = _lines(finding)
+    if not _is_race(finding) or len(lines) != 2:
+        return False
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
+    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
 
 
 def _address_of(site: Any) -> tuple[str, ...]:

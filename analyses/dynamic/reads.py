@@ -10,7 +10,7 @@ import numpy as np
 from ptxkit.machine.monitoring import Monitor
 
 MOST_LINES = 64
-"""So many stores are told apart."""
+"""So many stores are distinguished."""
 
 
 class Reads(Monitor):

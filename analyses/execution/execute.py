@@ -533,6 +533,7 @@ class _Executing:
         if self._are_equal and self.launch.made_up:
             # with bytes that differ, values that are equal by chance are not
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
+            self._leave_out_unfit()
 
     @property
     def _is_known(self) -> bool:
@@ -589,9 +590,14 @@ class _Executing:
         return any(run.fault is None and run.contents != self.contents[0] for run in self.runs)
 
     def _leave_out_unfit(self) -> None:
-        """Takes out the contents with which a run says nothing, if others were tried to the end."""
+        """Takes out the contents with which a run says nothing, and schedules for which there was no time, if others were tried to the
+        end."""
         unfit = [run for run in self.runs if run.contents != self.contents[0] and self._says_nothing(run)] if self._has_others else []
-        self.runs = [run for run in self.runs if run not in unfit]
+        orders = [run for run in self.runs[1:] if run.contents == self.contents[0]]
+        late = [run for run in orders if run.is_too_long and not run.causes] if any(run.fault is None for run in orders) else []
+        self.runs = [run for run in self.runs if run not in unfit and run not in late]
+        for run in late:
+            self.unfit.setdefault(f"schedule {run.schedule}, for which there was no time")
         for run in unfit:
             self.unfit.setdefault(f"{run.contents} in memory, {'which takes too long' if run.is_too_long else 'by which arrays are left'}")
             for cause in run.causes - frozenset().union(*[one.causes for one in self.runs]):

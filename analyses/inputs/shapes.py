@@ -45,10 +45,16 @@ class Shape:
 def reached(routine: Routine) -> tuple[Routine, ...]:
     """A kernel and the functions of the module that it may call."""
     siblings = routine.siblings or [routine]
-    if all(one.function.header.is_entry for one in siblings):
+    if _has_only_kernels(siblings[0]):
         return (routine,)
     names = module_calls(siblings[0]).reached_from(routine.name)
     return (routine, *[one for one in siblings if one.name in names and one is not routine])
+
+
+@fact
+def _has_only_kernels(routine: Routine) -> bool:
+    """Whether a module has no functions that could be called; asked of its first function."""
+    return all(one.function.header.is_entry for one in routine.siblings or [routine])
 
 
 @fact
@@ -202,6 +208,27 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
 
 
+@fact
+def chooses_bits(routine: Routine) -> bool:
+    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on: a mask, or by how many bits it
+    is shifted. With any that was made up threads come to one address that have their own."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    return any(_chooses_bits(part) for term in terms for part in walk(term))
+
+
+def _chooses_bits(term: Term) -> bool:
+    if term.operator not in _OF_BITS or len(term.args) != 2:
+        return False
+    made_of = [{_kind_of(leaf) for leaf in one.leaves()} for one in term.args]
+    return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))
+
+
+def _kind_of(leaf: Term) -> str:
+    is_index = bool(leaf.data) and str(leaf.data[0]).partition(".")[0] in _WHO | _CTAS
+    return "index" if is_index else leaf.operator
+
+
+_OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
 _WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))

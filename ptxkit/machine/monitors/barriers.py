@@ -84,8 +84,6 @@ class Barriers(Monitor):
         self._open: dict[tuple[int, int], Site] = {}
         """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
         self._after: dict[tuple[int, int], bool] = {}
-        self._met: set[int] = set()
-        """By instruction: barriers to which all threads that are left came at once."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -242,7 +240,6 @@ class Barriers(Monitor):
             # CTAs of which everybody comes at once, with nothing else going on at the barrier, are right
             whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
             if whole[lanes.cta].all():
-                self._met.add(id(lanes.site))
                 return
         phase = residents.barriers.phase[key]
         expected = np.broadcast_to(np.asarray(0 if count is None else count).astype(np.int64), lanes.count)
@@ -413,16 +410,9 @@ class Barriers(Monitor):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Threads that end while others wait at a barrier to which they have not come, and others of their warp do not: hardware counts
-        them as arrived. A barrier never waits for whole warps that have ended (9.7.13.7): these are wrong if they have come there before,
-        in fewer iterations of a loop than others."""
-        if not self._open:
-            return
-        stay = lanes.from_warp(self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask)
+        """Threads that end while others wait at a barrier to which they have not come: hardware counts them as arrived."""
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
-            if id(barrier) not in self._met:
-                past = past[stay[past] != 0]
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
             message = "exit without having come to it: the ISA leaves that undefined, though hardware counts them as arrived"

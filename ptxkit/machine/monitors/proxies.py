@@ -237,6 +237,8 @@ class Fences:
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:
         races = self.races
+        if not len(rows):
+            return
         _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
         for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
             start = int(before.piece[i]) * shadow.grain + shadow.origin

@@ -35,6 +35,8 @@ FAMILIES = "MAWT"
 """Rules about what an mbarrier signals."""
 MOST_VALUES, FEW = 8, 3
 """So many other counts or numbers of bytes are tried; of so many addresses each."""
+TRY_WAIT = 90
+"""The first target that has mbarrier.try_wait."""
 VECTOR = 16
 """Bytes that one thread stores with one instruction, at most."""
 
@@ -145,8 +147,8 @@ class _Mbarriers:
     def _seen(self, what: str) -> list[int]:
         """Numbers of the executions that show it: of arrivals that came at once, and of what had come to mbarriers when threads waited
         for them without end."""
-        told = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
-        return list(dict.fromkeys([int(group[what]) for group in told if group.get(what)]))
+        groups = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
+        return list(dict.fromkeys([int(group[what]) for group in groups if group.get(what)]))
 
     def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
         """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
@@ -301,7 +303,8 @@ class _Mbarriers:
                 )
         for i, name in dead:
             for parity in self._parities():
-                yield insertion(self.trouble, right_after(self.routine, max([i, *self._written(parity, i)])), WAIT, _spin(name, parity))
+                point = right_after(self.routine, max([i, *self._written(parity, i)]))
+                yield insertion(self.trouble, point, WAIT, self._spin(name, parity))
         yield from self._inits(dead)
         if dead:
             return
@@ -312,7 +315,20 @@ class _Mbarriers:
                 if address and comes_to(self.routine, i, last):
                     for point in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
-                            yield insertion(self.trouble, point, WAIT, _spin(address, parity))
+                            yield insertion(self.trouble, point, WAIT, self._spin(address, parity))
+
+    def _spin(self, address: str, parity: str, scope: str = "") -> str:
+        """A wait for a phase, in a scope of its own."""
+        test = f"{self._test.replace('.parity', f'.parity{scope}')} %is_over, [{address}], {parity};"
+        return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
+
+    @cached_property
+    def _test(self) -> str:
+        """What asks for a phase on the target: before sm_90 a thread cannot sleep meanwhile."""
+        facts = self.trouble.seen.facts
+        target = facts.target or next((word for word in facts.module.targets if word.startswith("sm_")), "")
+        number = int("".join(filter(str.isdigit, target)) or TRY_WAIT)
+        return "mbarrier.try_wait.parity.shared::cta.b64" if number >= TRY_WAIT else "mbarrier.test_wait.parity.shared.b64"
 
     def absent(self) -> Iterator[Candidate]:
         """An init, an announcement or a wait of an mbarrier that has none, with registers that other instructions read, too."""
@@ -396,7 +412,7 @@ class _Mbarriers:
             for at, address in self._addresses():
                 if at < i and tree.dominates(flow.block_of[at], flow.block_of[i]):
                     for scope in ("", ".acquire.cluster"):
-                        text = _spin(address, registers(self.routine).table[number].name, scope)
+                        text = self._spin(address, registers(self.routine).table[number].name, scope)
                         yield insertion(self.trouble, right_after(self.routine, i), MOVE, text)
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
@@ -539,12 +555,6 @@ class _Mbarriers:
             if known.table[number].bits == 32 and (name := known.table[number].name) not in addresses
         ]
         return list(dict.fromkeys([*toggles[:3], *dead[-3:], "0", "1"]))
-
-
-def _spin(address: str, parity: str, scope: str = "") -> str:
-    """A wait for a phase, in a scope of its own."""
-    test = f"mbarrier.try_wait.parity{scope}.shared::cta.b64 %is_over, [{address}], {parity};"
-    return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
 
 
 def _label(trouble: Trouble) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import ptxkit
@@ -144,6 +146,26 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
     assert all(one.other_sizes is False for one in done.found)
 
 
+@pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
+def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; {chosen}
+mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert all(one.other_sizes is None for one in done.found)
+
+
+def test_a_block_that_may_be_longer_in_another_dimension_is_not_whole() -> None:
+    # each row of 32 threads writes one of the words that are read
+    body = """.shared .align 4 .b8 s[8]; .shared .align 4 .b8 t[128]; mov.u32 %r2, %tid.y; shl.b32 %r3, %r2, 2; mov.u32 %r4, s;
+add.u32 %r3, %r3, %r4; shl.b32 %r5, %r1, 2; mov.u32 %r6, t; add.u32 %r5, %r5, %r6; st.shared.u32 [%r5], %r1;
+setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u32 %r7, [s+4]; st.global.u32 [%rd3], %r7;"""
+    done = exercised(f"{INDEX} {body}", directives=".maxntid 32")
+
+    assert not any(one.is_whole for one in done.found)
+
+
 def test_what_only_a_shuffle_orders() -> None:
     body = """.shared .align 4 .b8 s[128];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r1;
@@ -281,6 +303,37 @@ def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
     assert len(launches) == 4
 
 
+@pytest.mark.parametrize(("swap", "is_checked"), [("cas.b32 %r4, [%rd1], %r2, %r3;", True), ("exch.b32 %r4, [%rd1], %r3;", False)])
+def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> None:
+    # as the CUDA guide adds to what has no atomic addition
+    again = "setp.ne.u32 %p1, %r2, %r4; mov.u32 %r2, %r4; @%p1 bra L;"
+    body = f"ld.global.u32 %r2, [%rd1];\nL: add.u32 %r3, %r2, 1;\natom.global.{swap}\n{again if is_checked else ''}"
+    done = exercised(f"{INDEX} st.global.u32 [%rd3+65536], %r1;\n{body}", directives=".reqntid 64")
+
+    assert done.found
+    assert {one.is_checked for one in done.found} == {is_checked}
+
+
+def test_what_is_doubted_at_once_is_not_tried_again() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, *arguments: Any, **named: Any) -> Ran:
+            launches.append(one)
+            return super()._once(one, *arguments, **named)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [%rd1], %r1;\nret;\n}}\n")
+    routine, code = routines(module)[0], loaded(module)
+    judged = Counting(routine, code).run()
+    tried, launches = len(launches), []
+    done = Counting(routine, code, doubt=lambda finding, example: "so it is").run()
+
+    assert tried > len(launches) == 1
+    assert [one.finding.diagnostic.name for one in done.found] == [one.finding.diagnostic.name for one in judged.found]
+    assert {one.doubt for one in done.found} == {"so it is"}
+    assert {one.other_sizes for one in done.found} == {None}
+
+
 def test_what_equal_contents_decide() -> None:
     # who reads the same number as element 1 reads what others update: with zeros all do
     body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
@@ -384,3 +437,24 @@ def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
     done = exercised(f"{INDEX} atom.global.add.u32 %r4, [%rd1], 1; st.global.u32 [%rd3+64], %r4;")
 
     assert not [one for one in done.found if one.other_sizes]
+
+
+def test_a_block_of_fewer_than_a_warp_is_none_where_many_threads_are_said() -> None:
+    # with one thread it would stay within the array
+    body = f".shared .align 4 .b8 s[4]; {INDEX} mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"
+    done = exercised(f"{body} bar.sync 0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
+    assert done.example is not None
+    assert done.example.block == (128, 1, 1)
+
+
+def test_a_race_in_the_same_variable_with_other_sizes_is_the_same() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3; xor.b32 %r5, %r3, 256; add.u32 %r5, %r2, %r5; setp.eq.u32 %p1, %r9, 128; @%p1 bra ONE;
+st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4]; bra END;
+ONE: st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4];
+END: ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
