@@ -4,7 +4,8 @@
 
 Files are those of fixtures and of the reference corpus where it is there, from `--least` bytes on. The kernel is the first; it is
 launched with a
-single CTA and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it. The
+single CTA and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it, which is
+what it comes to: code that is not executed is not compiled, and of a long kernel of which little is executed no liveness is worked out. The
 best of several times counts, each with everything made anew. With `--busy` times are those of the processor.
 """
 
