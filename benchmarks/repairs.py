@@ -1,6 +1,7 @@
 """Repairs, measured: of the bad twins of pairs, of fixtures with one synchronizing instruction deleted, and their time over lint.
 
     python benchmarks/repairs.py pairs [--only NAME…] [--record FILE] [FOLDER]
+    python benchmarks/repairs.py time [--only NAME…] [--record FILE] [FOLDER]
     python benchmarks/repairs.py corpus --only FILE… [--most N] [--seconds SECONDS] [--record FILE]
     python benchmarks/repairs.py mutants [--most N] [--numbers] [--only NAME…] [--targets …] [--seconds S] [--record FILE] [--keep FOLDER]
 
@@ -9,6 +10,10 @@ fences, uses of mbarriers, numbers that only these read, instructions with a mas
 It is offered a repair if `ptxkit repair` leaves no error and no warning that the good twin has not, too. What each text costs is counted
 on the machine, in the launch that lint makes up, for the thread for which it is most: what synchronizes, as often as it is executed, with
 a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest 1).
+
+`time`: of each bad twin with one error or warning that is repaired, the time of the processor that `repair` takes, the lint in it and no
+compiler, over that of `lint` alone. Each is measured in a process of its own, forked off one that has all modules imported and has
+repaired another file, so that neither finds anything of this text in a cache; `warm` is the same in one process that has linted the text.
 
 `mutants`: of the kernel of each launch of `fixtures/kernels/launch.toml` for sm_90a and sm_80 whose results are exact, taken by itself,
 one instruction that synchronizes is deleted at a time, at most N of a kind (a test of an mbarrier is answered with yes). Of those of which
@@ -26,16 +31,18 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import multiprocessing
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 
+import ptxkit
 from ptxkit.analyses.dynamic.once import once
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
@@ -55,6 +62,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = "CBAMWTPS"
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 1)
 MOST_STATEMENTS = 3
+T = TypeVar("T")
 MOST_KERNELS = 2
 """So many kernels of a file of a corpus."""
 
@@ -155,13 +163,8 @@ def pairs(folder: Path, only: Sequence[str]) -> Iterator[dict[str, Any]]:
         if only and name not in only:
             continue
         texts = {kind: (folder / f"{name}.{kind}.ptx").read_text() for kind in ("bad", "good")}
-        looking.at(texts["bad"])
-        begun = time.process_time()
         seen = looking.at(texts["bad"])
-        lint = time.process_time() - begun
-        begun = time.process_time()
         made = repair(parse(texts["bad"]), compilers=())
-        seconds = time.process_time() - begun
         good = looking.at(texts["good"])
         left = bad(made.found) - bad(good.found)
         record: dict[str, Any] = {
@@ -173,8 +176,6 @@ def pairs(folder: Path, only: Sequence[str]) -> Iterator[dict[str, Any]]:
             "repairs": [one.fix.message for one in made.repairs],
             "repaired": bool(made.repairs) and not left,
             "left": sorted(left),
-            "lint": round(lint, 3),
-            "seconds": round(seconds, 3),
         }
         if record["repaired"]:
             example = next(iter(next(iter(seen.examples.values()), ())), None)
@@ -192,13 +193,64 @@ def show_pairs(records: Sequence[dict[str, Any]]) -> None:
     print(f"pairs {len(records)}; with a local cure {len(local)}; of these found {sum(one['found'] for one in local)}")
     print(f"offered: {len(offered)} of {len(local)} ({len(offered) / max(1, len(local)):.1%})")
     print(f"no dearer than the good twin: {len(cheap)} of {len(compared)} whose launches run to completion")
-    ratios = sorted([one["seconds"] / one["lint"] for one in records if one["findings"] == 1 and one["repairs"]])
-    if ratios:
-        middle, most = ratios[len(ratios) // 2], ratios[len(ratios) * 9 // 10]
-        print(f"time over lint, one finding: median {middle:.1f}, {most:.1f} at 90 %, {len(ratios)} files")
     print("not offered:", ", ".join([one["name"] for one in local if not one["repaired"]]))
     print("dearer:", ", ".join([one["name"] for one in compared if one not in cheap]))
     print("beyond local:", ", ".join([one["name"] for one in records if one["repaired"] and not one["local"]]))
+
+
+# --- time
+
+
+def times(folder: Path, only: Sequence[str]) -> Iterator[dict[str, Any]]:
+    rows = [line.split("\t") for line in (folder / "cases.tsv").read_text().splitlines()[1:]]
+    repair(parse((ROOT / "fixtures" / "repairs" / "row_sum.sm_80.ptx").read_text()), compilers=())
+    for name in [name for name, *_ in rows if not only or name in only]:
+        text = (folder / f"{name}.bad.ptx").read_text()
+
+        def lint(text: str = text) -> int:
+            return sum(bad(ptxkit.lint(text)).values())
+
+        def repairs(text: str = text) -> int:
+            return len(repair(parse(text), compilers=()).repairs)
+
+        linting, findings = forked(measured, lint)
+        repairing, made = forked(measured, repairs)
+        if findings == 1 and made:
+            again, repairing_again = forked(afterwards, lint, lint), forked(afterwards, lint, repairs)
+            yield {"name": name, "lint": linting, "repair": repairing, "ratio": repairing / linting, "warm": repairing_again / again}
+
+
+def measured(work: Callable[[], T]) -> tuple[float, T]:
+    """The time of the processor that something takes, and what comes of it."""
+    begun = time.process_time()
+    made = work()
+    return time.process_time() - begun, made
+
+
+def afterwards(first: Callable[[], object], work: Callable[[], object]) -> float:
+    """The time of something after something else."""
+    first()
+    return measured(work)[0]
+
+
+def forked(work: Callable[..., T], *arguments: object) -> T:
+    """What comes of something in a process that is forked off this one."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(work(*arguments)))
+    process.start()
+    theirs.close()
+    try:
+        return cast(T, ours.recv())
+    finally:
+        process.join()
+
+
+def show_times(records: Sequence[dict[str, Any]]) -> None:
+    for key, says in (("ratio", "nothing known"), ("warm", "the text linted before")):
+        ratios = sorted([one[key] for one in records])
+        if ratios:
+            middle, most = ratios[len(ratios) // 2], ratios[len(ratios) * 9 // 10]
+            print(f"time over lint, one finding, {says}: median {middle:.2f}, {most:.2f} at 90 %, {len(ratios)} files")
 
 
 # --- mutants
@@ -382,7 +434,7 @@ def show_mutants(records: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "mutants", "corpus"])
+    parser.add_argument("what", choices=["pairs", "time", "mutants", "corpus"])
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT.parent / "shared" / "lint")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=1)
@@ -392,14 +444,21 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
+    of_folder = {"pairs": (pairs, show_pairs), "time": (times, show_times)}
+    of_options = {"mutants": (mutants, show_mutants), "corpus": (corpus, show_mutants)}
+    if options.what in of_folder:
+        find, show = of_folder[options.what]
+        found = find(options.folder, options.only)
+    else:
+        find_by, show = of_options[options.what]
+        found = find_by(options)
     records = []
-    made = {"mutants": mutants, "corpus": corpus}
-    for one in pairs(options.folder, options.only) if options.what == "pairs" else made[options.what](options):
+    for one in found:
         records.append(one)
         if options.record is not None:
             with options.record.open("a") as lines:
                 lines.write(json.dumps(one) + "\n")
-    (show_pairs if options.what == "pairs" else show_mutants)(records)
+    show(records)
 
 
 if __name__ == "__main__":

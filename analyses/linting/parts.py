@@ -92,7 +92,9 @@ class PartFacts(Facts):
         _share(facts, self)
         self.is_asked = False
         """Whether somebody has asked for the functions."""
-        self._fresh = routines(facts.module, frozenset([i for part in parts for i in part.children]))
+        children = frozenset([i for part in parts for i in part.children])
+        self._is_whole = children >= {i for (i,), _ in facts.functions}
+        self._fresh = facts.routines if self._is_whole else routines(facts.module, children)
 
     @property
     def routines(self) -> tuple[Routine, ...]:
@@ -102,8 +104,11 @@ class PartFacts(Facts):
 
     def forget(self) -> None:
         """Lets go of all facts of functions. What was found out about the module is known from now on."""
-        for routine in self._fresh:
-            routine.forget()
+        if self._is_whole:
+            self._whole.forget()
+        else:
+            for routine in self._fresh:
+                routine.forget()
         _share(self, self._whole)
 
 

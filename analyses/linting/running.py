@@ -16,7 +16,7 @@ from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
+from ptxkit.analyses.inputs.shapes import is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
@@ -85,7 +85,7 @@ def shown(
             continue
         if code is None or code.machine.memory.size > MOST_MEMORY:
             try:
-                code = _first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
+                code = first_code(facts, kernel) if code is None else loaded(facts.module, facts.target or "")
             except ValueError:
                 return ()
         try:
@@ -97,8 +97,8 @@ def shown(
             continue
         if done.example is not None:
             spoken_for = [(one, _rule_of(one.finding, by_id)) for one in done.found]
-            is_assumed, asks = not is_said(kernel, done.example.block), asks_who(kernel)
-            doubts = [(one, rule, one.doubt or _doubt(one, rule, is_assumed, asks)) for one, rule in spoken_for if rule is not None]
+            is_assumed = not is_said(kernel, done.example.block)
+            doubts = [(one, rule, one.doubt or _doubt(one, rule, is_assumed)) for one, rule in spoken_for if rule is not None]
             found.append(
                 Shown(
                     kernel.name,
@@ -122,7 +122,7 @@ def _cut(kernel: Routine) -> Shown:
     return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
 
 
-def _first_code(facts: Facts, kernel: Routine) -> Code:
+def first_code(facts: Facts, kernel: Routine) -> Code:
     """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
     from ptxkit.analyses.execution.execute import loaded, module_code
 
@@ -141,6 +141,10 @@ WAITING = "MBC"
 """Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
 """Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
+DIVERGENT = "aligned-barrier-divergent"
+"""The rule of those that miss a barrier."""
+DIVERGING = "C"
+"""The family of rules about threads that part: no contents may make them do so."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -225,7 +229,7 @@ def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
     return by_id.get(finding.diagnostic.rule) or by_id.get(finding.diagnostic.name)
 
 
-def _doubt(one: Found, rule: Rule, is_assumed: bool, asks: bool) -> str:
+def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     """Why what a run showed may be the fault of the inputs that were made up for it; empty if it is a finding."""
     of = one.finding.diagnostic
     if not one.other_sizes:
@@ -240,18 +244,22 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, asks: bool) -> str:
         return OF_OTHERS
     if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
+    if one.is_checked:
+        return "who compares and swaps finds out that it was changed"
+    if not one.is_read:
+        return "nobody reads what is stored"
     if not one.one_thread:
-        # one that stores who a thread is may well have several
-        return "" if asks else OF_SEVERAL
+        return "not shown with one thread, and nothing in the kernel needs several"
     if not one.other_contents:
         return "not shown with all contents of memory: these were made up"
-    if one.depends and ((rule.id[0] not in RACING and rule.name != UNWAITED) or of.name in ADDRESSES):
+    if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
+        return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
+    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES):
         return OF_CONTENTS
     return ""
 
 
 OF_OTHERS = "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
-OF_SEVERAL = "not shown with one thread, and nothing in the kernel needs several"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"
 
 
@@ -262,9 +270,6 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     if not one.in_order:
         severity = Severity.INFO
         notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
-    elif not one.one_thread:
-        severity = max(severity, Severity.WARNING, key=list(Severity).index)
-        notes.append(OF_SEVERAL)
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
         notes.append(OF_CONTENTS)

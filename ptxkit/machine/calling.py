@@ -75,7 +75,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
             kinds.append("register")
             values.append(writer.value(site, node, U64))
         results += [-1] if is_result else []
-    fetch = writer.finish(0, f"({', '.join(values)},)")
+    fetch = writer.finish(frozenset(), f"({', '.join(values)},)")
     return CallPlan(name, fetch, kinds, results, given, sizes)
 
 

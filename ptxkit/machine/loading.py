@@ -114,7 +114,9 @@ class Code:
             if name not in defined:
                 return None
             index, function = defined[name]
-            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1])
+            is_plain = not any(variant[1:])
+            made = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1], is_plain=is_plain)
+            found = self._bodies[name, variant] = made
         return found
 
     def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False, stepped: bool = False) -> Program:

@@ -18,6 +18,7 @@ from ptxkit.rewriters.repairs.looking import Seen
 from ptxkit.rewriters.repairs.solving import Solution
 from ptxkit.syntax import Index
 
+ONE = "one instruction"
 CONTEXT = 2
 """So many lines stand around what is changed."""
 
@@ -25,7 +26,7 @@ CONTEXT = 2
 def described(seen: Seen, finding: Diagnostic, solved: Solution) -> Fix:
     """A repair as a fix."""
     text = "; ".join(solved.says)
-    notes = (*_shown(solved), *_costs(seen, solved), *_not_promised(seen, finding, solved))
+    notes = (*_shown(finding, solved), *_costs(seen, solved), *_not_promised(seen, finding, solved))
     return Fix(text, solved.edits, is_safe=False, notes=notes, diff=difference(seen, solved))
 
 
@@ -53,27 +54,34 @@ def _source(seen: Seen, origins: Origins, index: Index, hunk: str) -> str:
     return f" {origin.path}:{origin.line}{f': {shown}' if shown else ''}"
 
 
-def _shown(solved: Solution) -> Iterator[str]:
+def _shown(finding: Diagnostic, solved: Solution) -> Iterator[str]:
     by = f", and {solved.compiler} takes it" if solved.compiler else ""
     yield f"proved: no rule finds it any more, or anything new{by}"
     if solved.schedules:
         names = ", ".join([str(one) if isinstance(one, str) else f"seed {one}" for one in solved.schedules])
         how = "runs to completion" if solved.is_complete else "goes as far as it did or further"
-        yield f"executed: the launch that shows it {how} without it under the schedules {names}" + (
-            ", with equal results" if solved.is_complete and solved.has_equal_results else ""
-        )
+        what = f"the launch that shows it {how} without it" if finding.witness is not None else f"a launch that was made up {how}"
+        results = ", with equal results" if solved.is_complete and solved.has_equal_results else ""
+        yield f"executed: {what} under the schedules {names}{results}"
 
 
 def _costs(seen: Seen, solved: Solution) -> Iterator[str]:
-    """What each statement that was put in or moved costs."""
+    """What each statement that was put in or moved costs; one that stands where another one stood costs only if it waits."""
     after = solved.after
+    is_put_in = any(edit.start == edit.end or edit.text.count(";") != 1 for edit in solved.edits if edit.text.strip())
+    costs = False
     new = {line for line, _ in new_lines(seen.text, after.text)}
     for routine in after.facts.routines:
         for i, bound in enumerate(bindings(routine)):
             line = after.facts.index.span(routine.where(i)).line
             if line in new and isinstance(bound, Bound):
                 text = " ".join(routine.instructions[i].body_text.split())
-                yield f"costs: {_price(bound, text)}{_rounds(after, routine, i, line, solved)}"
+                price = _price(bound, text)
+                if is_put_in or not price.endswith(ONE):
+                    costs = True
+                    yield f"costs: {price}{_rounds(after, routine, i, line, solved)}"
+    if not costs:
+        yield "costs: nothing: no instruction is put in"
 
 
 def _price(bound: Bound, text: str) -> str:
@@ -87,7 +95,7 @@ def _price(bound: Bound, text: str) -> str:
         return f"{text}: what is in flight there is waited for"
     if any("fence" in effect for effect in bound.effects):
         return f"{text}: later accesses wait for earlier ones of the thread"
-    return f"{text}: one instruction"
+    return f"{text}: {ONE}"
 
 
 def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> str:
@@ -97,7 +105,7 @@ def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> s
     times = ""
     each = solved.executed.get(line, 0)
     if each >= 1:
-        times = f", {each:g} time{'' if each == 1 else 's'} a thread in that launch"
+        times = f", {f'{each:.1f}'.removesuffix('.0')} time{'' if each == 1 else 's'} a thread in that launch"
     if inner is None:
         return times
     header = flow.blocks[forest.loops[inner].header].start

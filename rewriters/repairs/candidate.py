@@ -12,6 +12,8 @@ from ptxkit.rewriters.repairs.trouble import Trouble
 
 OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
 """What kinds of edits cost in comparison, once they are executed."""
+LAST = 1024
+"""What is added to the price of candidates that are to be tried last."""
 ROUNDS = 8
 """So often a loop is taken to iterate."""
 
@@ -28,6 +30,8 @@ class Candidate:
     """The instructions that are changed."""
     is_move: bool = False
     """Whether its edits are one, as what is put in at one point is taken out at another."""
+    is_number: bool = False
+    """Whether it changes a number, of which only an execution can show that it is the right one."""
     weaker: tuple[Candidate, ...] = ()
     """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
 

@@ -52,15 +52,17 @@ class Looking:
     version: tuple[int, int] | None = None
     ignores: bool = True
 
-    def at(self, text: str, known: Mapping[Example, Ran] | None = None) -> Seen:
-        """Everything that is found in a text, by the rules and by executions; `known` are those that there were."""
-        facts = self.facts(text)
+    def at(self, text: str) -> Seen:
+        """Everything that is found in a text, by the rules and by executions."""
+        return self.of(self.facts(text))
+
+    def of(self, facts: KeptFacts, known: Mapping[Example, Ran] | None = None) -> Seen:
+        """Everything that is found in the module of some facts; `known` are executions that there were."""
         ran = dict(known or {})
         runs = shown(facts, self.rules, known=ran)
         found = lint(facts.module, self.rules, self.target, self.version, ignores=self.ignores, facts=facts, run=False, also=runs)
-        return Seen(
-            text, facts, found, {one.kernel: one.examples for one in runs}, frozenset([one.kernel for one in runs if one.is_complete])
-        )
+        examples = {one.kernel: one.examples for one in runs}
+        return Seen(facts.index.text, facts, found, examples, frozenset([one.kernel for one in runs if one.is_complete]), ran)
 
     def facts(self, text: str) -> KeptFacts:
         """The facts of a text."""

@@ -10,6 +10,7 @@ import attrs
 from ptxkit.analyses.framework.rule import Rule
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.frozen import frozen
+from ptxkit.memo import collector_paused
 from ptxkit.revalidation.chain import VALIDATORS
 from ptxkit.rewriters.repairs.account import described
 from ptxkit.rewriters.repairs.looking import Looking, Seen, usual_rules
@@ -81,6 +82,11 @@ def offers(
     `compilers` are asked about each repair, if they are there.
     """
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
+    with collector_paused():
+        return _offers(looking, module, compilers)
+
+
+def _offers(looking: Looking, module: Module, compilers: Sequence[str]) -> tuple[Diagnostic, ...]:
     seen = looking.at(module.text)
     found = []
     for one in seen.found:
@@ -100,6 +106,11 @@ def repair(
 ) -> Repaired:
     """Repairs one finding after the other, until nothing is left that can be repaired."""
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
+    with collector_paused():
+        return _repaired(looking, module, compilers)
+
+
+def _repaired(looking: Looking, module: Module, compilers: Sequence[str]) -> Repaired:
     seen = looking.at(module.text)
     repairs: list[Repair] = []
     unsolved: dict[tuple[str, str], str] = {}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import attrs
 
-from ptxkit import fixing
+from ptxkit.analyses.dynamic.exercise import RANDOM
+from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
+from ptxkit.memo import collect_when_due
 from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters.repairs.candidate import Candidate
 from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Trying
-from ptxkit.syntax import parse
+from ptxkit.rewriters.repairs.trying import UNFIT, Conditions, Key, Run, Trying
 
 SECONDS = 60.0
 """So much time of a processor the tries for one finding may take."""
@@ -27,6 +28,8 @@ MOST_TRIES = 40
 """So many candidates are tried for one finding."""
 MOST_BETTER = 6
 """So many further repairs are looked at where one leaves other findings of the function."""
+MOST_FURTHER = 8
+"""So many further candidates are tried where a run of one shows other things that it showed before."""
 MOST_EDITS = 3
 """A repair has no more steps than this."""
 
@@ -106,17 +109,13 @@ class _Solving:
         edits: tuple[Edit, ...] = ()
         while len(steps) < MOST_EDITS:
             part: Candidate | None = None
-            for one in candidates(of):
-                if self._is_over:
-                    break
-                made = joined((*edits, *one.edits))
-                says = self._says(made)
+            for one, says in self._promising(candidates(of), edits):
                 if says is Says.ENOUGH:
                     proofs = (self._proved((*steps, rung)) for rung in self._rungs(edits, one))
                     found = next((proof for proof in proofs if proof is not None), None)
                     if found is not None and self._is_best(found):
                         return self.best or found
-                elif says is Says.LESS and part is None:
+                elif part is None:
                     part = one
             if self.best is not None:
                 return self.best
@@ -131,6 +130,34 @@ class _Solving:
                 break
             of = rest
         return Unsolved(self._why(), self.tries)
+
+    def _promising(self, given: Iterable[Candidate], edits: tuple[Edit, ...]) -> Iterator[tuple[Candidate, Says]]:
+        """The candidates by which less goes wrong, after some edits. One after which the run still shows what it showed besides the finding
+        waits for the next ones: what lint takes for the fault of who made the launch up may be the same mistake."""
+        waiting: list[tuple[int, Candidate]] = []
+        patience = MOST_FURTHER
+        for one in given:
+            if self._is_over:
+                break
+            made = joined((*edits, *one.edits))
+            says = self._says(made)
+            besides = self._besides(made) if patience and says is Says.ENOUGH else 0
+            patience -= 1 if patience and waiting else 0
+            if besides:
+                waiting.append((besides, one))
+            elif says is not Says.NO:
+                yield one, says
+            if not patience:
+                yield from _least(waiting)
+                waiting.clear()
+        yield from _least(waiting)
+
+    def _besides(self, edits: Sequence[Edit]) -> int:
+        """How much of what a run of the text itself shows besides the finding one of the edited text shows, too."""
+        own, ran = self.trying.own(), self.trying.run(edits)
+        if own is None or ran is None or self.finding.witness is None:
+            return 0
+        return len((own.found.keys() - self._target(own)) & ran.found.keys())
 
     def _whole(self, steps: tuple[Candidate, ...], edits: Sequence[Edit]) -> Solution | None:
         """A part of the cure as a repair: what a run shows besides may be no error by itself, as another launch does not show it."""
@@ -168,6 +195,7 @@ class _Solving:
     # --- trying
 
     def _says(self, edits: Sequence[Edit]) -> Says:
+        collect_when_due()
         self.tries += 1
         if not self._is_taken(edits):
             return Says.NO
@@ -175,7 +203,13 @@ class _Solving:
         target = self._target(own) if own is not None else frozenset()
         if own is None or not target:
             return self._argued(edits)
-        ran = self.trying.run(edits)
+
+        def is_enough(found: Set[Key]) -> bool:
+            # the name of a race may be another one when more was seen of it
+            lines = {key[1] for key in own.found}
+            return target <= found or (not own.fault and any(key[1] not in lines for key in found))
+
+        ran = self.trying.run(edits, is_enough=is_enough)
         # a run that came to its end too early shows nothing of what would have come
         new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
         if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
@@ -186,7 +220,7 @@ class _Solving:
         return Says.LESS if left < target and len(edits) < 2 * MOST_EDITS else Says.NO
 
     def _is_taken(self, edits: Sequence[Edit]) -> bool:
-        return not parse(fixing.apply(self.seen.text, edits)).diagnostics
+        return not self.trying.facts(edits).module.diagnostics
 
     def _target(self, own: Run) -> frozenset[Key]:
         """What of a run of the text itself is this finding."""
@@ -200,7 +234,7 @@ class _Solving:
         rule = next((one for one in self.looking.rules if one.id == self.finding.rule), None)
         if rule is None:
             return Says.ENOUGH
-        facts = self.looking.facts(fixing.apply(self.seen.text, edits))
+        facts = self.trying.facts(edits)
         shift = Shift(edits)
         lines = {self.finding.span.line}
         found = [one for one in rule.check(facts) if one.function == self.finding.function]
@@ -231,8 +265,7 @@ class _Solving:
 
     def _proved(self, steps: tuple[Candidate, ...]) -> Solution | None:
         edits = joined([edit for one in steps for edit in one.edits])
-        text = fixing.apply(self.seen.text, edits)
-        after = self.looking.at(text, self.trying.ran.get(text))
+        after = self.trying.after(edits)
         bad = self.trying.left(after, edits)
         if bad:
             self.reasons[f"`{steps[0].says}` leaves {bad[0].rule}: {bad[0].message}"[:200]] = None
@@ -242,10 +275,13 @@ class _Solving:
             self.reasons[f"after `{steps[0].says}` no launch is known that runs to completion: {ran.why}"] = None
             return None
         for rest in parts([step for one in steps for step in ([one.edits] if one.is_move else [[edit] for edit in one.edits])]):
-            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.looking.at(fixing.apply(self.seen.text, rest)), rest):
+            if self._says(rest) is Says.ENOUGH and not self.trying.left(self.trying.after(rest), rest):
                 return self._proved((Candidate(steps[0].says, rest, steps[0].price),))
-        all_ran = self._schedules(edits)
+        all_ran = self._schedules(edits, after)
         if all_ran is None:
+            return None
+        if self.finding.witness is None and any(one.is_number for one in steps) and not self._is_executed(all_ran):
+            self.reasons[f"no launch is known that shows that `{steps[0].says}` is the right number"] = None
             return None
         said = revalidate(after.facts.module, self.looking.target, self.compilers) if self.compilers else None
         if said is not None and said.outcome is Outcome.INVALID:
@@ -261,39 +297,61 @@ class _Solving:
             after,
             tuple(all_ran),
             compiler,
-            bool(runs) and not any(one.fault for one in runs),
+            self._is_executed(all_ran),
             len({one.memory for one in runs}) == 1,
             next((one.why for one in runs if one.fault), ""),
             dict(runs[-1].executed) if runs else {},
             self.tries,
         )
 
-    def _schedules(self, edits: Sequence[Edit]) -> dict[str | int, Run] | None:
-        """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do."""
+    def _is_executed(self, runs: Mapping[str | int, Run]) -> bool:
+        """Whether a launch runs to completion under each schedule."""
+        return bool(runs) and not any(one.fault for one in runs.values())
+
+    def _schedules(self, edits: Sequence[Edit], after: Seen) -> dict[str | int, Run] | None:
+        """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do. Where it
+        depends on contents of memory what a thread does, others are tried, too."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
-        for schedule in self.trying.schedules:
-            ran = self.trying.run(edits, schedule)
+        conditions = [Conditions(schedule) for schedule in self.trying.schedules]
+        ran = self.trying.run(edits)
+        if ran is not None and ran.depends:
+            conditions.append(Conditions(self.trying.schedule, RANDOM))
+        for under in conditions:
+            ran = self.trying.run(edits, under)
             if first is None or ran is None:
                 continue
-            # what the text itself does is asked where it makes a difference
-            is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
-            own = first if is_as_good else self.trying.own(schedule) or first
-            if _is_stuck(own, ran):
-                self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
+            if ran.fault == UNFIT and self.trying.kernel in after.complete:
+                # a launch that ended early was no launch of what comes then
+                ran = self.trying.run(edits, under, after.examples[self.trying.kernel]) or ran
+            if not self._is_as_good(first, ran, under):
                 return None
-            target = self._target(own)
-            others = own.found.keys() - target
-            # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
-            again = ran.found.keys() & target if others or own.fault else ran.found.keys()
-            if not _ends_no_worse(own, ran) or again:
-                self.reasons[f"under schedule {schedule}: {ran.why or 'it shows again'}"] = None
-                return None
-            runs[schedule] = ran
+            if under.contents == COUNT:
+                runs[under.schedule] = ran
         if first is not None and self._changes_results(first, runs, edits):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
+
+    def _is_as_good(self, first: Run, ran: Run, under: Conditions) -> bool:
+        """Whether a run shows nothing of the finding, or anything new. `first` is that of the text itself that showed it."""
+        # what the text itself does is asked where it makes a difference
+        is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
+        own = first if is_as_good else self.trying.own(under) or first
+        if _is_stuck(own, ran):
+            self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
+            return False
+        target = self._target(own)
+        others = own.found.keys() - target
+        # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
+        again = ran.found.keys() & target if others or own.fault else ran.found.keys()
+        if under.contents != COUNT:
+            again |= ran.found.keys() - own.found.keys()
+        if not _ends_no_worse(own, ran) or again:
+            how = f"under schedule {under.schedule}" if under.contents == COUNT else "with other contents of memory"
+            self.reasons[f"{how}: {ran.why or 'it shows again'}"] = None
+            return False
+        return True
 
     def _changes_results(self, first: Run, runs: Mapping[str | int, Run], edits: Sequence[Edit]) -> bool:
         """Whether results are others than those of the text itself, which always gives the same.
@@ -306,8 +364,14 @@ class _Solving:
             return False
         if len(results) == 1 and self._target(first) and all(one.start == one.end for one in edits):
             return False
-        theirs = map(self.trying.own, runs)
+        theirs = [self.trying.own(Conditions(schedule)) for schedule in runs]
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
+
+
+def _least(waiting: list[tuple[int, Candidate]]) -> Iterator[tuple[Candidate, Says]]:
+    """Candidates that are enough, those with the least number first."""
+    for _, one in sorted(waiting, key=lambda pair: pair[0]):
+        yield one, Says.ENOUGH
 
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:

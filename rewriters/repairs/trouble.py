@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.shapes import is_said
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Span
@@ -72,6 +74,13 @@ class Trouble:
     def is_of_a_warp(self) -> bool:
         """Whether in all that shows it two threads of one warp are in conflict."""
         return self._all(lambda one, other, block: one[0] == other[0] and _warp(one[1], block) == _warp(other[1], block))
+
+    @cached_property
+    def knows_warps(self) -> bool:
+        """Whether a CTA of the launches that show it has several warps, or the kernel says that it has but one: of a launch with one warp
+        that was made up it says nothing that two threads are in one."""
+        blocks = [one["launch"].get("block") or [1, 1, 1] for one in self.witnesses if "launch" in one]
+        return all(math.prod(block) > WARP or is_said(self.routine, tuple(block)) for block in blocks)
 
     @cached_property
     def is_of_a_cta(self) -> bool:

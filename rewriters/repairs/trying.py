@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +12,26 @@ import attrs
 
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
-from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts
 from ptxkit.analyses.inputs.example import Argument, Example, Map, Number, Structure
 from ptxkit.analyses.inputs.launches import example, most_operations
 from ptxkit.analyses.inputs.shapes import Shape, is_said, reached
+from ptxkit.analyses.linting.running import MOST_MEMORY, first_code
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.rewriters.repairs.counting import Counting
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.rewriters.repairs.counting import GIVEN_UP, Counting, Judging
 from ptxkit.rewriters.repairs.edits import Shift
-from ptxkit.rewriters.repairs.looking import Looking, Seen
+from ptxkit.rewriters.repairs.looking import KeptFacts, Looking, Seen
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
 """The schedules, besides that which showed a finding, under which a repair is run; `early` where something may be in flight."""
@@ -35,10 +40,14 @@ SECONDS = 10.0
 PATIENCE = 4
 """So many times the operations of a run of lint a repaired one may take."""
 
+KEPT = 4
+"""Of so many edited texts facts are remembered."""
+
 UNSURE = "unsupported"
 """The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
 UNFIT = "unfit"
-"""That of faults that another shape may be without: what leaves memory in a launch whose shape the kernel does not say."""
+"""That of faults that another launch may be without: what leaves memory where the kernel does not say the shape, or the dynamic shared
+memory that was made up."""
 
 WAITING = "MT"
 """Families of rules that may say the same thing of one wait."""
@@ -57,6 +66,16 @@ class Run:
     memory: tuple[bytes, ...]
     executed: dict[int, float]
     """By line, how often a thread executes an instruction that synchronizes, on average."""
+    depends: bool
+    """Whether what is executed, or where memory is accessed, depends on contents that were made up."""
+
+
+@frozen
+class Conditions:
+    """How a launch is run."""
+
+    schedule: str | int
+    contents: Contents = COUNT
 
 
 class Trying:
@@ -70,11 +89,10 @@ class Trying:
         own = (finding.witness or {}).get("launch", {})
         self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
         """That which showed the finding."""
-        self.runs = 0
-        self.ran: dict[str, dict[Example, Ran]] = {}
+        self._facts = functools.lru_cache(KEPT)(looking.facts)
+        self._ran: dict[str, dict[Example, Ran]] = {seen.text: dict(seen.ran)}
         """By text, the runs in the usual order."""
-        self._own: dict[str | int, Run | None] = {}
-        self._known: dict[tuple[tuple[Edit, ...], str | int], Run | None] = {}
+        self._known: dict[tuple[tuple[Edit, ...], Conditions, Example], Run | None] = {}
         self._line = seen.facts.index.line_column
 
     def _example(self) -> Example | None:
@@ -99,62 +117,82 @@ class Trying:
         flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
         return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
+    def facts(self, edits: Sequence[Edit]) -> KeptFacts:
+        """The facts of the edited text; those of the last few are remembered."""
+        return self._facts(fixing.apply(self.seen.text, edits)) if edits else self.seen.facts
+
     # --- on the machine
 
-    def own(self, schedule: str | int | None = None) -> Run | None:
-        """What the text itself does in the launch, under the schedule that showed the finding if none is given."""
-        schedule = self.schedule if schedule is None else schedule
-        if schedule not in self._own:
-            self._own[schedule] = self._run(self.seen.text, Shift(()), schedule)
-        return self._own[schedule]
+    def own(self, under: Conditions | None = None) -> Run | None:
+        """What the text itself does in the launch, under the schedule that showed the finding if nothing else is said."""
+        return self.run((), under)
 
-    def run(self, edits: Sequence[Edit], schedule: str | int | None = None) -> Run | None:
-        """What the edited text does in the launch; None if it cannot be run."""
-        schedule = self.schedule if schedule is None else schedule
-        key = (tuple(edits), schedule)
+    def run(
+        self,
+        edits: Sequence[Edit],
+        under: Conditions | None = None,
+        among: Sequence[Example] = (),
+        is_enough: Callable[[Set[Key]], bool] | None = None,
+    ) -> Run | None:
+        """What the edited text does in the launch, or in the last of others; None if it cannot be run. A run ends as soon as what was found
+        `is_enough`."""
+        launched = among[-1] if among else self.example
+        if launched is None:
+            return None
+        key = (tuple(edits), under or Conditions(self.schedule), launched)
         if key not in self._known:
-            self._known[key] = self._run(fixing.apply(self.seen.text, edits), Shift(edits), schedule)
+            self._known[key] = self._run(*key, is_enough)
         return self._known[key]
 
-    def _run(self, text: str, shift: Shift, schedule: str | int) -> Run | None:
-        if self.example is None:
-            return None
-        self.runs += 1
-        facts = self.looking.facts(text) if text != self.seen.text else self.seen.facts
-        kernel = next((one for one in facts.routines if one.name == self.example.kernel), None)
+    def _run(
+        self, edits: Sequence[Edit], under: Conditions, launched: Example, is_enough: Callable[[Set[Key]], bool] | None = None
+    ) -> Run | None:
+        facts = self.facts(edits)
+        kernel = next((one for one in facts.routines if one.name == launched.kernel), None)
         if kernel is None:
             return None
-        counting = Counting()
-        usual = self.ran.setdefault(text, dict(self.seen.ran) if text == self.seen.text else {}) if schedule == LOCKSTEP else {}
-        example = _with_boxes(self.example, kernel)
+        counting, shift = Counting(), Shift(edits)
+        usual = self._ran.setdefault(facts.index.text, {}) if under == Conditions(LOCKSTEP) else {}
+        example = _with_boxes(launched, kernel)
         ran = usual.get(example)
         if ran is None:
+            also: list[Monitor] = [counting]
+            if is_enough is not None:
+                also.append(Judging(lambda found: is_enough(self._keys(found, shift))))
             try:
-                code = loaded(facts.module, self.looking.target or "")
-                operations = most_operations(kernel) * (1 if schedule == self.schedule else PATIENCE)
-                ran = usual[example] = once(code, example, COUNT, operations, SECONDS, schedule, keep=True, also=(counting,))
+                operations = most_operations(kernel) * (1 if under.schedule == self.schedule else PATIENCE)
+                ran = once(_code(facts, kernel), example, under.contents, operations, SECONDS, under.schedule, keep=True, also=also)
             except (ValueError, MemoryError):
                 return None
+            if ran.fault is None or ran.fault.kind != GIVEN_UP:
+                usual[example] = ran
         return self._judged(ran, kernel, shift, counting)
 
     def _judged(self, ran: Ran, kernel: Routine, shift: Shift, counting: Counting) -> Run:
         found, fault = self._found(ran, shift), ran.fault
         if fault is None:
             threads = math.prod(ran.example.grid) * math.prod(ran.example.block)
-            return Run(found, "", "", ran.memory, {line: count / threads for line, count in counting.lanes.items()})
+            executed = {line: count / threads for line, count in counting.lanes.items()}
+            return Run(found, "", "", ran.memory, executed, bool(ran.depends))
         line = fault.diagnostic.span.line
         kind = fault.kind
-        if kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
+        if kind == "address" and _is_too_small(ran):
+            kind = UNFIT
+        elif kind == "address" and not any(one.diagnostic.span.line == line for one in ran.wrong):
             kind = UNSURE
         elif kind == "address" and not is_said(kernel, ran.example.block):
             kind = UNFIT
-        return Run(found, kind, fault.reason, (), {})
+        return Run(found, kind, fault.reason, (), {}, bool(ran.depends))
 
     def _found(self, ran: Ran, shift: Shift) -> dict[Key, Finding]:
         found: dict[Key, Finding] = {}
         for one in ran.wrong:
             found.setdefault(self.key(one.diagnostic, shift), one)
         return found
+
+    def _keys(self, found: Iterable[Finding], shift: Shift) -> set[Key]:
+        """What findings of a run are known by that are no notes."""
+        return {self.key(one.diagnostic, shift) for one in found if one.diagnostic.severity is not Severity.INFO}
 
     def key(self, diagnostic: Diagnostic, shift: Shift | None = None) -> Key:
         """What a finding is known by, in lines of the text before."""
@@ -163,6 +201,11 @@ class Trying:
         return diagnostic.name, frozenset([self._line(old(span.start))[0] for span in spans])
 
     # --- by everything
+
+    def after(self, edits: Sequence[Edit]) -> Seen:
+        """Everything that is found in the edited text."""
+        facts = self.facts(edits)
+        return self.looking.of(facts, self._ran.get(facts.index.text))
 
     def left(self, after: Seen, edits: Sequence[Edit]) -> list[Diagnostic]:
         """Of what is found in an edited text, what stands for the finding itself, or is new."""
@@ -187,6 +230,17 @@ class Trying:
 
     def _lines(self, one: Diagnostic) -> set[int]:
         return {one.span.line, *[related.span.line for related in one.related]}
+
+
+def _code(facts: Facts, kernel: Routine) -> Code:
+    """The module on a machine: that of the other runs, or another one where these have taken much memory. Raises ValueError."""
+    code = first_code(facts, kernel)
+    return code if code.machine.memory.size <= MOST_MEMORY else loaded(facts.module, facts.target or "")
+
+
+def _is_too_small(ran: Ran) -> bool:
+    """Whether a run left the dynamic shared memory that was made up."""
+    return ran.outside == ".shared" and bool(ran.example.shared)
 
 
 def _is_in_flight(bound: Bound) -> bool:

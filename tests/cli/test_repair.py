@@ -85,6 +85,13 @@ def test_lint_shows_repairs(kernel: Path) -> None:
     assert run("lint", str(kernel), "--repairs", "--no-run").exit_code == 2
 
 
+def test_repairs_are_kept_as_they_were_shown(kernel: Path) -> None:
+    shown = run("lint", str(kernel), "--repairs").output
+
+    assert "    +   bar.sync 0;" in shown and "costs: " in shown
+    assert run("lint", str(kernel), "--repairs").output == shown
+
+
 def test_unsafe_fixes_apply_repairs(kernel: Path) -> None:
     before = kernel.read_text(encoding="utf-8")
 

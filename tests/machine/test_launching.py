@@ -496,6 +496,17 @@ def test_lanes_of_a_mask_meet_at_two_instructions(schedule: str | int) -> None:
     assert found == [lane + 16 if lane < 16 else lane - 16 + 100 for lane in range(32)]
 
 
+@pytest.mark.parametrize("schedule", ["lockstep", 4])
+def test_lanes_of_a_mask_meet_at_two_forms_of_an_instruction(schedule: str | int) -> None:
+    """One asks for the predicate, too (found by fuzzing: module 7,101,829)."""
+    text = kernel("""
+    mov.u32 %r5, %tid.x; mov.u32 %r7, 9; setp.lt.u32 %p1, %r5, 16; @%p1 bra A;
+    match.all.sync.b32 %r6, %r7, -1; bra E;
+    A: match.all.sync.b32 %r6|%p2, %r7, -1; selp.u32 %r6, 1, 0, %p2;
+    E: st.global.u32 [%rd3], %r6; ret;""")
+    assert run(text, count=32, block=32, schedule=schedule).tolist() == [1] * 16 + [0xFFFFFFFF] * 16
+
+
 @pytest.mark.parametrize("schedule", ["lockstep", "early", 3])
 def test_a_cooperative_grid_has_memory_at_which_it_synchronizes(schedule: Any) -> None:
     """As `grid_group::sync` does: every CTA counts itself there, and waits until all have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -43,6 +44,8 @@ class Waiting:
     what: str
     rule: Rule
     missing: str = ""
+    state: Mapping[str, int] = attrs.field(factory=dict)
+    """Of an mbarrier how many have `arrived` in its phase, and how many `bytes` are to come; of those too many it is a negative number."""
 
 
 def is_mbarrier_wait(wait: Wait) -> bool:
@@ -131,7 +134,8 @@ def _at_mbarriers(collected: Collected, wait: Wait) -> list[Waiting]:
         said += [f"has received {-tx} bytes more than expected"] if tx < 0 else []
         rule = TOO_FEW_BYTES if tx and not pending else TOO_FEW if 0 < pending < expected else NEVER_ARRIVED
         text = f"{name} {' and '.join(said)}" if said else ""
-        found.append(Waiting(wait, lanes.index[mine], f"mbarrier {name}", rule, text))
+        state = {"arrived": expected - pending, "bytes": tx}
+        found.append(Waiting(wait, lanes.index[mine], f"mbarrier {name}", rule, text, state))
     return found
 
 
@@ -166,9 +170,10 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
     word = "deadlock" if fault.kind == "deadlock" else "standstill"
     waiting_ = []
     for one, line in zip(groups, lines, strict=True):
-        waiting_ += collected.groups(one.index, line, one.what, **({"could_arrive": could[one.what]} if could.get(one.what) else {}))
+        arriving = {"could_arrive": could[one.what]} if could.get(one.what) else {}
+        waiting_ += collected.groups(one.index, line, one.what, **one.state, **arriving)
     notes = list(dict.fromkeys([one.missing for one in groups if one.missing]))
-    notes += [f"what would arrive at {what.removeprefix('mbarrier ')} stands on line {_lines(at)}" for what, at in could.items() if at]
+    notes += [f"arrivals at {what.removeprefix('mbarrier ')} are on {_lines(at)}" for what, at in could.items() if at]
     collected.add(
         (word,),
         first.rule,
@@ -180,4 +185,6 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
 
 
 def _lines(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:8]))
+    """`line 5`, `lines 5 and 7`."""
+    *most, last = map(str, lines[:8])
+    return f"lines {', '.join(most)} and {last}" if most else f"line {last}"

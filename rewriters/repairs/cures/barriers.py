@@ -22,10 +22,10 @@ def inserted(trouble: Trouble) -> Iterator[Candidate]:
     """A barrier of the warp or of the CTA on every path from one access to the other (9.7.14.1, 9.7.14.2)."""
     if trouble.family not in FAMILIES or trouble.is_of_a_thread or not _is_of_two(trouble):
         return
-    if trouble.is_of_a_warp:
+    if trouble.is_of_a_warp and trouble.knows_warps:
         for point in trouble.common(Level.WARP):
             yield insertion(trouble, point, WARP_BARRIER, OF_ALL_LANES)
-    for point in _before_arrivals(trouble):
+    for point in _before_arrivals(trouble) if trouble.knows_warps else ():
         yield insertion(trouble, point, WARP_BARRIER, OF_ALL_LANES)
     for point in trouble.common(Level.CTA, _waits if trouble.family == "A" else is_loud):
         yield insertion(trouble, point, BARRIER, OF_THE_CTA)

@@ -18,7 +18,8 @@ ARRIVES, WAITS = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligne
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
     """A barrier of the cluster on every path from one access to the other, or to the end; its wait; an arrival that releases."""
-    if trouble.family not in FAMILIES or (trouble.family == "C" and trouble.finding.rule != "C010") or trouble.is_of_a_cta:
+    is_unpaired = trouble.finding.rule == "C010"
+    if trouble.family not in FAMILIES or (trouble.family == "C" and not is_unpaired) or (trouble.is_of_a_cta and not is_unpaired):
         return
     uses = barriers(trouble.routine).cluster
     own = [i for pair in trouble.pairs for i in pair]

@@ -11,7 +11,7 @@ from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
-from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change, move
+from ptxkit.rewriters.repairs.candidate import LAST, Candidate, change, move
 from ptxkit.rewriters.repairs.points import Point, level
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -73,7 +73,8 @@ def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
                 break
             block = tree.parent[block] if tree.parent[block] != block else -1
     if bound.barrier and not bound.writes:
-        yield change(trouble, i, "", BARRIER)
+        # less order may hurt where no execution shows it
+        yield change(trouble, i, "", LAST)
 
 
 def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, point: Point) -> bool:

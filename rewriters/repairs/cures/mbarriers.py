@@ -23,9 +23,10 @@ from ptxkit.analyses.memory.accesses import size_of
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.names import Symbol
-from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, MOVE, WAIT, Candidate, change, insertion
-from ptxkit.rewriters.repairs.points import Point, between, depth, right_after, synchronizes
+from ptxkit.rewriters.repairs.candidate import COMMIT, FENCE, LAST, MOVE, WAIT, Candidate, change, insertion
+from ptxkit.rewriters.repairs.points import Point, between, depth, level, right_after, synchronizes
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 from ptxkit.syntax import constant_value
@@ -34,10 +35,10 @@ FAMILIES = "MAWT"
 """Rules about what an mbarrier signals."""
 MOST_VALUES, FEW = 8, 3
 """So many other counts or numbers of bytes are tried; of so many addresses each."""
+TRY_WAIT = 90
+"""The first target that has mbarrier.try_wait."""
 VECTOR = 16
 """Bytes that one thread stores with one instruction, at most."""
-LAST = 64
-"""What is added to the price of candidates that are to be tried last."""
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
@@ -55,7 +56,9 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.absent()
     # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
     later = LAST if trouble.witnessed or trouble.accesses else 0
-    for one in (*own.numbers(), *own.missing()):
+    for one in own.numbers():
+        yield attrs.evolve(one, price=one.price + later, is_number=True)
+    for one in own.missing():
         yield attrs.evolve(one, price=one.price + later)
 
 
@@ -131,15 +134,21 @@ class _Mbarriers:
             label = _label(self.trouble)
             text = changed(self.routine, i, unguarded=True)
             if self.routine.instructions[i].guard is None:
-                yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};", WAIT)
+                yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};")
 
     def counts(self) -> Iterator[Candidate]:
         """Another count of arrivals."""
-        own = self._arrivals()
+        own = [*self._seen("arrivals"), *self._seen("arrived"), *self._arrivals()]
         warps = self.block // WARP
         said = [warps, self.block, self.block - WARP, warps - 1, self.block // 2] if self._is_block_said else []
         usual = [1, *said[:2], self.ctas, *said[2:4], WARP, *said[4:]]
         yield from self._values("init", "count", [*own, *usual])
+
+    def _seen(self, what: str) -> list[int]:
+        """Numbers of the executions that show it: of arrivals that came at once, and of what had come to mbarriers when threads waited
+        for them without end."""
+        groups = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
+        return list(dict.fromkeys([int(group[what]) for group in groups if group.get(what)]))
 
     def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
         """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
@@ -185,8 +194,10 @@ class _Mbarriers:
             # a launch that is made up takes any box that fits: only what the program itself says is believed
             return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
         together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
+        open_ = self._seen("bytes")
+        seen = [*[-n for n in open_ if n < 0], *[n - left for n in constants for left in open_ if 0 < n - left != n]]
         more = [sum(sizes), *together, *dead, *shown, *[2 * n for n in constants], *[n // 2 for n in constants]]
-        return [n for n in dict.fromkeys([*sizes, *more]) if n]
+        return [n for n in dict.fromkeys([*seen, *sizes, *more]) if n]
 
     def _room(self, copy: Step) -> list[int]:
         """How large the variable is that a copy fills."""
@@ -292,7 +303,8 @@ class _Mbarriers:
                 )
         for i, name in dead:
             for parity in self._parities():
-                yield insertion(self.trouble, right_after(self.routine, max([i, *self._written(parity, i)])), WAIT, _spin(name, parity))
+                point = right_after(self.routine, max([i, *self._written(parity, i)]))
+                yield insertion(self.trouble, point, WAIT, self._spin(name, parity))
         yield from self._inits(dead)
         if dead:
             return
@@ -303,7 +315,20 @@ class _Mbarriers:
                 if address and comes_to(self.routine, i, last):
                     for point in between(self.routine, i, last, loud=synchronizes)[:2]:
                         for parity in self._parities():
-                            yield insertion(self.trouble, point, WAIT, _spin(address, parity))
+                            yield insertion(self.trouble, point, WAIT, self._spin(address, parity))
+
+    def _spin(self, address: str, parity: str, scope: str = "") -> str:
+        """A wait for a phase, in a scope of its own."""
+        test = f"{self._test.replace('.parity', f'.parity{scope}')} %is_over, [{address}], {parity};"
+        return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
+
+    @cached_property
+    def _test(self) -> str:
+        """What asks for a phase on the target: before sm_90 a thread cannot sleep meanwhile."""
+        facts = self.trouble.seen.facts
+        target = facts.target or next((word for word in facts.module.targets if word.startswith("sm_")), "")
+        number = int("".join(filter(str.isdigit, target)) or TRY_WAIT)
+        return "mbarrier.try_wait.parity.shared::cta.b64" if number >= TRY_WAIT else "mbarrier.test_wait.parity.shared.b64"
 
     def absent(self) -> Iterator[Candidate]:
         """An init, an announcement or a wait of an mbarrier that has none, with registers that other instructions read, too."""
@@ -330,7 +355,10 @@ class _Mbarriers:
             points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
             # whoever publishes inits has made them
             points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
+            root = self._root_at(i, name)
             for point, guard in points:
+                if not (guard or self._is_of_one_thread(point.instruction)) or not self._is_first(point, root):
+                    continue
                 for count in counts[: MOST_VALUES if len(addresses) < FEW else 2]:
                     text = f"{guard}mbarrier.init.shared::cta.b64 [{name}], {count};"
                     yield insertion(self.trouble, point, MOVE, text)
@@ -338,14 +366,32 @@ class _Mbarriers:
     def _counts_for(self, i: int, name: str) -> list[str]:
         """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
         only where all announce bytes."""
-        known = registers(self.routine)
-        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
-        root = next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+        root = self._root_at(i, name)
         arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
         alone = [1] if set(arrive) <= set(self._does("expect")) else []
         numbers = [*self._dead_counts(), *alone, *self._arrivals(arrive)]
         beside = [self._count_text(init) for init in self._does("init") if root is not None and self._root_of(init) == root]
         return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
+
+    def _root_at(self, i: int, name: str) -> str | None:
+        """The variable whose address an instruction gives to a register."""
+        known = registers(self.routine)
+        terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
+        return next((self._root(term) for number, term in terms if known.table[number].name == name), None)
+
+    def _is_of_one_thread(self, i: int) -> bool:
+        """Whether one thread executes an instruction, as far as is known: not a whole warp, unless an init stands beside it."""
+        from ptxkit.analyses.uniformity.uniformity import uniformity
+
+        threads = uniformity(self.routine).threads(i)
+        if threads is not None:
+            return len(threads) == 1
+        return level(self.routine, Point(i)) < Level.WARP or any(self._is_beside(i, init) for init in self._does("init"))
+
+    def _is_first(self, point: Point, root: str | None) -> bool:
+        """Whether no use of the mbarriers of a variable comes before a point, where one is initialized."""
+        users = [i for i in self.uses if i not in self._does("init") and self._root_of(i) in (root, None)]
+        return not any(comes_to(self.routine, i, point.instruction) for i in users)
 
     def _count_text(self, init: int) -> str:
         """The count of an init, as it stands there."""
@@ -366,7 +412,7 @@ class _Mbarriers:
             for at, address in self._addresses():
                 if at < i and tree.dominates(flow.block_of[at], flow.block_of[i]):
                     for scope in ("", ".acquire.cluster"):
-                        text = _spin(address, registers(self.routine).table[number].name, scope)
+                        text = self._spin(address, registers(self.routine).table[number].name, scope)
                         yield insertion(self.trouble, right_after(self.routine, i), MOVE, text)
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
@@ -509,12 +555,6 @@ class _Mbarriers:
             if known.table[number].bits == 32 and (name := known.table[number].name) not in addresses
         ]
         return list(dict.fromkeys([*toggles[:3], *dead[-3:], "0", "1"]))
-
-
-def _spin(address: str, parity: str, scope: str = "") -> str:
-    """A wait for a phase, in a scope of its own."""
-    test = f"mbarrier.try_wait.parity{scope}.shared::cta.b64 %is_over, [{address}], {parity};"
-    return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
 
 
 def _label(trouble: Trouble) -> str:

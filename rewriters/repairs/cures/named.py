@@ -8,7 +8,7 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.barriers import barriers
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.rewriters.repairs.candidate import BARRIER, Candidate, change, insertion
+from ptxkit.rewriters.repairs.candidate import BARRIER, LAST, Candidate, change, insertion
 from ptxkit.rewriters.repairs.points import Point, level
 from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
@@ -48,7 +48,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from _renumbered(trouble, {one.number for one in uses if one.number is not None})
         for one in own:
             if one.arrives and not one.waits:
-                yield change(trouble, one.instruction, "", BARRIER)
+                yield change(trouble, one.instruction, "", LAST)
 
 
 def _met(trouble: Trouble) -> Iterator[Candidate]:

@@ -85,6 +85,17 @@ CLUSTER = {
         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7]; " + SYNC,
         [],
     ),
+    "signalled from another CTA, and no fence": (
+        FIRST + PEER + INIT.format(count=1) + "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r3], 4; "
+        "barrier.cluster.arrive.relaxed; barrier.cluster.wait; "
+        "@%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r6], %r1, [%r7]; " + WAIT.format(parity=0) + SYNC,
+        ["M003"],
+    ),
+    "signalled from another CTA": (
+        FIRST + PEER + INIT.format(count=1) + "@%p1 mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r3], 4; " + SYNC
+        + "@%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r6], %r1, [%r7]; " + WAIT.format(parity=0) + SYNC,
+        [],
+    ),
     "released too narrowly": (
         FIRST + PEER + INIT.format(count=64) + SYNC + "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r7]; " + SYNC, ["M020"],
     ),

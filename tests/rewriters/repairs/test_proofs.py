@@ -12,7 +12,9 @@ pytest.importorskip("numpy")
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.rewriters.repairs import repair
+from ptxkit.rewriters.repairs.counting import GIVEN_UP
 from ptxkit.rewriters.repairs.cures import candidates
+from ptxkit.rewriters.repairs.cures.mbarriers import _Mbarriers
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, usual_rules
 from ptxkit.rewriters.repairs.points import Point, between, level
@@ -180,3 +182,37 @@ def test_schedules_that_cannot_differ_are_run_once() -> None:
 
     assert Trying(LOOKING, seen, seen.found[0]).schedules == ("lockstep", 1)
     assert Trying(LOOKING, copied, copied.found[0]).schedules == ("lockstep", "early", 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "test"), [("sm_80", "mbarrier.test_wait.parity.shared.b64"), ("sm_90a", "mbarrier.try_wait.parity.shared::cta")]
+)
+def test_a_wait_suits_the_target(target: str, test: str) -> None:
+    text = text_of("arrivals").replace(".target sm_90a", f".target {target}")
+    seen = Looking(None, usual_rules(), target).at(text)
+    finding = next(one for one in seen.found if one.function is not None)
+    of = trouble(seen, finding)
+
+    assert of is not None
+    assert _Mbarriers(of)._spin("%r1", "0").startswith(f"{{ .reg .pred %is_over; AGAIN: {test}")
+
+
+def test_a_number_of_an_argued_finding_needs_an_execution() -> None:
+    seen = LOOKING.at(text_of("arrivals"))
+    finding = next(one for one in seen.found if one.severity is not Severity.INFO)
+    of = trouble(seen, finding)
+
+    assert of is not None
+    assert {one.is_number for one in candidates(of) if one.says.startswith("make") and "init" in one.says} == {True}
+
+
+def test_a_run_is_given_up_when_it_says_enough() -> None:
+    seen = LOOKING.at(text_of("neighbour"))
+    (finding,) = [one for one in seen.found if one.severity is Severity.ERROR]
+    trying = Trying(LOOKING, seen, finding)
+
+    ran = trying.run((Edit(0, 0, "// nothing\n"),), is_enough=lambda found: True)
+
+    assert ran is not None and ran.fault == GIVEN_UP
+    whole = trying.own()
+    assert whole is not None and not whole.fault
