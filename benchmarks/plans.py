@@ -22,8 +22,14 @@ MOST_PIECES = 60
 
 
 HEADERS = [f"{linkage}{kind} f()" for linkage in ("", ".visible ") for kind in (".entry", ".func")]
+TYPES = (".pred", ".b16", ".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f32", ".f64")
+LISTS = ["", *[", ".join([f".param {type_} p"] * count) for type_ in (".u64", ".u32", ".b64", ".b32") for count in (1, 2, 3)]]
+LISTS += [f".param .u64 p, .param {type_} p" for type_ in (".u32", ".b32")]
+REGISTERS = [f".reg {type_} {names};" for type_ in TYPES for names in ("a", "a, a", "a, a, a", "a<1>")]
 SHORT = "".join([header + body for header in HEADERS for body in (" {}\n", "\n{\n}\n")])
-"""What short examples begin with."""
+SHORT += "".join([f"{kind} f({parameters}) {{}}\n" for kind in (".entry", ".visible .entry") for parameters in LISTS])
+SHORT += "".join([f"{register}\n" for register in REGISTERS])
+"""What short examples, as people write them by hand, begin with."""
 
 
 def met(text: str) -> set[tuple[str, Key]]:

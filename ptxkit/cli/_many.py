@@ -37,13 +37,16 @@ def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, exec
 
         yield from _dask.examined(names, job, cached, executor.removeprefix(DASK))
         return
-    known = {name: found for name in names if cached and (found := _one.kept(name, job)) is not None}
-    rest = [name for name in dict.fromkeys(names) if name not in known]
-    count = min(jobs if jobs is not None else _workers(rest), len(rest))
+    known: dict[str, Examined] = {}
+    count = min(jobs if jobs is not None else _workers(names), len(names))
+    if count > 1:
+        known = {name: found for name in names if cached and (found := _one.kept(name, job)) is not None}
+        rest = [name for name in dict.fromkeys(names) if name not in known]
+        count = min(jobs if jobs is not None else _workers(rest), len(rest))
     if count < 2:
         with collector_paused():
             for name in names:
-                yield known.get(name) or _one.fresh(name, job, cached)
+                yield known.get(name) or _one.examined(name, job, cached)
         return
     from ptxkit.cli import _processes
 

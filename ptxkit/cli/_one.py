@@ -13,6 +13,16 @@ def size_of(name: str) -> int:
     return 0 if name == "-" else files.size(name)
 
 
+def examined(name: str, job: Job, cached: bool) -> Examined:
+    """What is found in a file, now or before; it is read once."""
+    try:
+        text = files.read(name)
+    except files.CannotRead as error:
+        return Examined(name, unreadable=str(error))
+    key = _cache.key(files.encode(text), job) if cached and name != "-" else ""
+    return (_kept(name, text, key) if key else None) or _fresh(name, text, job, key)
+
+
 def kept(name: str, job: Job) -> Examined | None:
     """What the cache has for a file."""
     if name == "-":
@@ -21,21 +31,23 @@ def kept(name: str, job: Job) -> Examined | None:
         text = files.read(name)
     except files.CannotRead:
         return None
-    found = _cache.load(_cache.key(files.encode(text), job), name)
+    return _kept(name, text, _cache.key(files.encode(text), job))
+
+
+def _kept(name: str, text: str, key: str) -> Examined | None:
+    found = _cache.load(key, name)
     return None if found is None else Examined(name, found, _job.lines_of(text) if found else [])
 
 
-def fresh(name: str, job: Job, cached: bool) -> Examined:
-    """What is found in a file now, which the cache keeps."""
-    try:
-        text = files.read(name)
-    except files.CannotRead as error:
-        return Examined(name, unreadable=str(error))
-    from ptxkit.cli import _functions
+def _fresh(name: str, text: str, job: Job, key: str) -> Examined:
+    """What is found in a text now, which is kept under a key, if there is one."""
+    store = None
+    if key and job.select != _job.OF_TEXT:
+        from ptxkit.cli import _functions
 
-    store = _functions.Functions() if cached and name != "-" else None
+        store = _functions.Functions()
     found = _job.examine_text(name, text, job, store)
-    if store is not None:
-        _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
+    if key:
+        _cache.save(key, found.diagnostics)
     collect_when_due()
     return found

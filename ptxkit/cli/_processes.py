@@ -24,13 +24,13 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end
         with _without_main():
-            futures = {name: pool.submit(_one.fresh, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
+            futures = {name: pool.submit(_one.examined, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
         try:
             for name in names:
                 if name in known:
                     yield known[name]
                 elif name == "-":
-                    yield _one.fresh(name, job, cached)
+                    yield _one.examined(name, job, cached)
                 else:
                     yield _result(futures[name], name, job, cached, context)
         finally:
@@ -44,12 +44,12 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
     except BrokenExecutor:
         pass
     if not _can_start(context):
-        return _one.fresh(name, job, cached)
+        return _one.examined(name, job, cached)
     # a process died, perhaps because of another file: this one gets a process of its own
     with ProcessPoolExecutor(1, context) as own:
         try:
             with _without_main():
-                again = own.submit(_one.fresh, name, job, cached)
+                again = own.submit(_one.examined, name, job, cached)
             return again.result()
         except BrokenExecutor:
             return Examined(name, unreadable=f"{name}: the process that looked at it died")
