@@ -208,8 +208,8 @@ class Exercise:
         found = list(self._judged(launched, Sizes(), CONTRAST))
         runs = [ran]
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
-            # none of some families is about races
-            self.lines = frozenset() if families else None
+            # of these families none is about races
+            self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
             self.lines = None
             if more is not None:

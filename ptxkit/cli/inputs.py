@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--shared", metavar="N", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
 @click.option("--less", default=0, metavar="N", type=click.IntRange(0), help="Subtract this from numbers that the kernel compares.")
 @click.option("--small", default=0, metavar="N", type=click.IntRange(0), help="Set numbers that the kernel compares to this.")
+@click.option("--empty", is_flag=True, help="Set numbers to 0, but for those that something is divided by.")
 @click.option(
     "--fill",
     default="iota",
