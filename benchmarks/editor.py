@@ -4,8 +4,9 @@
 
 FILE is a large PTX file, by default the one of the reference corpus that is nearest to 1 MB. Times are wall-clock, of one server process,
 and behind a slash what the server computed meanwhile, in CPU time: on a computer that does other things these are the ones to go by. From
-opening the file to the first findings and to those of all rules, and of single questions at 50 places by lot, before and after a
-keystroke. `--record` writes down what was said in a short session on a small file instead, as Markdown.
+opening the file to the first findings and to those of all rules; of single questions at 50 places by lot, before and after a keystroke; and
+from an edit within a kernel (three additions by lot that become subtractions) to the first findings and to those of all rules, on an idle
+server. `--record` writes down what was said in a short session on a small file instead, as Markdown.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def measure(path: Path) -> None:
     _asked("hover while the rules are at work", client, "hover", places[:15])
     last = client.notified(PUBLISHED)
     opened.say(f"opened to all findings ({len(last['diagnostics'])})")
-    time.sleep(1)  # what comes after the findings
+    _idle(client)
     _asked("hover", client, "hover", places)
     _asked("definition", client, "definition", places)
     _asked("highlight", client, "documentHighlight", places)
@@ -54,9 +55,10 @@ def measure(path: Path) -> None:
     _once(client, "codeLens")
     _once(client, "documentLink")
     _asked("signature help", client, "signatureHelp", places)
+    _edits(client, text, 3)
     line = places[0]["line"]
     here = {"line": line, "character": 0}
-    for version, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), 2):
+    for version, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), 2 + 3):
         change = {"range": {"start": here, "end": here}, "text": typed}
         client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": version}, contentChanges=[change])
         here = {"line": line, "character": here["character"] + len(typed)}
@@ -72,6 +74,30 @@ def measure(path: Path) -> None:
     for what in ("documentSymbol", "foldingRange", "semanticTokens/full"):
         _once(client, what)
     client.close()
+
+
+def _edits(client: Client, text: str, count: int) -> None:
+    """Edits within a kernel, each awaited until all rules have been applied."""
+    additions = [match.start() for match in re.finditer(r"(?<=\s)add(?=\.)", text)]
+    for version, at in enumerate(random.Random(0).sample(additions, count), 2):
+        here = {"line": text.count("\n", 0, at), "character": at - text.rfind("\n", 0, at) - 1}
+        change = {"range": {"start": here, "end": {**here, "character": here["character"] + 3}}, "text": "sub"}
+        clock = Clock(client)
+        client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": version}, contentChanges=[change])
+        client.notified(PUBLISHED)
+        clock.say("an edit to the first findings")
+        last = client.notified(PUBLISHED)
+        clock.say(f"an edit to the findings of all rules ({len(last['diagnostics'])})")
+        _idle(client)
+
+
+def _idle(client: Client) -> None:
+    """Waits until the server has nothing left to do, such as what it prepares after the findings."""
+    while True:
+        clock = Clock(client)
+        time.sleep(0.5)
+        if clock.read()[1] < 5:
+            return
 
 
 def _places(text: str, count: int) -> list[dict[str, int]]:

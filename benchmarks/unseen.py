@@ -52,6 +52,8 @@ class Source:
     generator: tuple[str, ...] = ()
     unpacked: str = ""
     """A package of which the generator only reads the source: it is unpacked, not installed."""
+    each: int = EACH
+    """So many files are taken."""
 
 
 WHEELS = (
@@ -71,8 +73,35 @@ WHEELS = (
     "cuequivariance-ops-cu12==0.13.0",
     "nvidia-nvshmem-cu12==3.8.0",
 )
+LATER = (
+    "bitsandbytes==0.49.0",
+    "catboost==1.2.7",
+    "custatevec-cu12==1.7.0",
+    "cutensor-cu12==2.0.2",
+    "cvcuda-cu12==0.19.0",
+    "deepspeed-kernels==0.0.1.dev1698255861",
+    "faiss-gpu==1.7.2",
+    "jax-cuda12-plugin==0.4.38",
+    "nvidia-cudss-cu12==0.5.0.16",
+    "nvidia-nvcomp-cu12==4.2.0.11",
+    "onnxruntime-gpu==1.18.0",
+    "stringzillas-cuda==5.3.2",
+    "torchvision==0.20.1",
+)
+"""Wheels of the second lot, of which fewer files are taken: it was fetched when the first had been judged."""
+FEWER = 12
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
+    *[Source("later-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWER) for wheel in LATER],
+    Source(
+        "later-conch",
+        "Triton 3.7.1",
+        ("triton==3.7.1", "packaging"),
+        ("triton_kernels.py", "conch.kernels", "90", "100"),
+        "conch-triton-kernels==1.3",
+        FEWER,
+    ),
+    Source("later-warp-1.19", "Warp (NVRTC)", ("warp-lang==1.19.0", "numpy"), ("warp_modules.py", "90", "20"), each=FEWER),
     Source("tinygrad-0.14", "tinygrad", ("tinygrad==0.14.0", "numpy"), ("tinygrad_schedules.py",)),
     Source("tinygrad-0.10", "tinygrad", ("tinygrad==0.10.0", "numpy"), ("tinygrad_schedules.py",)),
     Source("numba-cuda-0.11", "Numba", ("numba-cuda==0.11.0", "numba==0.61.2"), ("numba_tests.py",)),
@@ -94,12 +123,14 @@ def half(source: str) -> int:
     return hashlib.sha256(source.encode()).digest()[0] & 1
 
 
-def chosen(paths: list[Path]) -> list[Path]:
-    """So many of the files, by lot; texts that are equal count once."""
+def chosen(paths: list[Path], each: int) -> list[Path]:
+    """So many of the files, by lot; texts that are equal count once. Where few are taken, each has a kernel."""
+    if each < EACH:
+        paths = [path for path in paths if b".entry" in path.read_bytes()]
     small = sorted((path for path in paths if path.stat().st_size <= MOST), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
     texts = {hashlib.sha256(path.read_bytes()).digest(): path for path in reversed(small)}
     kept = set(texts.values())
-    return [path for path in small if path in kept][:EACH]
+    return [path for path in small if path in kept][:each]
 
 
 def make(folder: Path, only: set[str]) -> None:
@@ -121,17 +152,20 @@ def make(folder: Path, only: set[str]) -> None:
 def take(source: Source, work: Path, out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    for path in chosen(sorted(work.rglob("*.ptx"))):
+    for path in chosen(sorted(work.rglob("*.ptx")), source.each):
         shutil.copy(path, out / path.name)
     print(f"{source.name}: {len(list(out.iterdir()))} files")
 
 
 def download(package: str, folder: Path) -> Path:
-    stem = package.partition("==")[0].replace("-", "_")
-    if not list(folder.glob(f"{stem}-*.whl")):
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
-        subprocess.run(command, check=True)
-    return next(folder.glob(f"{stem}-*.whl"))
+    name, _, version = package.partition("==")
+    pattern = f"{name.replace('-', '_')}-{version}-*.whl"
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
+    # an old one may not be there for this Python
+    for more in ([], ["--python-version", "3.10"]):
+        if not list(folder.glob(pattern)):
+            subprocess.run([*command, *more], check=bool(more))
+    return next(folder.glob(pattern))
 
 
 def generate(source: Source, folder: Path, work: Path) -> None:

@@ -78,8 +78,10 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
         return
     wanted = {*bad_guards, *interesting}
     for path in paths:
-        for i, statement in enumerate(calls.module.at(path).children):
-            if type(statement) is not Instruction or wanted.isdisjoint(map(id, statement.children[:2])):
+        statements = calls.module.at(path).children
+        for i in [i for i, statement in enumerate(statements) if not wanted.isdisjoint(map(id, statement.children[:2]))]:
+            statement = statements[i]
+            if type(statement) is not Instruction:
                 continue
             first = statement.children[0]
             if id(first) in bad_guards:

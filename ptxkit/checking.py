@@ -6,7 +6,8 @@ an instruction like one seen before costs a few dictionary accesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
@@ -102,24 +103,44 @@ class Bounds:
         """By the opcode and the shapes of the guard and the operands: all that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
 
+    @property
+    def met(self) -> Iterable[Bound | Mismatch]:
+        """All that was found in the blocks that were asked for."""
+        return self._by_shapes.values()
+
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         """For the instructions directly in the block at a path, in order; those with the same opcode and shapes share one object."""
         found = self._of.get(path)
         if found is None:
-            found = self._of[path] = tuple(self._bound(path))
+            found = self._of[path] = self._bound(path)
         return found
 
-    def _bound(self, path: Path) -> Iterator[Bound | Mismatch]:
+    def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
+        """For a single instruction that stands in a scope, as `of` has it."""
+        shaper = self._names.shaper(scope)
+        key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
+        found = self._by_shapes.get(key)
+        if found is None:
+            found = self._by_shapes[key] = self._of_key(key, instruction, shaper)
+        return found
+
+    def _bound(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
         look_up = shaper.known.__getitem__
-        for statement in self._names.module.at(path).children:
-            if type(statement) is not Instruction:
-                continue
-            key = tuple(map(look_up, map(id, statement.children)))
-            bound = by_shapes.get(key)
-            if bound is None:
-                bound = by_shapes[key] = self._binder.verdict(statement, shaper).bound
-            yield bound
+        instructions = [statement for statement in self._names.module.at(path).children if type(statement) is Instruction]
+        keys = [tuple(map(look_up, map(id, statement.children))) for statement in instructions]
+        for key, statement in zip(keys, instructions, strict=True):
+            if key not in by_shapes:
+                by_shapes[key] = self._of_key(key, statement, shaper)
+        return tuple(map(by_shapes.__getitem__, keys))
+
+    def _of_key(self, key: tuple[Any, ...], instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        # of a guard stands an empty text before the opcode
+        opcode, *operands = key if key[0] else key[1:]
+        if any(operand.kind == "list" for operand in operands):
+            # what stands in parentheses is no list but in a call
+            return self._binder.verdict(instruction, shaper).bound
+        return bind(opcode, tuple(operands), self._binder.address_size)
 
 
 @per_object
@@ -146,16 +167,14 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
     forms = bounds(names)
-    clean: set[int] = set()
-    for path, block in _blocks(module):
-        of_block = forms.of(path)
-        suspects = {id(bound): bound for bound in of_block}
-        clean.update([key for key, bound in suspects.items() if key not in clean and binder.is_clean(bound)])
-        if suspects.keys() <= clean:
+    blocks = [(path, block, forms.of(path)) for path, block in _blocks(module)]
+    suspects = {id(bound) for bound in forms.met if not binder.is_clean(bound)}
+    for path, block, of_block in blocks:
+        if suspects.isdisjoint(map(id, of_block)):
             continue
         instructions = [(j, statement) for j, statement in enumerate(block.children) if type(statement) is Instruction]
         for (j, statement), bound in zip(instructions, of_block, strict=True):
-            if id(bound) not in clean:
+            if id(bound) in suspects:
                 yield from _problems_of((*path, j), statement, bound, binder, doubtful, unknown)
 
 

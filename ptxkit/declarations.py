@@ -813,8 +813,9 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
         return
     reported: set[str] = set()
     used_in: dict[int, set[str]] = {}
+    meant = {id(names.root.symbols[name]) for name in late}
     for path, scope in names.scopes.items():
-        if len(path) < 2 or path[1] != 1:
+        if len(path) < 2 or path[1] != 1 or meant.isdisjoint(names.shaper(scope).used):
             continue
         used = used_in.get(id(scope))
         if used is None:

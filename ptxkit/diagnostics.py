@@ -45,7 +45,7 @@ class Origin:
 
 @frozen
 class Related:
-    """Another location that belongs to a finding, with what it has to do with it."""
+    """Another location that belongs to a finding, with a message."""
 
     span: Span
     message: str

@@ -137,14 +137,12 @@ def other_statements(module: Module) -> tuple[tuple[Path, Node, Node | None], ..
         stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
         while stack:
             path, block = stack.pop()
-            before: Node | None = None
-            for j, statement in enumerate(block.children):
-                kind = type(statement)
-                if kind is not Instruction:
-                    found.append(((*path, j), statement, before))
-                    if kind is Block:
-                        stack.append(((*path, j), statement))  # type: ignore[arg-type]
-                before = statement
+            statements = block.children
+            for j in [j for j, statement in enumerate(statements) if type(statement) is not Instruction]:
+                statement = statements[j]
+                found.append(((*path, j), statement, statements[j - 1] if j else None))
+                if type(statement) is Block:
+                    stack.append(((*path, j), statement))
     return tuple(found)
 
 
@@ -676,7 +674,7 @@ def _data(path: Path, data: Data, version: Version | None, target: str | None) -
     older = version is not None and version < (7, 5)
     for j, child in enumerate(data.children[1:], 1):
         text = child.text if type(child) is Number else ""
-        if text.isdecimal() and len(text) < 3:
+        if text.isdecimal() and (len(text) < 3 or (len(text) < 10 and text[0] != "0" and int(text) <= high)):
             continue
         if type(child) is Numbers:
             if older and "-" in child.text:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxkit.demangling import matching, readable
 from ptxkit.diagnostics import Diagnostic
-from ptxkit.syntax import Function, Module, parse
+from ptxkit.syntax import Container, Function, Module, parse
 
 if TYPE_CHECKING:
     from ptxkit.analyses.cfg.graph import ControlFlow
@@ -41,7 +41,7 @@ def _coloured(text: str) -> str:
     return as_html(text)
 
 
-Module.as_html = staticmethod(_coloured)
+Container.as_html = staticmethod(_coloured)
 
 
 class Findings(tuple[Diagnostic, ...]):
@@ -87,9 +87,9 @@ def lint(
     version: tuple[int, int] | None = None,
     run: bool = True,
 ) -> Findings:
-    """What is wrong, and doubtful, by the rules that are on by default, or those that `select` names: ids, names, family letters or `ALL`.
+    """What is wrong or doubtful, by the default rules or by those that `select` names: ids, names, family letters or `ALL`.
 
-    Kernels are executed, with launches that are made up, unless `run` is false. Raises ValueError for a word that names no rule.
+    Kernels are executed in made-up launches, unless `run` is false. Raises ValueError for a word that names no rule.
 
     Examples:
 
@@ -118,7 +118,7 @@ def fmt(module: str | Module, width: int | None = None) -> str:
 
 
 def requires(module: str | Module) -> list[FunctionNeeds]:
-    """The lowest `.version` and `.target` that each function needs, and the instruction that forces it.
+    """The lowest `.version` and `.target` that each function needs, and the instruction that requires them.
 
     Examples:
 
@@ -161,7 +161,7 @@ def pressure(subject: Subject, kernel: str | None = None) -> Pressure:
 
 
 def uniformity(subject: Subject, kernel: str | None = None) -> Uniformity:
-    """Over which groups of threads the values and branches of a function are uniform."""
+    """For which groups of threads the values and branches of a function are uniform."""
     from ptxkit.analyses.uniformity.uniformity import uniformity as found
 
     return found(_routine(subject, kernel))
@@ -179,7 +179,7 @@ def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", le
 
 
 def instrument(module: str | Module, probes: Iterable[str]) -> Instrumented:
-    """The module with probes in it, such as `block-counts`, and the manifest by which their buffers are read.
+    """Puts probes into a module, such as `block-counts`, and returns it with the manifest by which their buffers are read.
 
     Examples:
 
@@ -237,7 +237,7 @@ def verify(
     budget: float = 10.0,
     checks: str | tuple[str, ...] = "all",
 ) -> Verdict:
-    """Whether a launch is free of races, deadlocks, wrong barriers and wrong addresses: `outcome` is verified, refuted or undecided.
+    """Executes a launch and looks for races, deadlocks, wrong barriers and bad accesses: `outcome` is verified, refuted or undecided.
 
     `parameters` are numbers by name; arguments that are left out are made up. `budget` is seconds. Raises ValueError for a module with
     errors, or a launch that there cannot be.
@@ -320,7 +320,7 @@ def gate(
 
 
 def repair(module: str | Module, target: str | None = None) -> Repaired:
-    """The module with what `lint` finds cured by edits that are proved: `text`, the `repairs` that were made, and what is `left`.
+    """Repairs what `lint` finds, by proved edits: `text`, the `repairs` that were made, and what is `left`.
 
     A repair is proved on the machine under several schedules, and by everything that looks at a text; a compiler is asked if there is one.
 
@@ -340,7 +340,7 @@ def repair(module: str | Module, target: str | None = None) -> Repaired:
 
 
 def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:
-    """What changed from one module to the other, up to names of registers and labels, order and layout.
+    """What changed from one module to another; names of registers and labels, order and layout do not count.
 
     `names` says which function of `before` is which of `after` where they are called otherwise and are not alike.
 

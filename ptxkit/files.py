@@ -53,7 +53,7 @@ def why_not_ptx(text: str, path: str) -> str | None:
     if suffix == ".ll" or _LLVM_TEXT.search(text):
         return f"this is LLVM IR: compile it with `llc -march=nvptx64 -mcpu=sm_90 {name if suffix else 'x.ll'}`"
     if "\0" in text or sum(1 for character in text[:4096] if "\udc80" <= character <= "\udcff") > 8:
-        return "binary data without PTX: a file of text is expected, or a program, library or fat binary that has PTX in it"
+        return "binary data without PTX: give a PTX file, or a program, library or fat binary that contains PTX"
     return None if _STATEMENT.search(text) else "this is no PTX: there is neither a directive, such as .version, nor an instruction in it"
 
 

@@ -164,13 +164,13 @@ class _Resolver:
             scope, at, block = stack.pop()
             self.scopes[at] = scope
             blocks.setdefault(id(scope), (scope, []))[1].append((at, block))
-            for i, statement in enumerate(block.children):
-                kind = type(statement)
+            for i, kind in enumerate(map(type, block.children)):
                 if kind is Instruction:
                     continue
+                statement = block.children[i]
                 if kind is Block:
                     inner = scope
-                    if any(type(child) in _DECLARING for child in statement.children):
+                    if not _DECLARING.isdisjoint(map(type, statement.children)):
                         inner = Scope((*at, i), scope, {}, {})
                     stack.append((inner, (*at, i), statement))
                 else:
@@ -227,8 +227,10 @@ class _Resolver:
             parts = _parts(block)
             nodes.update(zip(map(id, parts), parts, strict=True))
             for statement in block.children:
-                if type(statement) is not Instruction and type(statement) in _USING:
+                if type(statement) in _USING:
                     others.update([name.text for _, name in _names_of_other(statement)])
+        # compilers number registers without gaps
+        scope.spell_out(len(nodes))
         # not kept by the scope that it knows: trees with cycles in what is known of them would wait for the garbage collector
         shaper = self.shapers[id(scope)] = Shaper(scope)
         shaper.learn(nodes.items())

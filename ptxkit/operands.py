@@ -42,6 +42,14 @@ class Shaper:
         """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
         self.missing: set[str] = set()
         """The names that were met and that nothing declares, special registers aside."""
+        self.names: dict[int, str] = {}
+        """By `id` of the node: the operands that are names, and their parts that are."""
+        self.composites: list[tuple[int, Node]] = []
+        """The other operands that may have names in them, and guards, with their `id`."""
+        self.inner: list[tuple[int, Node]] = []
+        """The parts of such operands that have parts themselves."""
+        self.symbols: list[Symbol] = []
+        """The symbols that were met, in order."""
         self._symbols: dict[int, OperandShape] = {}
 
     @property
@@ -54,14 +62,14 @@ class Shaper:
 
         Parentheses are one thing in a call and another elsewhere; here they count as the list of a call.
         """
-        known, by_symbol = self.known, self._symbols
-        inside: list[tuple[int, Node]] = []
-        look_up, heads = self.scope.lookup, self.scope.heads
+        known, by_symbol, names = self.known, self._symbols, self.names
+        inside = self.composites
+        found, heads = self.scope.found.get, self.scope.heads
         for key, node in nodes:
             kind = type(node)
             if kind is Name:
-                name = node.text
-                known[key] = by_symbol.get(id(look_up(name))) or self._name(name)
+                names[key] = name = node.text
+                known[key] = by_symbol.get(id(found(name))) or self._name(name)
             elif kind is Opcode:
                 known[key] = node.text
                 heads[key] = node
@@ -70,42 +78,49 @@ class Shaper:
             else:
                 inside.append((key, node))
         for key, node in inside:
-            if type(node) is Guard:
+            kind = type(node)
+            if kind is Guard:
                 self(node.children[0])
                 known[key] = ""
                 heads[key] = node
-            elif type(node) is Group:
+            elif kind is Group:
                 known[key] = shapes.operands(*[self(element) for element in node.children])
             else:
                 known[key] = self._shape(node)
 
     def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
-        if isinstance(operand, Group):
+        if type(operand) is Group:
             if is_call:
                 return shapes.operands(*[self(element) for element in operand.elements])
             return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
         found = self.known.get(id(operand))
         if found is None:
+            if type(operand) is Name:
+                self.names[id(operand)] = operand.text
+            elif operand.children:
+                self.inner.append((id(operand), operand))
             found = self.known[id(operand)] = self._shape(operand)
         assert isinstance(found, OperandShape)
         return found
 
     def _shape(self, operand: Node) -> OperandShape:
-        if type(operand) is Address and len(operand.children) == 1:
-            return shapes.address(self(operand.children[0]))
-        if type(operand) is Address and len(operand.children) == 2 and (offset := operand.offset) is not None:
-            if type(offset) is not Number:
-                self(offset)
-            return shapes.address(self(operand.children[0]))
-        if isinstance(operand, Name):
+        kind = type(operand)
+        if kind is Name:
             return self._name(operand.text)
-        if isinstance(operand, Number):
+        if kind is Address:
+            children = operand.children
+            if len(children) == 1:
+                return shapes.address(self(children[0]))
+            if len(children) == 2 and (offset := operand.offset) is not None:  # type: ignore[attr-defined]
+                if type(offset) is not Number:
+                    self(offset)
+                return shapes.address(self(children[0]))
+            return shapes.address(*[self(part) for part in operand.parts])  # type: ignore[attr-defined]
+        if kind is Vector:
+            return shapes.vector(*[self(element) for element in operand.children])
+        if kind is Number:
             return _number(operand.text)
-        if isinstance(operand, Address):
-            return shapes.address(*[self(part) for part in operand.parts])
-        if isinstance(operand, Vector):
-            return shapes.vector(*[self(element) for element in operand.elements])
         if isinstance(operand, Pair):
             return shapes.pair(self(operand.children[0]), self(operand.children[1]))
         if isinstance(operand, Component):
@@ -126,6 +141,7 @@ class Shaper:
             found = self._symbols.get(id(symbol))
             if found is None:
                 found = self._symbols[id(symbol)] = _symbol(symbol)
+                self.symbols.append(symbol)
             return found
         if name == "WARP_SZ":
             return shapes.immediate("int")

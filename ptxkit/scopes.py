@@ -53,7 +53,25 @@ class Scope:
     ranges: dict[str, list[Symbol]]
     heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
     """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
+    spelled: list[tuple[Symbol, list[str]]] = attrs.field(factory=list, repr=False, init=False)
+    """The families whose members were found at once, with the names of these."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
+
+    @property
+    def found(self) -> dict[str, Symbol | None]:
+        """What names were found to mean here."""
+        return self._found
+
+    def spell_out(self, most: int) -> None:
+        """Finds the members of families at once, where a family has at most so many: that takes a fraction of looking each of them up."""
+        for stem, family in self.ranges.items():
+            only = family[0]
+            if len(family) == 1 and only.count is not None and only.count <= most and not stem[-1:].isdecimal():
+                names = [f"{stem}{number}" for number in range(only.count)]
+                self.spelled.append((only, names))
+                self._found.update(dict.fromkeys(names, only))
+        if self.spelled:
+            self._found.update(self.symbols)
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name which this very scope declares."""

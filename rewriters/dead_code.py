@@ -19,7 +19,7 @@ from ptxkit.syntax import Loc, Module, Path
 
 
 def dead_code(module: Module, *, function: str = "") -> Rewrite:
-    """Takes out instructions that control never reaches, and those whose results nothing reads and that do nothing else.
+    """Removes instructions that control never reaches, and those whose results nothing reads and that do nothing else.
 
     In the function of that name, or in all.
 

@@ -12,8 +12,8 @@ from ptxkit.syntax import Alias, Data, Declaration, Function, Instruction, Label
 
 
 def extract(module: Module, *, kernel: str) -> Rewrite:
-    """The module with only these kernels or functions (names with commas) and what they need: functions they may call or take the address
-    of, variables, and what the initial values of those name.
+    """Keeps only these kernels or functions (names with commas) and what they need: functions that they may call or whose address they
+    take, variables, and what the initial values of those name.
 
     Debugging sections describe the whole file and go, but for those that a `.loc` names. Raises ValueError for a name that no function has,
     Refused for a module with syntax errors.

@@ -13,7 +13,7 @@ from ptxkit.syntax import Module
 
 
 def noop_probe(module: Module, *, at: str = "", after: bool = False, live: bool = False) -> Rewrite:
-    """Puts an instruction without effect before every instruction, and takes note of where none can stand.
+    """Puts an instruction without effect before every instruction, and lists the instructions that cannot have one.
 
     `at` picks instructions, such as `ld.global`; `after` puts the probe behind them as well. With `live`, it is one that the
     compiler keeps: a read of the clock. `strip` takes all of it out again.

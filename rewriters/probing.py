@@ -9,6 +9,7 @@ and how far its copies are apart. So no signature changes, functions that are ca
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import inspect
@@ -250,7 +251,9 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
     kinds = all_probes()
     for one in wanted:
         if one.name not in kinds:
-            raise ValueError(f"no probe is called {one.name!r}; there are {', '.join(sorted(kinds))}")
+            near = difflib.get_close_matches(one.name, kinds, 1)
+            hint = f": did you mean {near[0]}? There" if near else "; there"
+            raise ValueError(f"no probe is called {one.name!r}{hint} are {', '.join(sorted(kinds))}")
     parsed = [kinds[one.name].parsed(one.options) for one in wanted]
     if any(one.bits == 32 for one in module.all(AddressSize)):
         raise ValueError("probes need addresses of 64 bits, and the module has `.address_size 32`")

@@ -14,7 +14,8 @@ WHAT = ("symbols", "functions", "variables", "labels", "registers", "all")
 
 
 def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "", what: str = "symbols") -> Rewrite:
-    """Renames what a module defines, with all uses: `names` are pairs such as `old=new,other=new2`; else all get a prefix or suffix.
+    """Renames what a module defines, with all uses: `names` are pairs such as `old=new,other=new2`; without it, all names get a
+    prefix or suffix.
 
     `what` is symbols (functions and variables of the module), functions, variables, labels, registers or all. What is `.extern`
     keeps its name unless it is in `names`; linkage stays. A `%` or `$` stays in front. Raises Refused where a new name is taken, and for

@@ -10,7 +10,7 @@ from ptxkit.syntax import Module, Opcode
 
 
 def renumber(module: Module) -> Rewrite:
-    """Numbers the members of every register family (`%r<100>`) in the order in which they first appear, from 0, and declares no more.
+    """Renumbers the registers of every family (`%r<100>`) from 0, in the order of their first appearance, and declares no more than these.
 
     Families keep their names, registers declared one by one too; a number that would mean something else in an inner scope is left out.
     Raises Refused for a module with debugging data, which speaks of registers by name, and for one with syntax errors.

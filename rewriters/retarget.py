@@ -45,7 +45,7 @@ FUSIBLE = "it names no rounding, so the compiler may round it once together with
 
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
-    """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with all that must be written otherwise.
+    """Rewrites the module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), and replaces what that lacks.
 
     With a target and no version, the version stays unless the target needs a higher one; with neither, the lowest version. Every
     substitution is one that changes no result, and is checked against the instruction table. Raises Refused, with every instruction

@@ -27,7 +27,8 @@ MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
 
 
 def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = "", clean: bool = True) -> Rewrite:
-    """The kernel for certain arguments: `values` are pairs such as `n=1024,alpha=0f3f800000`, by name or by number (`2=1024`), from 0.
+    """Specializes a kernel for certain arguments: `values` are pairs such as `n=1024,alpha=0f3f800000`, by name or by number (`2=1024`),
+    from 0.
 
     Where a parameter is loaded its value stands instead; integers that follow from it are computed, branches decided. With `reqntid`, such
     as `128,1,1`, the size of the block is fixed too. With `clean`, what then never runs or has no use goes. The parameters stay in the

@@ -8,5 +8,5 @@ from ptxkit.syntax import Module
 
 
 def strip(module: Module) -> Rewrite:
-    """Takes out what instrumenting rewriters put in: byte for byte the text that was there before."""
+    """Removes what instrumenting rewriters have inserted, and so restores the text byte for byte."""
     return Rewrite(without_marked(module), Manifest("strip"))

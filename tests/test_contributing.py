@@ -96,7 +96,7 @@ def test_a_rule_is_a_file(copy: Copy) -> None:
     assert code == 1
     assert "breakpoint-left" in printed
     assert "k.ptx:8:1" in printed
-    assert "takes the bad example without a word" in copy.ptxkit("explain", "breakpoint-left")[1]
+    assert "accepts the bad example without a message" in copy.ptxkit("explain", "breakpoint-left")[1]
     copy.passes("tests/analyses/rules/test_rules.py", "-k", "R090")
     assert copy.pages() == {"docs/rules/R090.md", "docs/rules/index.md"}
 

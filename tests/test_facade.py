@@ -95,6 +95,7 @@ def test_notebooks() -> None:
     assert "<table>" in findings._repr_html_() and "scale" in shown
     assert all(len(repr(one)) < 300 for one in findings)
     assert "<span" in ptxkit.parse(SCALE)._repr_html_() and "<span" in as_html("ret;")
+    assert "<span" in ptxkit.parse(SCALE).kernels[0]._repr_html_()
     assert "<table>" in ptxkit.cfg(SCALE)._repr_html_()
     assert "<svg" in (ptxkit.draw(SCALE)._repr_svg_() or "<svg")
 

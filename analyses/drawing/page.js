@@ -56,10 +56,12 @@
   }
 
   function entry() {
-    const all = extent(), natural = stage.clientWidth * 0.8;
-    if (all.w * 1.04 < natural && all.h * 1.04 < natural * ratio()) { view = { x: all.x + all.w / 2 - natural / 2, y: all.y - 12, w: natural }; show(); return; }
-    const box = placed(now().nodes[0]);
-    view = { x: box.x + box.w / 2 - natural / 2, y: box.y - 24, w: natural };
+    // as wide as the picture if letters stay legible, else as its first block, which begins at the left if it is wider still
+    const all = extent(), box = placed(now().nodes[0]), natural = stage.clientWidth * 0.8, widest = stage.clientWidth * 1.2;
+    const whole = all.w * 1.04 <= widest, shown = whole ? all : box;
+    const width = Math.min(Math.max(shown.w * 1.04, natural), widest);
+    const x = shown.w <= width ? shown.x + shown.w / 2 - width / 2 : shown.x - 8;
+    view = { x, y: whole ? all.y - 12 : box.y - 24, w: width };
     show();
   }
 

@@ -62,13 +62,30 @@ def render(source: str, plainer: str, format_: str) -> bytes:
 
 
 def _run(using: str, text: str, format_: str, seconds: float) -> bytes:
+    back: dict[int, str] = {}
     if "graphviz-pure" in Path(using).name:
         text = text.replace(FONT, "Courier New")  # the only letters of equal width that it knows the widths of
+        if format_ == "svg":
+            text, back = _of_one_byte(text)
     arguments = [using, f"-T{format_}", *(["-Gdpi=144"] if format_ == "png" else [])]
     done = subprocess.run(arguments, input=text.encode(), capture_output=True, timeout=seconds, check=True)
     if not done.stdout:
         raise subprocess.CalledProcessError(0, arguments, done.stdout, done.stderr)
-    return polish(done.stdout.decode()).encode() if format_ == "svg" else done.stdout
+    if format_ != "svg":
+        return done.stdout
+    drawn = _TEXT.sub(lambda run: run[1] + run[2].translate(back) + run[3], done.stdout.decode())
+    return polish(drawn).encode()
+
+
+_TEXT = re.compile("(<text [^>]*>)([^<]*)(</text>)")
+
+
+def _of_one_byte(text: str) -> tuple[str, dict[int, str]]:
+    """The text with an unused letter of ASCII for each other letter, and what undoes that: graphviz-pure takes each byte for a letter."""
+    others = sorted({letter for letter in text if letter > "~"})
+    unused = [letter for letter in "!?^`|~*+()@$" if letter not in text]
+    pairs = list(zip(others, unused, strict=False))
+    return text.translate({ord(letter): other for letter, other in pairs}), {ord(other): letter for letter, other in pairs}
 
 
 _RUN = re.compile(r'<text ((?:xml:space="preserve" )?)text-anchor="start" x="(-?[\d.]+)" y="(-?[\d.]+)" ([^>]*)>([^<]*)</text>')

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
+from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.execution.straying import Made, would_be_inside
@@ -29,18 +30,22 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
+    chooses_bits,
     distinguished,
     distinguishes_ctas,
     elements,
     fewest,
     is_for_several_ctas,
+    is_hidden,
     is_said,
     meets_in_loops,
     needs,
     reached,
+    read,
     shapes,
 )
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
+from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
     from ptxkit.machine import Fault
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+    from ptxkit.machine.monitoring import Monitor
 
 SECONDS = 60.0
 """So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
@@ -70,19 +76,28 @@ GROWTH, MOST_GROWTH = 32, 1024
 MOST_CONTRASTS = 6
 """So many other shapes are tried where something was found."""
 UNEVEN, UNEVEN_TOO = 7, 19
+SMALL, SMALL_TOO = 5, 3
+"""Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
+ELEMENTS = 16
+"""So many times as many elements as threads: each has as many as registers are for."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
+OF_WARPS = "C"
+"""The family of rules about threads that part: with equal contents nobody does."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
+OF_TENSORS = "T"
+"""The family of rules about tensor memory, which those with nothing to compute must free too."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -92,6 +107,8 @@ OF_SHAPE = frozenset(("launch", "shared"))
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
+OF_BYTES = (OUTSIDE[1], UNINITIALISED)
+"""Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two accesses by threads that nothing orders."""
@@ -122,11 +139,17 @@ class Found:
     is_whole: bool = False
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
+    is_checked: bool = False
+    """Of a load that races with updates, whether its word is compared and swapped next, which finds out that it was changed."""
+    is_read: bool = True
+    """Of two stores to shared memory, whether anybody reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
+    doubt: str = ""
+    """Why it is none, no matter what others would show: nothing else was tried."""
 
 
 @attrs.frozen
@@ -149,8 +172,16 @@ class Exercised:
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS, known: dict[Example, Ran] | None = None) -> None:
+    def __init__(
+        self,
+        routine: Routine,
+        code: Code,
+        seconds: float = SECONDS,
+        known: dict[Example, Ran] | None = None,
+        doubt: Callable[[Finding, Example], str] = lambda finding, example: "",
+    ) -> None:
         self.routine = routine
+        self.doubt = doubt
         self.known = known
         """Runs that there were already of the same text, with usual contents and in the usual order; it learns of others."""
         self.code = code
@@ -163,6 +194,10 @@ class Exercise:
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Of the runs that are believed or not."""
+        self.lines: frozenset[int] | None = None
+        """Those of the findings that are tried again: races elsewhere do not matter then. None: all do."""
+        self.ran: dict[tuple[Any, ...], Ran] = {}
+        """The runs that there were, but for those that cost too much: of a kernel without numbers other sizes are the same."""
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -171,19 +206,26 @@ class Exercise:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
         ran, shape = launched
         found = list(self._judged(launched, Sizes(), CONTRAST))
+        runs = [ran]
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+            # none of some families is about races
+            self.lines = frozenset() if families else None
             more = self._first((shape,), sizes)
+            self.lines = None
             if more is not None:
                 ran = more[0]
-                found = [one for one in self._judged(more, sizes, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+                runs.append(ran)
+                found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
         if not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
+        if not found and ran.fault is None and self._may_part(ran):
+            found = self._of_noise(shape)
         if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
             found += self._in_other_orders(shape)
-        sure = {id(one) for one in ran.wrong}
-        unjudged = frozenset([one.diagnostic.span.line for one in ran.findings if id(one) not in sure])
+        sure = {id(one) for each in runs for one in each.wrong}
+        unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
 
     @property
@@ -200,6 +242,20 @@ class Exercise:
             if found:
                 return found
         return []
+
+    def _may_part(self, ran: Ran) -> bool:
+        """Whether threads that execute something together branch by contents that were made up."""
+        if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
+            return False
+        return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
+
+    def _of_noise(self, shape: Shape) -> list[Found]:
+        """What threads miss that all must execute, where they branch by contents of any size and sign."""
+        self.contents = NOISE
+        launched = self._first((shape,), Sizes())
+        found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
+        self.contents = COUNT
+        return [attrs.evolve(one, depends=True) for one in found if one.finding.diagnostic.rule[:1] in OF_WARPS]
 
     def _of_equal_indices(self, shape: Shape) -> list[Found]:
         """What shows where contents say that several threads update one word of shared memory, as in a histogram.
@@ -218,25 +274,33 @@ class Exercise:
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
             yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, AT_ENDS
+            yield Sizes(small=SMALL), Sizes(counts=2 * FEW, small=SMALL_TOO), OF_WARPS
             if meets_in_loops(self.routine):
                 yield Sizes(scale=TILES), CONTRAST, ""
+        if allocates(self.routine):
+            yield EMPTY, EMPTY, OF_TENSORS
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         wrong: list[Launched] = []
         is_always_wrong = True
+        hidden: Launched | None = None
         waits = False
         last: tuple[int, int] | None = None
+        said = choices[0].block if is_said(self.routine, choices[0].block) else None
         for shape in choices[:MOST_LAUNCHES]:
             if self._is_full:
                 return None
+            if said is not None and shape.block != said and math.prod(shape.block) < min(WARP, math.prod(said)):
+                # nobody says that there are many threads and launches less than a warp
+                continue
             if waits and math.prod(shape.block) < distinguished(self.routine):
                 # without the threads that wait it says nothing of them
                 continue
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
-            if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
+            if fault is not None and _says_nothing(fault, ran):
                 if fault.kind in OF_SHAPE or outside:
                     is_always_wrong &= fault.kind in OF_SHAPE
                     continue
@@ -246,11 +310,14 @@ class Exercise:
                 return None
             is_stuck = fault is not None and fault.kind == "deadlock"
             waits |= is_stuck
-            if wrong and not outside and _reads_rubbish(ran) and is_said(self.routine, choices[0].block):
+            if wrong and not outside and _reads_rubbish(ran) and said is not None:
                 # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
                 continue
             if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
-                return ran, shape
+                if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
+                    return ran, shape
+                hidden = hidden or (ran, shape)
+                continue
             if outside == ".global":
                 # numbers that do not fit together: nothing is known of what it does with this shape
                 is_always_wrong = False
@@ -260,14 +327,27 @@ class Exercise:
                     return None
             else:
                 wrong.append((ran, shape))
+        if hidden is not None:
+            return hidden
         # one with fewer threads than the kernel tells apart is none
         wrong = [one for one in wrong if math.prod(one[1].block) >= fewest(self.routine)] or wrong
         # what goes wrong with every shape does so by itself
         if not wrong or not is_always_wrong:
             return None
+        if wrong[0][1].block == said:
+            # no other shape explains what goes wrong with as many threads as it says
+            return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
+
+    def _is_hidden_by_sizes(self, shape: Shape) -> bool:
+        """Whether a block of several dimensions, of which the kernel says nothing, leaves an array where there are more elements: with few,
+        a comparison may hide that it is no block of the kernel."""
+        x, y, z = shape.block
+        if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
+            return False
+        return self._within(shape, CONTRAST).outside == ".shared"
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
         """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
@@ -339,19 +419,36 @@ class Exercise:
             "enlarge": "" if self.growth == 1 else str(self.growth),
             "shared": str(self.shared or ""),
             "less": str(sizes.uneven or ""),
+            "small": str(sizes.small or ""),
         }
         for name, value in values.items():
             if value:
                 yield from (f"--{name}", value)
+        if sizes.empty:
+            yield "--empty"
 
     def _most_shared(self) -> int:
         """The most dynamic shared memory that a launch can have."""
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
-    def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False, zeroed: Mapping[int, int] | None = None) -> Ran:
-        known = self.known if contents is COUNT and self.schedule == LOCKSTEP and not by_collectives and not zeroed else None
+    def _once(
+        self,
+        one: Example,
+        contents: Contents,
+        *,
+        by_collectives: bool = False,
+        zeroed: Mapping[int, int] | None = None,
+        also: Sequence[Monitor] = (),
+    ) -> Ran:
+        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
+        known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
+        lines = self.lines if self.known is None else None
+        key = one, contents, self.schedule, by_collectives, tuple((zeroed or {}).items())
+        for looked_at in (lines, None) if not also else ():
+            if (*key, looked_at) in self.ran:
+                return self.ran[*key, looked_at]
         if ran is None:
             seconds = max(0.1, self.end - time.perf_counter())
             most = max(LEAST, min(self.operations, self.left))
@@ -365,10 +462,14 @@ class Exercise:
                 by_collectives=by_collectives,
                 keep=known is not None,
                 zeroed=zeroed,
+                also=also,
+                lines=lines,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
         self.left -= ran.observer.operations
+        if not also and (ran.fault is None or ran.fault.kind != "budget"):
+            self.ran[*key, lines] = ran
         return ran
 
     def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
@@ -385,61 +486,102 @@ class Exercise:
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
-        elsewhere = self._of_other_sizes(shape, contrast)
-        few = self._of_ones(ran, shape)
-        single = self._of_one_iteration(ran, shape)
-        ends = self._of_ends(ran, shape, elsewhere)
-        guessed = is_guessed(self.routine)
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets}
-
-        def of_other_sizes(finding: Finding) -> bool | None:
-            if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding):
-                return None
-            if presets and (finding.diagnostic.name == UNINITIALISED or presets & _lines(finding)):
-                # sizes may be in variables that the host writes first
-                return None
-            if single is not None and finding.diagnostic.name == OUTSIDE[1] and not _is_in(finding, single):
-                return False
-            is_there = all(_is_in(finding, one) for one in elsewhere)
-            if not is_there and finding.diagnostic.rule[:1] in AT_ENDS:
-                # where there are more elements than threads, the last CTA is whole
-                is_there = ends is not None and _is_in(finding, ends)
-            if few is not None and _is_between_ctas(finding):
-                return is_there and _is_in(finding, few)
-            return is_there and (few is None or _is_as_such_in(finding, few))
-
-        resized = [of_other_sizes(finding) for finding in ran.wrong]
+        doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
+        asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
+        # of a shared variable any other race shows that it is one
+        self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
+        shows_too = self._shows_with_other_sizes(asked, launched, contrast)
+        resized = [shows_too.get(id(finding)) for finding in ran.wrong]
         # each further question is asked of those that are no notes by then
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
-        ordered = self._in_order(ran, reshaped or (), contents)
-        sure = tuple([finding for finding in reshaped or () if not _is_race(finding) or _is_in(finding, ordered)])
+        sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
         stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
+        chosen = [finding for finding in sure if _is_of_writes(finding) and _lines(finding) & stores]
+        filled = self._of_elements_for_all(shape) if chosen else None
+        mixed = [*mixed, filled] if filled is not None else mixed
+        unread = self._unread(sure, ran, contents)
         is_full = self._is_full_block(sure, shape, sizes_of)
+        self.lines = None
+        ids = [frozenset(map(id, some)) for some in (reshaped or (), alone, sure)]
         for finding, shows in zip(ran.wrong, resized, strict=True):
             yield Found(
                 finding,
                 ran.example,
-                bool(_lines(finding) & (stores if _is_of_writes(finding) else set(sites.values()))) and not _is_of_own_memory(finding),
+                self._depends(finding, stores if _is_of_writes(finding) else set(sites.values()), again),
                 all(_shows_with(finding, one) for one in (*_telling(finding, again), *(mixed if _is_of_writes(finding) else ()))),
                 shows,
-                None if reshaped is None else finding in reshaped,
-                finding in alone,
+                None if reshaped is None else id(finding) in ids[0],
+                id(finding) in ids[1],
                 self._is_whole(finding, is_full),
-                finding in sure or not _is_race(finding),
+                _is_checked(finding, ran),
+                not (_is_of_writes(finding) and _lines(finding) <= unread),
+                id(finding) in ids[2] or not _is_race(finding),
                 contents,
                 schedule,
+                doubts[id(finding)],
             )
+
+    def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
+        """Whether contents that were made up decide about a finding: at its `lines`, or as threads do not part with others."""
+        if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
+            return True
+        return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
+
+    def _shows_with_other_sizes(self, asked: Sequence[Finding], launched: Launched, contrast: Sizes) -> dict[int, bool | None]:
+        """Of some findings of a run whether they show with other sizes, too; None if that could not be tried.
+
+        What one run refutes no other is asked about: those that are likely to refute, and take little time, come first.
+        """
+        ran, shape = launched
+        if is_guessed(self.routine):
+            return {}
+        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+
+        def can_be_tried(finding: Finding) -> bool:
+            if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
+                return False
+            # sizes may be in variables that the host writes first
+            is_preset = bool(presets) and (finding.diagnostic.name == UNINITIALISED or bool(presets & _lines(finding)))
+            return not (is_preset or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding))
+
+        left = [finding for finding in asked if can_be_tried(finding)]
+        shows: dict[int, bool | None] = dict.fromkeys(map(id, left), False)
+        few = self._of_ones(left, shape)
+        if few is not None:
+            left = [one for one in left if (_is_in(one, few) if _is_between_ctas(one) else _is_as_such_in(one, few))]
+        single = self._of_one_iteration(left, shape)
+        if single is not None:
+            left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
+        has_ends = is_compared(self.routine)
+        # where there are more elements than threads, the last CTA is whole
+        at_ends: list[Finding] = []
+        for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
+            other = self._first((shape,), sizes) if left or at_ends else None
+            if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
+                # so many iterations take too long: it may not have come to what was found
+                other = self._first((shape,), attrs.evolve(sizes, counts=FEW))
+            if other is None:
+                return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
+            at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
+            left = [one for one in left if _is_in(one, other[0])]
+        uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
+        if uneven is not None:
+            left += [one for one in at_ends if _is_in(one, uneven[0])]
+        return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
         x, y, z = shape.block
-        if math.prod(shape.block) not in elements(self.routine) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
+            # it may have more threads along this
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
@@ -455,50 +597,44 @@ class Exercise:
         at addresses of a CTA's own, and updates nothing: a launch of it has one CTA, as has one of a
         kernel that never asks for its CTA."""
         accesses = finding.witness.get("accesses", ())
-        if finding.witness.get("space") != "global" or len(accesses) != 2 or is_for_several_ctas(self.routine):
+        if finding.witness.get("space") != "global" or len(accesses) != 2:
+            return False
+        if is_for_several_ctas(self.routine) and not self._is_of_own_addresses(finding):
             return False
         one, other = accesses
         is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
         return bool(one["cta"] != other["cta"] and is_same_access)
 
-    def _of_other_sizes(self, shape: Shape, contrast: Sizes) -> list[Ran] | None:
-        """Runs with other numbers; None if no launch with others could be tried."""
-        other = self._first((shape,), contrast)
-        if other is None:
-            return None
-        if not divides(self.routine):
-            return [other[0]]
-        whole = self._first((shape,), Sizes(units=True))
-        return [other[0], whole[0]] if whole is not None else None
+    def _is_of_own_addresses(self, finding: Finding) -> bool:
+        """Whether the addresses of two accesses come from nothing but who a thread is, in a kernel that does not ask for its CTA: what it
+        updates is no counter from which CTAs take their numbers, at least not for these."""
+        if asks_ctas(self.routine):
+            return False
+        lines = _lines(finding)
+        index = self.code.index
+        found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
+        return bool(found) and not any(one is None or is_hidden(one) for one in found)
 
-    def _of_ends(self, ran: Ran, shape: Shape, elsewhere: list[Ran] | None) -> Ran | None:
-        """A run where the last CTA has not an element for each thread, if it may show what other sizes do not; None if there is none."""
-        if elsewhere is None or not is_compared(self.routine):
-            return None
-        if all(_is_in(one, other) or one.diagnostic.rule[:1] not in AT_ENDS for one in ran.wrong for other in elsewhere):
-            return None
-        uneven = self._first((shape,), UNEVEN_CONTRAST)
-        return uneven[0] if uneven is not None else None
-
-    def _of_one_iteration(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
         too large for it. None if there is none."""
         sizes = Sizes(single=True)
-        is_same = example(self.routine, shape, sizes) == example(self.routine, shape)
-        if is_same or not any(finding.diagnostic.name == OUTSIDE[1] for finding in ran.wrong):
+        if not any(finding.diagnostic.name == OUTSIDE[1] for finding in found) or self._is_usual(shape, sizes):
             return None
         return self._within(shape, sizes)
 
-    def _of_ones(self, ran: Ran, shape: Shape) -> Ran | None:
+    def _of_ones(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run with numbers of 1, where one may be the name of a barrier or say who comes to it, or the index of a tile, which may lie
         beyond those that there are; None if there is none."""
         sizes = Sizes(ones=True)
-        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in ran.wrong):
+        if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in found):
             return None
-        if example(self.routine, shape, sizes) == example(self.routine, shape):
-            return None
-        few = self._first((shape,), sizes)
+        few = self._first((shape,), sizes) if not self._is_usual(shape, sizes) else None
         return few[0] if few is not None else None
+
+    def _is_usual(self, shape: Shape, sizes: Sizes) -> bool:
+        """Whether a kernel has no number that these sizes make another."""
+        return example(self.routine, shape, sizes) == example(self.routine, shape)
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
@@ -511,15 +647,37 @@ class Exercise:
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
-        # lanes that work together may each have several elements of an array
-        is_small = least == WARP and (threads not in elements(self.routine) or needs(self.routine, "warp"))
-        for other in [attrs.evolve(shape, block=(WARP, 1, 1)), *others] if is_small else others:
+        for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
             if not left:
                 break
             left = self._also(left, other, sizes)
             if time.perf_counter() > self.end or self._is_full:
                 return None
         return left
+
+    def _unread(self, found: tuple[Finding, ...], ran: Ran, contents: Contents) -> set[int]:
+        """The lines of stores to shared memory of some findings that nobody reads, of a run to completion in which nothing is in flight."""
+        stores = {line for one in found if _is_of_writes(one) and one.witness.get("space") == "shared" for line in _lines(one)}
+        if not stores or ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(self.routine)):
+            return set()
+        reads = Reads(stores)
+        again = self._once(ran.example, contents, also=(reads,))
+        return set(reads.lines) - reads.read if again.fault is None else set()
+
+    def _of_elements_for_all(self, shape: Shape) -> Ran | None:
+        """A run in which each thread has all its elements, and all are different, where what threads store depends on contents: those
+        that choose one of equal elements, or of none, may each store another, which nobody minds. None if there is none."""
+        one = self._example(shape, Sizes(scale=ELEMENTS))
+        if one == self._example(shape, Sizes()):
+            return None
+        ran = self._once(one, COUNT)
+        return None if ran.outside or ran.fault is not None else ran
+
+    def _may_be_a_warp(self, shape: Shape) -> bool:
+        """Whether a block of one warp is all that a kernel needs; lanes that work together may each have several elements of an array."""
+        if is_said(self.routine, shape.block) or fewest(self.routine) != WARP:
+            return False
+        return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
@@ -535,11 +693,18 @@ class Exercise:
         one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
-    def _in_order(self, ran: Ran, found: tuple[Finding, ...], contents: Contents) -> Ran:
-        """The run again as if what lanes execute together ordered their accesses."""
-        if not any(map(_is_race, found)) or not needs(self.routine, "warp"):
-            return ran
-        return self._once(ran.example, contents, by_collectives=True)
+    def _in_order(self, found: tuple[Finding, ...], launched: Launched, sizes: Sizes, contents: Contents) -> tuple[Finding, ...]:
+        """Those of some findings that show as if what lanes execute together ordered their accesses, too; of a kernel that one warp may
+        execute, with one."""
+        ran, shape = launched
+        if not needs(self.routine, "warp") or not any(map(_is_race, found)):
+            return found
+        ordered = self._once(ran.example, contents, by_collectives=True)
+        left = tuple([finding for finding in found if not _is_race(finding) or _is_in(finding, ordered)])
+        if not self._may_be_a_warp(shape) or not any(map(_is_race, left)):
+            return left
+        alone = self._once(self._example(_of_a_warp(shape), sizes), contents, by_collectives=True)
+        return tuple([finding for finding in left if not _is_race(finding) or alone.outside or not _is_refuted(finding, alone)])
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
         """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
@@ -547,6 +712,30 @@ class Exercise:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
         return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    return any(memory.is_async for memory in bound.memory)
+
+
+def _of_a_warp(shape: Shape) -> Shape:
+    return attrs.evolve(shape, block=(WARP, 1, 1))
+
+
+def _is_of_ends(finding: Finding, families: str) -> bool:
+    """Whether a finding may be one of the last CTA, whose threads have not all an element. Not that these exit before a barrier: hardware
+    waits for those that have not exited, and who launches a kernel that has barriers takes care that there are none."""
+    return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
+
+
+def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
+    """Whether a CTA may have no more threads than these, one of which writes the memory that a finding is about."""
+    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+
+
+def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether an array has as many elements as a block has threads."""
+    return math.prod(block) in elements(routine)
 
 
 def hands_over(routine: Routine) -> bool:
@@ -559,6 +748,11 @@ def hands_over(routine: Routine) -> bool:
         return is_ordered(bound) and not bound.barrier
 
     return any(is_read(one, i) for one in reached(routine) for i, _ in such(one, holds))
+
+
+def allocates(routine: Routine) -> bool:
+    """Whether a kernel allocates tensor memory."""
+    return any(has_such(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
 
 
 def is_read(routine: Routine, i: int) -> bool:
@@ -578,9 +772,25 @@ def has_rounds(routine: Routine) -> bool:
     return counts and any(has_such(one, holds) for one in reached(routine))
 
 
+def _says_nothing(fault: Fault, ran: Ran) -> bool:
+    """Whether what ended a run says nothing of the kernel; a branch beyond its targets does where a monitor saw it."""
+    if fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
+        return False
+    return fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF
+
+
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding."""
-    return _seen_as(finding) in other.seen_as(_seen_as)
+    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a
+    loop was unrolled, others may meet there with other sizes."""
+    return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
+
+
+def _is_of_one_variable(one: Finding, other: Finding) -> bool:
+    """Whether two findings are races of one family, in one variable of shared memory."""
+    if not _is_race(one) or not _is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
+        return False
+    names = {one.witness.get("variable"), other.witness.get("variable")}
+    return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
 
 
 def _seen_as(finding: Finding) -> Seen:
@@ -606,10 +816,11 @@ def _shows_with(finding: Finding, other: Ran) -> bool:
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
     """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
 
-    Where all contents are zeros, threads that compute their indices may each come to their own word: that two which are not
-    ordered meet at others is no less wrong.
+    Where all contents are zeros, threads that compute their indices may each come to their own word, and no threads part: that two which
+    are not ordered meet at others, or that some miss what all must execute, is no less wrong.
     """
-    return again[:1] if finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding) else again
+    is_meeting = finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding)
+    return again[:1] if is_meeting or finding.diagnostic.rule[:1] in OF_WARPS else again
 
 
 def _is_sure(found: Found) -> bool:
@@ -653,6 +864,16 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     named = {by_line.get(line) for line in lines}
     updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+
+
+def _is_checked(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
+    lines = _lines(finding)
+    if not _is_race(finding) or len(lines) != 2:
+        return False
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
+    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
 
 
 def _address_of(site: Any) -> tuple[str, ...]:

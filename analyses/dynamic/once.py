@@ -160,11 +160,13 @@ def once(
     keep: bool = False,
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
+    lines: frozenset[int] | None = None,
 ) -> Ran:
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents.
+    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents. Races are looked for on
+    `lines` if these are given.
     """
     machine = code.machine
     code.reset()
@@ -177,7 +179,7 @@ def once(
     monitors = monitors_of("all")
     for monitor in monitors:
         if isinstance(monitor, Races):
-            monitor.by_collectives = by_collectives
+            monitor.by_collectives, monitor.lines = by_collectives, lines
     try:
         machine.memory.reserve(one.memory)
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]

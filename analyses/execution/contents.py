@@ -1,8 +1,9 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; `flags` are zeros and ones; in `noise`
-every byte is drawn by lot, so that no two bytes are equal for a reason.
+tables of indices often are; `random` draws them by lot, `small` with few values; `zeros` is what fresh memory often holds; `flags` are
+zeros and ones; `reals` are real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a
+reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import attrs
 
 HIGH = 1000
 """Random numbers are less than this."""
+_BELOW = {"random": HIGH, "small": 8, "flags": 2}
+"""Whole numbers by lot are less than this."""
+SPREAD = 2.0
+"""Random real numbers are less than this, and more than its negative."""
 SIDE = 64
 """The texels of a made-up texture along each dimension."""
 
@@ -66,10 +71,10 @@ class Contents:
         words = size // 4
         if self.name == "count":
             return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
-        if self.name == "random":
-            return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
-        if self.name == "flags":
-            return np.random.default_rng((self.seed, number)).integers(0, 2, words, np.uint32).view(np.uint8)
+        if self.name in _BELOW:
+            return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
+        if self.name == "reals":
+            return np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words).astype(np.float32).view(np.uint8)
         if self.name == "noise":
             return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
@@ -86,7 +91,14 @@ class Contents:
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
 
     def __str__(self) -> str:
-        names = {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes", "flags": "zeros and ones"}
+        names = {
+            "count": "0, 1, 2, …",
+            "zeros": "zeros",
+            "noise": "random bytes",
+            "flags": "zeros and ones",
+            "small": "small random numbers",
+            "reals": "random real numbers",
+        }
         return names.get(self.name, "random numbers")
 
 
@@ -100,6 +112,6 @@ def _counting(words: int) -> Any:
     return found
 
 
-COUNT, ZEROS, NOISE = Contents("count"), Contents("zeros"), Contents("noise", 3)
+COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
 """What is tried, in this order: the first for every kernel, the others where something depends on it."""

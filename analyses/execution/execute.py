@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -31,13 +31,13 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 SHARE = 0.6
 """The part of what time is left that a run takes at most where others with other numbers may follow."""
-PART = 0.2
+PART = 0.3
 """A run with further numbers may take this part of what time is left in any case."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 MOST_LOOKS = 200
 """So many numbers are tried at most to come to what was not executed."""
-MOST_FLAGS, FIRST_SEED = 12, 10
+MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """So many contents are looked at in search of what was not executed; their seeds begin here."""
 MOST_WRONG = 6
 """After so many that do not go together no further numbers are tried."""
@@ -61,6 +61,8 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""The chapters whose instructions read matrices by descriptors."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -127,9 +129,11 @@ class Executed:
     """The variables of the module that held other values besides, as the host may have written them."""
     is_by_numbers: bool = False
     """Whether numbers that were made up may decide that something is not executed."""
+    layouts: tuple[Finding, ...] = ()
+    """Matrices that descriptors name and that leave shared memory: of all such matrices only the first lines were read."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
-        """Whether a finding is about one of these instructions."""
+        """Whether a finding is about memory that one of these instructions accesses."""
         return is_about(self.code, finding, sites)
 
     @property
@@ -229,6 +233,10 @@ class _Executing:
         self.unfit: dict[str, None] = {}
         self.seen: set[int] = set()
         """The instructions that were executed with these numbers, by `id`."""
+        self.first_lines = False
+        """Whether of matrices that descriptors name only the first lines are read."""
+        self.layouts: dict[tuple[Any, ...], Finding] = {}
+        """Matrices that descriptors name and that leave shared memory, by cause."""
         self.has_other_states = False
         self.not_together: tuple[str, ...] = ()
         """As `Executed` has it."""
@@ -267,13 +275,15 @@ class _Executing:
             if unseen and len(attempts) > 1:
                 # what others lead to is looked at before
                 break
+        if not unseen:
+            attempts += self._led_by_contents(attempts)
         if unseen:
             for search in (self._searched, self._searched_contents):
                 for one in search(tuple(attempts), unseen):
                     attempts.append(one)
                     if self._is_good(one):
                         unseen &= set(one.unseen)
-        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
             wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
@@ -335,16 +345,42 @@ class _Executing:
                     break
                 most = max(most, len(seen))
 
-    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
-        """Further attempts, with other zeros and ones in memory by which instructions are executed that nothing has led to."""
+    def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
+        """Further attempts, where it is for contents alone that something was not executed; what nothing leads to is said."""
+        best = min([one for one in attempts if self._is_good(one)], key=lambda one: len(one.unseen), default=None)
+        if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
+            return []
+        left, found = set(best.unseen), []
+        for one in self._searched_contents((best,), left, FEW_FLAGS):
+            found.append(one)
+            left &= set(one.unseen)
+        if left:
+            lines = sorted({self.code.index.span(best.unseen[path].path).line for path in left})
+            more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+            self.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, to which no contents that were tried lead")
+        return found
+
+    def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:
+        """Further attempts, with other zeros and ones, or real numbers, in memory: by these instructions are executed that nothing has led
+        to."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        for seed in range(MOST_FLAGS if start is not None else 0):
+        kinds = ("flags", "reals") * (most // 2)
+        for seed, kind in enumerate(kinds if start is not None else ()):
             if self._left < LOOKING * self.budget or not unseen:
                 return
             assert start is not None
-            contents = Contents("flags", FIRST_SEED + seed)
+            contents = Contents(kind, FIRST_SEED + seed)
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
+
+    def _is_of_numbers(self, one: _Attempt) -> bool:
+        """Whether an attempt ended with a fault that other numbers may not lead to. An access that leaves a variable, at an address that
+        has nothing to do with numbers, is wrong with any for which it is executed."""
+        fault = one.runs[0].fault
+        if fault is None or fault.kind not in OF_NUMBERS:
+            return False
+        is_of_a_variable = fault.kind == "address" and fault_space(fault) in (".shared", ".local")
+        return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
 
     def _is_good(self, one: _Attempt) -> bool:
         """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
@@ -396,6 +432,9 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        if self._is_beyond_shared():
+            self.first_lines = True
+            self._all(numbers)
         before: frozenset[int] = frozenset()
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             if before & self.ahead:
@@ -453,6 +492,7 @@ class _Executing:
             tuple(self.unfit),
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
+            tuple(self.layouts.values()),
         )
 
     @property
@@ -486,9 +526,14 @@ class _Executing:
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self._again(self.schedules[0], choice, is_needed=n == 0)
+        if self.depends and not self.skipped and not self._has_others:
+            # neither takes long nor leaves arrays
+            self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
+        self._leave_out_unfit()
         if self._are_equal and self.launch.made_up:
             # with bytes that differ, values that are equal by chance are not
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
+            self._leave_out_unfit()
 
     @property
     def _is_known(self) -> bool:
@@ -513,6 +558,19 @@ class _Executing:
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
 
+    def _is_beyond_shared(self) -> bool:
+        """Whether a run ended at a matrix that a descriptor names and that leaves shared memory. Which part of it matters nobody says: the
+        first lines do in any case, and what the kernel does besides. It is kept in `layouts`."""
+        fault = self.runs[0].fault
+        access = fault.stop.access if fault is not None and fault.stop is not None else None
+        if access is None or access.why != "outside" or not access.space.startswith(".shared") or self.first_lines:
+            return False
+        bound = getattr(getattr(access.lanes, "site", None), "bound", None)
+        if not isinstance(bound, Bound) or bound.form.file not in BY_DESCRIPTOR:
+            return False
+        self.layouts.update({cause: finding for cause, (finding, _, _) in self.first.items() if finding.diagnostic.name in OUTSIDE})
+        return True
+
     @property
     def _are_equal(self) -> bool:
         """Whether all that was found is that threads write equal values."""
@@ -524,14 +582,26 @@ class _Executing:
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return
-        enough = len(self.runs) > 1
         self._once(schedule, contents)
-        if contents != self.contents[0] and enough and self._says_nothing(self.runs[-1]):
-            # some contents were tried to the end
-            run = self.runs.pop()
+
+    @property
+    def _has_others(self) -> bool:
+        """Whether all threads ran to completion with other contents than the first, too."""
+        return any(run.fault is None and run.contents != self.contents[0] for run in self.runs)
+
+    def _leave_out_unfit(self) -> None:
+        """Takes out the contents with which a run says nothing, and schedules for which there was no time, if others were tried to the
+        end."""
+        unfit = [run for run in self.runs if run.contents != self.contents[0] and self._says_nothing(run)] if self._has_others else []
+        orders = [run for run in self.runs[1:] if run.contents == self.contents[0]]
+        late = [run for run in orders if run.is_too_long and not run.causes] if any(run.fault is None for run in orders) else []
+        self.runs = [run for run in self.runs if run not in unfit and run not in late]
+        for run in late:
+            self.unfit.setdefault(f"schedule {run.schedule}, for which there was no time")
+        for run in unfit:
             self.unfit.setdefault(f"{run.contents} in memory, {'which takes too long' if run.is_too_long else 'by which arrays are left'}")
             for cause in run.causes - frozenset().union(*[one.causes for one in self.runs]):
-                del self.first[cause]
+                self.first.pop(cause, None)
 
     def _says_nothing(self, run: Ran) -> bool:
         """Whether a run ended because time was up, or at an access that leaves memory of which nobody knows how large it is."""
@@ -564,7 +634,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress, self.first_lines)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -628,7 +698,9 @@ def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
 
 
 def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
-    """Whether a finding is about one of these instructions."""
+    """Whether a finding is about memory that one of these instructions accesses: of registers no address decides."""
+    if finding.witness.get("space") == "register":
+        return False
     spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
     return any(code.index.span(site.path) in spans for site in sites)
 

@@ -23,13 +23,18 @@ class Observer(Monitor):
     """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up.
 
     With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there. `unknown` makes up
-    what functions return that nobody defines.
+    what functions return that nobody defines. With `first_lines` only these are read of matrices that descriptors name.
     """
 
     def __init__(
-        self, made: tuple[tuple[int, int], ...] = (), own: frozenset[int] | None = None, unknown: UnknownFunctions | None = None
+        self,
+        made: tuple[tuple[int, int], ...] = (),
+        own: frozenset[int] | None = None,
+        unknown: UnknownFunctions | None = None,
+        first_lines: bool = False,
     ) -> None:
         self.own = own
+        self.first_lines = first_lines
         self.unknown = unknown
         self.standing: StandIns | None = None
         self.made = sorted(made)
@@ -61,6 +66,7 @@ class Observer(Monitor):
     def begin(self, launch: Any) -> None:
         self.program = launch.program
         launch.stand_in = self.unknown
+        launch.first_lines = self.first_lines
         if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.own)
             launch.of_shared = self._of_shared

@@ -43,8 +43,9 @@ def once(
     checks: str | Sequence[str] = (),
     own: frozenset[int] | None = None,
     progress: Callable[[Any], None] | None = None,
+    first_lines: bool = False,
 ) -> Once:
-    """Runs a launch under the monitors that `checks` names, besides one that counts. `own` is that of `Observer`."""
+    """Runs a launch under the monitors that `checks` names, besides one that counts. `own` and `first_lines` are those of `Observer`."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -61,7 +62,7 @@ def once(
         written, mine = variable.placed(code, contents, number)
         made += [*written, *mine]
         freed += mine
-    observer = Observer(tuple(made), own, UnknownFunctions(contents))
+    observer = Observer(tuple(made), own, UnknownFunctions(contents), first_lines)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
     begun = time.perf_counter()
     fault: Fault | None = None

@@ -13,17 +13,20 @@ import pkgutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit import calls, checking, declarations, directives, suppressions
-from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.frozen import frozen
 from ptxkit.names import Names, resolve
 from ptxkit.problem import Problem
 from ptxkit.suppressions import Mark
 from ptxkit.syntax import Function, Index, Module, Path, index_of, syntax_errors
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.framework.routine import Routine
 
 PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
 """What looks for problems: functions of a module, its names, the version and the target."""
@@ -87,6 +90,8 @@ class Facts:
     @functools.cached_property
     def routines(self) -> tuple[Routine, ...]:
         """The functions that have a body, each with all that is found out about it."""
+        from ptxkit.analyses.framework.routine import routines  # what only reads the text needs none
+
         return routines(self.module)
 
     def routine(self, function: Function) -> Routine:
@@ -123,8 +128,8 @@ class Facts:
 
 
 FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
-NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
-SILENT = "takes the bad example without a word"
+NEVER_RUN = "never sees it: a program runs only if an assembler accepts it."
+SILENT = "accepts the bad example without a message"
 PTXAS = "13.0.88"
 """The release of ptxas that was asked about all rules: `benchmarks/reactions.py` asks it again."""
 
@@ -191,22 +196,38 @@ def in_module(example: str) -> str:
 
 
 @functools.cache
-def all_rules() -> tuple[Rule, ...]:
-    """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have one id or name."""
+def _headings() -> dict[str, tuple[str, str]]:
+    """The names and the modules of the rules by id, sorted, as the first lines of their files say: most of them need not be imported."""
     package = importlib.import_module("ptxkit.analyses.rules")
-    modules = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if not info.ispkg]
-    found = [importlib.import_module(name).RULE for name in modules if not name.rpartition(".")[2].startswith("_")]
-    rules = tuple(sorted(found, key=lambda rule: rule.id))
-    for what in ("id", "name"):
-        values = [getattr(rule, what) for rule in rules]
+    found = []
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not info.ispkg and not info.name.rpartition(".")[2].startswith("_"):
+            # annotations know of no finder that finds by name alone
+            loader: Any = info.module_finder.find_spec(info.name, None).loader  # type: ignore[union-attr]
+            source = loader.get_source(info.name) or f'"""{importlib.import_module(info.name).__doc__}'
+            rule_id, name = source.lstrip('"').split(maxsplit=2)[:2]
+            found.append((rule_id, (name.strip('".:'), info.name)))
+    rules = dict(sorted(found))
+    for what, values in (("id", [rule_id for rule_id, _ in found]), ("name", [name for _, (name, _) in found])):
         if len(set(values)) != len(values):
             raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
     return rules
 
 
-def _nearest(word: str, rules: Iterable[Rule]) -> str:
+@functools.cache
+def _rule(rule_id: str) -> Rule:
+    rule: Rule = importlib.import_module(_headings()[rule_id][1]).RULE
+    return rule
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have one id or name."""
+    return tuple(map(_rule, _headings()))
+
+
+def _nearest(word: str) -> str:
     """What may have been meant by a word that names no rule."""
-    near = difflib.get_close_matches(word, [name for rule in rules for name in (rule.id, rule.name)], 3)
+    near = difflib.get_close_matches(word, [word for rule_id, (name, _) in _headings().items() for word in (rule_id, name)], 3)
     return f": did you mean {' or '.join(near)}?" if near else "; `ptxkit rules` lists them"
 
 
@@ -215,17 +236,21 @@ def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Ru
 
     Raises ValueError for a word that names no rule.
     """
-    rules = all_rules()
-    wanted, unwanted = tuple(wanted), tuple(unwanted)
+    return _selected(tuple(wanted), tuple(unwanted))
+
+
+@functools.lru_cache(maxsize=256)
+def _selected(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> tuple[Rule, ...]:
     for word in (*wanted, *unwanted):
-        if not any(_names(word, rule) for rule in rules):
-            raise ValueError(f"no rule is called {word!r}{_nearest(word, rules)}")
-    chosen = [rule for rule in rules if any(_names(word, rule) for word in wanted)] if wanted else [rule for rule in rules if rule.default]
-    return tuple([rule for rule in chosen if not any(_names(word, rule) for word in unwanted)])
+        if not any(_names(word, rule_id) for rule_id in _headings()):
+            raise ValueError(f"no rule is called {word!r}{_nearest(word)}")
+    chosen = [rule_id for rule_id in _headings() if any(_names(word, rule_id) for word in wanted) or not wanted]
+    rules = [_rule(rule_id) for rule_id in chosen if not any(_names(word, rule_id) for word in unwanted)]
+    return tuple([rule for rule in rules if wanted or rule.default])
 
 
-def _names(word: str, rule: Rule) -> bool:
-    return names_rule(word, rule.id, rule.name)
+def _names(word: str, rule_id: str) -> bool:
+    return names_rule(word, rule_id, _headings()[rule_id][0])
 
 
 def names_rule(word: str, rule_id: str, name: str) -> bool:

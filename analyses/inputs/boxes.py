@@ -5,9 +5,11 @@ from __future__ import annotations
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import accesses, locate, size_of
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Symbol
@@ -58,20 +60,24 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier expects them (None: they
     had to be guessed).
 
-    Those that are expected are shared out as the variables are large that they go to.
+    As many as there is room for before the next copy, if that is what is expected; else those that are expected are shared out as the
+    variables are large that they go to.
     """
     known = values(routine)
+    copies = _copies(routine)
     room: dict[str, Symbol | None] = {}
-    for own in steps(routine).values():
-        for step in own:
-            if step.does is Does.COPY and step.map is not None and step.target is not None:
-                room[_name(step.map)] = locate(known, step.target).symbol
+    for one in copies:
+        room[one.map] = one.symbol
     expecting = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT]
     amounts = {amount.constant or 0 for amount in expecting if amount is not None}
     expected = max(amounts, default=0)
     found: dict[str, tuple[int, int, bool | None]] = {}
+    fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
     for name, symbol in room.items() if expected else ():
+        if fitting:
+            found[name] = (fitting[name], _element(routine, symbol), True)
+            continue
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
         apart = len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
         found[name] = (share, _element(routine, symbol), True if apart and len(amounts) == 1 else None)
@@ -81,6 +87,76 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
             # what is stored is as large as what is loaded, if anything is
             found[name] = (max((known[0] for known in found.values()), default=size), _element(routine, symbol), False)
     return found
+
+
+@frozen(eq=False)
+class _Copy:
+    """A copy with a tensor map, by the name of its parameter, to so many bytes after the beginning of a variable."""
+
+    map: str
+    symbol: Symbol | None
+    start: int
+    strides: tuple[int, ...]
+    """By how many bytes the target differs from one stage, or CTA, to another."""
+    is_multicast: bool
+
+
+def _copies(routine: Routine) -> list[_Copy]:
+    """The copies with tensor maps to shared memory."""
+    known = values(routine)
+    found = []
+    for own in steps(routine).values():
+        for step in own:
+            if step.does is Does.COPY and step.map is not None and step.target is not None:
+                start, parts = step.target.linear
+                strides = {_stride(known, atom, factor) for atom, factor in parts}
+                usual = tuple(sorted([stride for stride in strides if stride >= LEAST]))
+                symbol = locate(known, step.target).symbol
+                found.append(_Copy(_name(step.map), symbol, start, usual, step.is_multicast))
+    return found
+
+
+def _stride(known: Values, atom: Term, factor: int) -> int:
+    """By how much at least an address changes with a part of it; 0 where nothing tells."""
+    if atom.operator == "and" and atom.args[1].constant:
+        return abs(factor) * (atom.args[1].constant & -atom.args[1].constant)
+    if atom.operator == "phi" and isinstance(atom.data[0], int):
+        loop = known.induction(atom.data[0])
+        return abs(factor * (loop.step or 1)) if loop is not None else abs(factor)
+    return abs(factor)
+
+
+def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -> dict[str, int]:
+    """By parameter, the bytes for which there is room before the next copy; none if together they are not what is expected.
+
+    A stage may have several copies with one map. What is multicast comes from each CTA of the cluster, where each brings its part.
+    """
+    by_map: dict[str, list[_Copy]] = {}
+    for one in copies:
+        by_map.setdefault(one.map, []).append(one)
+    rooms = {name: min(filter(None, [_room(one, copies) for one in own]), default=0) for name, own in by_map.items()}
+    if not all(rooms.values()):
+        return {}
+    ctas = cluster_size(routine) or 1
+    times = {name: max(1, len(own) // waits) for name, own in by_map.items()}
+    alone = sum([times[name] * room for name, room in rooms.items()])
+    shared = sum([times[name] * room * (ctas if by_map[name][0].is_multicast else 1) for name, room in rooms.items()])
+    return rooms if expected in (alone, shared) else {}
+
+
+def _room(one: _Copy, copies: list[_Copy]) -> int:
+    """How many bytes a copy may have at most: up to the next stage, the next copy, or the end of the variable; 0 if that is not known."""
+    size = size_of(one.symbol) if one.symbol is not None else None
+    ends = [*one.strides, *([size - one.start] if size and size > one.start else [])]
+    for other in copies:
+        apart = other.start - one.start
+        if other.symbol is not one.symbol or not apart:
+            continue
+        if one.strides and one.strides == other.strides and apart % one.strides[0]:
+            apart %= one.strides[0]
+        if apart > 0:
+            ends.append(apart)
+    return min(ends, default=0)
 
 
 def _name(map_: Term) -> str:

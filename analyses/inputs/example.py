@@ -176,6 +176,10 @@ def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
         return np.zeros(count * size, np.uint8)
     if contents.name == "noise":
         return np.random.default_rng((contents.seed, seed)).integers(0, 256, count * size, np.uint8)
+    dtype = np.dtype(f"u{min(size, 8)}")
+    if contents.name == "count" and not type.startswith((".f", ".bf")):
+        return np.arange(count * max(1, size // 8), dtype=np.int64).astype(dtype)
+    # imported where numbers are drawn: that takes long
     draw = np.random.default_rng((contents.seed, seed))
     if type in (".bf16", ".bf16x2"):
         return (draw.random(count * size // 2, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -183,9 +187,6 @@ def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
         return draw.random(count * size // 2, np.float32).astype(np.float16)
     if type.startswith(".f") and size in (4, 8):
         return draw.random(count, np.float64 if size == 8 else np.float32)
-    dtype = np.dtype(f"u{min(size, 8)}")
-    if contents.name == "count":
-        return np.arange(count * max(1, size // 8), dtype=np.int64).astype(dtype)
     return draw.integers(0, HIGH, count * max(1, size // 8), dtype)
 
 

@@ -47,12 +47,16 @@ class Sizes:
     """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
     uneven: int = 0
     """Numbers that are compared are less by so many: no whole number of thread blocks."""
+    small: int = 0
+    """Numbers that are compared are this."""
     units: bool = False
     """Numbers that something is divided by are 1: what they divide stays as it is."""
     ones: bool = False
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
     single: bool = False
     """What loops count to is 1, no matter how much of it makes an iteration."""
+    empty: bool = False
+    """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
@@ -76,7 +80,13 @@ def is_compared(routine: Routine) -> bool:
 
 
 def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
-    parts = [(slot.offset, _part(routine, parameter, slot, number, sizes)) for slot in parameter.slots]
+    parts = []
+    strides = 0
+    for slot in parameter.slots:
+        # the strides of a structure differ in what no thread index is as large as
+        more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
+        strides += slot.role is Role.STRIDE
+        parts.append((slot.offset, _part(routine, parameter, slot, number, sizes, more)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
@@ -86,7 +96,7 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes)
     return Structure(parameter.size, tuple(parts))
 
 
-def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes) -> Number | Array | Map | Image:
+def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes, more: int) -> Number | Array | Map | Image:
     if slot.role is Role.TENSOR_MAP:
         kind, box = box_of(routine, parameter.name, slot.rank or 2, sizes.differ)
         return Map(kind, tuple([max(64, 2 * side) for side in box]), box)
@@ -103,14 +113,16 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes
         return _number(slot.type, slot.value)
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
+    if sizes.empty and not slot.is_divisor:
+        return _number(slot.type, 0)
     if slot.role is Role.COUNT:
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
     if slot.role is Role.STRIDE:
-        return _number(slot.type, number * STRIDE)
+        return _number(slot.type, number * STRIDE + more)
     if sizes.ones:
         return _number(slot.type, 1)
-    return _number(slot.type, max(1, number - sizes.uneven) if slot.is_compared else number)
+    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
 
 
 def _number(kind: str, number: int) -> Number:

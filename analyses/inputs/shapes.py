@@ -45,10 +45,16 @@ class Shape:
 def reached(routine: Routine) -> tuple[Routine, ...]:
     """A kernel and the functions of the module that it may call."""
     siblings = routine.siblings or [routine]
-    if all(one.function.header.is_entry for one in siblings):
+    if _has_only_kernels(siblings[0]):
         return (routine,)
     names = module_calls(siblings[0]).reached_from(routine.name)
     return (routine, *[one for one in siblings if one.name in names and one is not routine])
+
+
+@fact
+def _has_only_kernels(routine: Routine) -> bool:
+    """Whether a module has no functions that could be called; asked of its first function."""
+    return all(one.function.header.is_entry for one in routine.siblings or [routine])
 
 
 @fact
@@ -100,10 +106,15 @@ def is_for_several_ctas(routine: Routine) -> bool:
     on what nobody knows.
     """
     made_of = [address for of in reached(routine) for address in addresses(of)]
-    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves()) or len(reached(routine)) > 1
+    is_unknown = any(map(is_hidden, made_of)) or len(reached(routine)) > 1
     if not asks_ctas(routine):
-        return is_hidden and _updates(routine)
-    return is_hidden or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+        return is_unknown and _updates(routine)
+    return is_unknown or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+
+
+def is_hidden(address: Term) -> bool:
+    """Whether loops or memory hide what an address depends on."""
+    return any(leaf.operator in ("phi", "value") for leaf in address.leaves())
 
 
 def asks_ctas(routine: Routine) -> bool:
@@ -188,11 +199,6 @@ def distinguishes_ctas(routine: Routine) -> bool:
     return bool(_depended_on(routine) & _CTAS)
 
 
-def asks_who(routine: Routine) -> bool:
-    """Whether a kernel reads the index of a thread at all."""
-    return any(name.partition(".")[0] in _WHO for name in read(routine))
-
-
 def _depended_on(routine: Routine) -> frozenset[str]:
     """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
@@ -202,6 +208,27 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
 
 
+@fact
+def chooses_bits(routine: Routine) -> bool:
+    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on: a mask, or by how many bits it
+    is shifted. With any that was made up threads come to one address that have their own."""
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    return any(_chooses_bits(part) for term in terms for part in walk(term))
+
+
+def _chooses_bits(term: Term) -> bool:
+    if term.operator not in _OF_BITS or len(term.args) != 2:
+        return False
+    made_of = [{_kind_of(leaf) for leaf in one.leaves()} for one in term.args]
+    return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))
+
+
+def _kind_of(leaf: Term) -> str:
+    is_index = bool(leaf.data) and str(leaf.data[0]).partition(".")[0] in _WHO | _CTAS
+    return "index" if is_index else leaf.operator
+
+
+_OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
 _WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
@@ -333,9 +360,9 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
     do the same at the same addresses."""
     made_of = [address for of in reached(routine) for address in addresses(of)]
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
-    is_hidden = any(leaf.operator in ("phi", "value") for address in made_of for leaf in address.leaves())
+    is_unknown = any(map(is_hidden, made_of))
     return found or frozenset(
-        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_hidden or len(reached(routine)) > 1 else ()
+        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_unknown or len(reached(routine)) > 1 else ()
     )
 
 

@@ -63,10 +63,11 @@ def _found(
                 store = None
     seen = (*also, *(shown(judged, rules, frozenset([one.kernel for one in also]), budget) if run else ()))
     judged.forget()
-    names = {part: frozenset([facts.module.children[i].name for i in part.children]) for part in fresh}  # type: ignore[attr-defined]
+    of_kernel = {one.kernel: one for one in seen}
     new: dict[str, Kept] = {}
     for part in fresh:
-        own = [one for one in seen if one.kernel in names[part]]
+        names = dict.fromkeys([facts.module.children[i].name for i in part.children])  # type: ignore[attr-defined]
+        own = [of_kernel[name] for name in names if name in of_kernel]
         result = merged(rules, argued.pop(part, ()), own)
         found += result
         if store is not None and not any(one.is_cut for one in own):

@@ -41,7 +41,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
             is_executed = one.function in complete or one.span.line in executed
-            is_refuted = is_executed and _is_of_an_access(one) and one.span.line not in unjudged
+            is_whole = one.function in complete and one.span.line in executed and one.name in RELEASES
+            is_refuted = (is_whole or (is_executed and _is_of_an_access(one))) and one.span.line not in unjudged
             found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
         elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
             found.append(attrs.evolve(one, severity=Severity.INFO))
@@ -52,17 +53,18 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
-ACCESSES = "S"
-"""Families of rules about an access: who executed it, and saw nothing, has seen more than who suspected it."""
+ACCESSES = frozenset(("misaligned-access", "out-of-bounds-access", "smem-race", "implicit-warp-synchrony"))
+"""Rules about an access of which an execution sees all: who executed it, and saw nothing, has seen more than who suspected it. Of a
+generic address in the wrong state space it does not: the machine's windows begin at multiples of 2^32, so such an address happens to be
+right. Of a load that takes memory for read-only, of one that polls, and of what is not released, it says nothing."""
+RELEASES = frozenset(("wgmma-operand-slot-released",))
+"""Rules about what is written while it is read, which a run to completion shows where anything does write it."""
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
 """Rules about where an mbarrier lies."""
-WRONG_SPACE = "wrong-state-space"
-"""Of these rules that of which an execution says nothing: the machine's windows of generic addresses begin at multiples of 2^32, so a
-generic address that is taken for one of shared memory happens to be right."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:
-    return one.rule[0] in ACCESSES and one.name != WRONG_SPACE
+    return one.name in ACCESSES
 
 
 RACES = ("smem-race", "implicit-warp-synchrony")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,7 +16,7 @@ from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.shapes import asks_who, is_said, reached, read
+from ptxkit.analyses.inputs.shapes import is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, accessed_loads
@@ -26,6 +27,7 @@ from ptxkit.isa.binding import Bound
 if TYPE_CHECKING:
     from ptxkit.analyses.dynamic.exercise import Found
     from ptxkit.analyses.dynamic.once import Ran
+    from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
 
@@ -87,23 +89,16 @@ def shown(
             except ValueError:
                 return ()
         try:
-            done = Exercise(kernel, code, min(SECONDS, left), known).run()
+            done = Exercise(kernel, code, min(SECONDS, left), known, _doubts(facts, kernel, by_id)).run()
         except MemoryError:
             # whatever a launch that was made up would have taken: nothing is shown
             code = None
             found.append(_cut(kernel))
             continue
         if done.example is not None:
+            spoken_for = [(one, _rule_of(one.finding, by_id)) for one in done.found]
             is_assumed = not is_said(kernel, done.example.block)
-            is_flat = is_assumed and is_flattened(kernel, done.example.block)
-            is_fewer = is_assumed and math.prod(done.example.block) < launch(kernel).most[0] < MOST_THREADS
-            spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
-            usual = _usual_loads(facts, kernel)
-            doubts = [
-                (one, rule, _doubt(one, rule, is_assumed, is_flat, is_fewer, asks_who(kernel), usual))
-                for one, rule in spoken_for
-                if rule is not None
-            ]
+            doubts = [(one, rule, one.doubt or _doubt(one, rule, is_assumed)) for one, rule in spoken_for if rule is not None]
             found.append(
                 Shown(
                     kernel.name,
@@ -146,6 +141,10 @@ WAITING = "MBC"
 """Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
 """Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
+DIVERGENT = "aligned-barrier-divergent"
+"""The rule of those that miss a barrier."""
+DIVERGING = "C"
+"""The family of rules about threads that part: no contents may make them do so."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -197,11 +196,42 @@ def _loads_tensor_memory(bound: Bound) -> bool:
     return any(one.group == LOADS and one.action == "open" for one in bound.asynchronous)
 
 
-def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bool, asks: bool, usual: frozenset[int]) -> str:
-    """Why what a run showed may be the fault of the inputs that were made up for it, or is usual; empty if it is a finding."""
+def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
+    """What says at once why a finding of a run of a kernel is none: it is usual, or may be the fault of the launch.
+    Empty if others are to be tried."""
+    from ptxkit.analyses.dynamic.exercise import may_be_whole
+
+    @functools.cache
+    def usual() -> frozenset[int]:
+        return _usual_loads(facts, kernel)
+
+    def doubt(finding: Finding, example: Example) -> str:
+        of, rule, block = finding.diagnostic, _rule_of(finding, by_id), example.block
+        if rule is None:
+            return "no rule is asked for it"
+        if rule.name == LOAD and usual() & {of.span.line, *[related.span.line for related in of.related]}:
+            return "ptxas waits for each register by itself"
+        if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
+            return "the address has nothing to do with the variable: what it is made of was made up"
+        if is_said(kernel, block):
+            return ""
+        if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
+            return "the kernel may be launched with more threads, and says how many at most"
+        if of.rule[0] in TOGETHER and is_flattened(kernel, block):
+            return "the kernel looks at a dimension of the block of which this has one thread"
+        return OF_OTHERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
+
+    return doubt
+
+
+def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
+    """The rule that a finding of a monitor is one of."""
+    return by_id.get(finding.diagnostic.rule) or by_id.get(finding.diagnostic.name)
+
+
+def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
+    """Why what a run showed may be the fault of the inputs that were made up for it; empty if it is a finding."""
     of = one.finding.diagnostic
-    if usual and rule.name == LOAD and usual & {of.span.line, *[related.span.line for related in of.related]}:
-        return "ptxas waits for each register by itself"
     if not one.other_sizes:
         return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
     if not one.other_shapes:
@@ -210,27 +240,26 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool, is_flat: bool, is_fewer: bo
         return "not shown with a CTA of another shape, and the kernel does not say which it has"
     if not one.in_order:
         return ""
-    if of.name == OUT_OF_BOUNDS and one.finding.witness.get("space") != "global" and abs(one.finding.witness.get("offset", 0)) >= FAR:
-        return "the address has nothing to do with the variable: what it is made of was made up"
-    if is_fewer and of.rule[:1] in WAITING:
-        return "the kernel may be launched with more threads, and says how many at most"
     if is_assumed and of.name == UNINITIALISED and not one.is_whole:
-        return "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
-    if is_flat and of.rule[0] in TOGETHER:
-        return "the kernel looks at a dimension of the block of which this has one thread"
+        return OF_OTHERS
     if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
+    if one.is_checked:
+        return "who compares and swaps finds out that it was changed"
+    if not one.is_read:
+        return "nobody reads what is stored"
     if not one.one_thread:
-        # one that stores who a thread is may well have several
-        return "" if asks else OF_SEVERAL
+        return "not shown with one thread, and nothing in the kernel needs several"
     if not one.other_contents:
         return "not shown with all contents of memory: these were made up"
-    if one.depends and ((rule.id[0] not in RACING and rule.name != UNWAITED) or of.name in ADDRESSES):
+    if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
+        return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
+    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES):
         return OF_CONTENTS
     return ""
 
 
-OF_SEVERAL = "not shown with one thread, and nothing in the kernel needs several"
+OF_OTHERS = "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"
 
 
@@ -241,9 +270,6 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     if not one.in_order:
         severity = Severity.INFO
         notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
-    elif not one.one_thread:
-        severity = max(severity, Severity.WARNING, key=list(Severity).index)
-        notes.append(OF_SEVERAL)
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
         notes.append(OF_CONTENTS)

@@ -36,6 +36,18 @@ NAMES = {
     "race": "data race (8.7.1)",
 }
 CHARACTER, ROW, GAP, MARGIN = 7.3, 56, 90, 24
+LEFT = 64
+"""Where the first column begins: arrows within it bend out to the left."""
+KEYS = 3
+"""How many relations a line of the legend explains."""
+
+
+STYLE = (
+    ":root { color-scheme: light dark } body { font: 14px system-ui, sans-serif; margin: 1em } "
+    "label { display: inline-block; margin-right: 1em } "
+    "label i { display: inline-block; width: 1.2em; height: 0.25em; vertical-align: middle; outline: 1px solid #8888 } "
+    "div { overflow-x: auto } svg { border-radius: 4px }"
+)
 
 
 @attrs.frozen
@@ -92,15 +104,17 @@ def svg(execution: Execution, forbidden: Forbidden | None = None) -> str:
 def page(execution: Execution, forbidden: Forbidden | None = None) -> str:
     """The picture as a page on which relations can be hidden and shown."""
     switches = "\n".join(
-        f'<label style="color:{COLORS[kind]}"><input type="checkbox" checked onchange="'
-        f"document.querySelectorAll('.{kind}').forEach(e => e.style.display = this.checked ? '' : 'none')\"> {escape(name)}</label>"
+        f'<label><input type="checkbox" checked onchange="'
+        f"document.querySelectorAll('.{kind}').forEach(e => e.style.display = this.checked ? '' : 'none')\"> "
+        f'<i style="background: {COLORS[kind]}"></i> {escape(name)}</label>'
         for kind, name in NAMES.items()
     )
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,"><title>'
         f"{escape(execution.skeleton.program.name or 'execution')}</title>\n"
-        "<style>body { font: 14px sans-serif; margin: 1em } label { margin-right: 1em }</style></head>\n"
-        f"<body>\n<p>{switches}</p>\n{svg(execution, forbidden)}</body></html>\n"
+        f"<style>{STYLE}</style></head>\n"
+        f"<body>\n<p>{switches}</p>\n<div>{svg(execution, forbidden)}</div></body></html>\n"
     )
 
 
@@ -113,7 +127,7 @@ def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
         (ends if event.thread < 0 else columns).setdefault(event.thread, []).append(event)
     boxes: dict[int, _Box] = {}
     top = MARGIN + 2.6 * ROW if ends[INITIAL] else MARGIN + ROW
-    left, bottom = float(MARGIN), top
+    left, bottom = float(LEFT), top
     for thread in range(len(skeleton.program.threads)):
         events = columns.get(thread, [])
         texts = [(skeleton.text(one), _value(execution, one)) for one in events]
@@ -124,7 +138,7 @@ def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
         left += width + GAP
     right = left - GAP + MARGIN
     for thread, y in ((INITIAL, float(MARGIN) + 0.6 * ROW), (FINAL, bottom + 0.4 * ROW)):
-        x = float(MARGIN)
+        x = float(LEFT)
         for event in ends[thread]:
             text = f"{event.variable} = {_shown(execution, event)}" + (" at the end" if thread == FINAL else "")
             width = CHARACTER * len(text) + 16
@@ -150,10 +164,11 @@ def _drawn(
     skeleton = execution.skeleton
     shown = arrows(execution, cycle)
     kinds = [kind for kind in COLORS if any(one.kind == kind for one in shown)]
-    width = max(width, 200 * len(kinds) / 2 + MARGIN)
+    width = max(width, 225 * min(len(kinds), KEYS) + MARGIN)
+    whole = height + 8 + 18 * -(-len(kinds) // KEYS)
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height + 44:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height + 44:.0f}" font-family="monospace" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{whole:.0f}" '
+        f'viewBox="0 0 {width:.0f} {whole:.0f}" font-family="monospace" font-size="12">'
     )
     yield "<defs>"
     for kind, color in COLORS.items():
@@ -162,7 +177,7 @@ def _drawn(
             f'markerUnits="userSpaceOnUse"><path d="M0,0 L8,4 L0,8 z" fill="{color}"/></marker>'
         )
     yield "</defs>"
-    yield f'<rect width="{width:.0f}" height="{height + 44:.0f}" fill="white"/>'
+    yield f'<rect width="{width:.0f}" height="{whole:.0f}" fill="white"/>'
     title = skeleton.program.name
     if forbidden is not None:
         title += " — forbidden by " + ", ".join(f"{name} ({SECTIONS[name]})" for name in forbidden.axioms)
@@ -170,10 +185,10 @@ def _drawn(
     for t, thread in enumerate(skeleton.program.threads):
         first = next((boxes[i] for i in skeleton.threads[t] if i in boxes), None)
         if first is not None:
-            caption = f"{thread.name} (cta {thread.cta}, gpu {thread.gpu})"
+            caption = f"{thread.name} (CTA {thread.cta}, GPU {thread.gpu})"
             yield f'<text x="{first.x:.0f}" y="{first.y - 10:.0f}" font-weight="bold">{escape(caption)}</text>'
-    for number, one in enumerate(shown):
-        yield from _arrow(one, number, boxes)
+    drawn = [_arrow(one, number, boxes) for number, one in enumerate(shown)]
+    yield from [path for path, _ in drawn]
     for index, box in boxes.items():
         stroke, thick = ("#c62828", 2.5) if index in cycle else ("#555555", 1)
         yield (
@@ -184,13 +199,15 @@ def _drawn(
         if box.note:
             end = box.x + box.width - 8
             yield f'<text x="{end:.0f}" y="{box.y + 16:.0f}" text-anchor="end" font-weight="bold">{escape(box.note)}</text>'
+    yield from [label for _, label in drawn if label]
     for number, kind in enumerate(kinds):
-        x, y = MARGIN + 200 * (number % 4), height + 8 + 18 * (number // 4)
+        x, y = MARGIN + 225 * (number % KEYS), height + 8 + 18 * (number // KEYS)
         yield f'<text x="{x:.0f}" y="{y:.0f}" fill="{COLORS[kind]}">{kind}: {escape(NAMES[kind])}</text>'
     yield "</svg>"
 
 
-def _arrow(one: Arrow, number: int, boxes: dict[int, _Box]) -> Iterator[str]:
+def _arrow(one: Arrow, number: int, boxes: dict[int, _Box]) -> tuple[str, str]:
+    """An arrow, and its label, which comes after all arrows."""
     a, b = boxes[one.source], boxes[one.target]
     x1, y1, x2, y2 = a.x + a.width / 2, a.y + 12, b.x + b.width / 2, b.y + 12
     thick = 3 if one.in_cycle else 1.3
@@ -208,9 +225,11 @@ def _arrow(one: Arrow, number: int, boxes: dict[int, _Box]) -> Iterator[str]:
         shift = 6 * (number % 3 - 1)
         half = (start + end) / 2
         path = f"M{start:.0f},{y1 + shift:.0f} C{half:.0f},{y1 + shift:.0f} {half:.0f},{y2 + shift:.0f} {end:.0f},{y2 + shift:.0f}"
-        middle = (start + (end - start) * 0.35, y1 + (y2 - y1) * 0.3 + shift - 3)
+        along = 0.25 + 0.25 * (number % 3)
+        middle = (start + (end - start) * along, y1 + (y2 - y1) * along * along * (3 - 2 * along) + shift - 3)
     color = COLORS[one.kind]
-    yield f'<g class="{one.kind}"><path d="{path}" fill="none" stroke="{color}" stroke-width="{thick}"{dashes}{ends}/>'
-    if one.kind not in ("po", "race"):
-        yield f'<text x="{middle[0]:.0f}" y="{middle[1]:.0f}" fill="{color}" font-size="11">{one.kind}</text>'
-    yield "</g>"
+    drawn = f'<path class="{one.kind}" d="{path}" fill="none" stroke="{color}" stroke-width="{thick}"{dashes}{ends}/>'
+    if one.kind in ("po", "race"):
+        return drawn, ""
+    style = f'class="{one.kind}" fill="{color}" font-size="11" stroke="white" stroke-width="4" paint-order="stroke"'
+    return drawn, f'<text x="{middle[0]:.0f}" y="{middle[1]:.0f}" {style}>{one.kind}</text>'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
+from ptxkit.analyses.execution.execute import BY_DESCRIPTOR, OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
-BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
-"""The chapters whose instructions read matrices by descriptors."""
 UNWRITTEN = "uninitialised-memory"
 """Findings of bytes that nobody has written."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Findings of threads that wait forever."""
+OF_GRIDS = frozenset(("griddepcontrol-missing-wait", "griddepcontrol-access-before-wait"))
+"""Findings of what goes wrong only while another grid runs."""
 TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel ends itself."""
 
@@ -93,6 +93,11 @@ def is_wrong(finding: Finding) -> bool:
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
 
 
+def _of_a_layout(finding: Finding) -> Reason:
+    message = f"{finding.diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says"
+    return Reason(message, finding.diagnostic.span.line)
+
+
 def _is_of_data(finding: Finding) -> bool:
     """Whether what nobody has written is data, not an address or what decides where to go."""
     diagnostic = finding.diagnostic
@@ -152,6 +157,8 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
+        if kind in OF_GRIDS:
+            return False
         if kind == UNWRITTEN and _is_of_data(shown.finding):
             # results that nobody may look at: whether they are right is not for a verdict to say
             return False
@@ -164,6 +171,7 @@ class _Judge:
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:
         """Why it is neither verified nor refuted: nothing, if it is verified."""
         found = [self._of_finding(shown) for shown in doubtful]
+        found += [_of_a_layout(finding) for finding in self.executed.layouts]
         fault = self.executed.fault
         if fault is not None and not doubtful:
             found.append(self._of_fault(fault))
@@ -176,7 +184,7 @@ class _Judge:
         diagnostic = shown.finding.diagnostic
         line = diagnostic.span.line
         if self.is_of_a_layout(shown.finding):
-            return Reason(f"{diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says", line)
+            return _of_a_layout(shown.finding)
         if diagnostic.name in OUTSIDE:
             text = f"{diagnostic.message}: how large what was not given is, nobody says"
             return Reason(text, line, self.example())
@@ -184,6 +192,8 @@ class _Judge:
             return Reason("the kernel ends itself here, with what was made up", line, self.example())
         if not is_wrong(shown.finding):
             return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
+        if diagnostic.name in OF_GRIDS:
+            return Reason(f"{diagnostic.message}; this launch does not begin before they have ended", line)
         if diagnostic.name == UNWRITTEN:
             return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)

@@ -1,6 +1,6 @@
 """PTX of the kernels that Warp ships in its tests and examples, for a target, without a GPU.
 
-python warp_modules.py FOLDER [TARGET]
+python warp_modules.py FOLDER [TARGET [MOST]]
 """
 
 import importlib
@@ -35,11 +35,12 @@ def names():
 
 def main():
     out, arch = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 86
+    most = int(sys.argv[3]) if len(sys.argv) > 3 else 60
     warp.config.quiet = True
     warp.init()
     made = 0
     for name in names():
-        if made >= 60:
+        if made >= most:
             break
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -35,7 +35,7 @@ function begin(about) {
   ready = true;
   document.title = `ptxkit ${about.version} playground`;
   if (!about.executes)
-    $("limits").textContent = "There is no NumPy here, so no kernel is executed: what an execution would show as an error is a warning, or not found.";
+    $("limits").textContent = "Kernels are not executed here, since NumPy is missing: an error that only an execution shows is a warning, or is missed.";
   examine();
 }
 

@@ -1,4 +1,4 @@
-"""For mkdocs: links from the pages to other files of the checkout lead to the repository."""
+"""For mkdocs: links from the pages to other files of the checkout lead to the repository, and options are not broken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
+_CODE = re.compile("(?<!<pre>)<code>[^<]*</code>")
+_SHORT = re.compile("(?<!<pre>)<code>([^<]{1,20})</code>")
 _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
@@ -18,3 +20,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         return link[1] if path.startswith("docs/") or path == "docs" else f"{config.repo_url}/blob/main/{path}"
 
     return _LINK.sub(target, markdown)
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
+    """Code within text: a bar of a table's cell is no longer escaped, and short code is marked, so that no line ends in it."""
+    html = _CODE.sub(lambda code: code[0].replace("\\|", "|"), html)
+    return _SHORT.sub(r'<code class="whole">\1</code>', html)

@@ -83,7 +83,7 @@ def _end(code: int, reason: str = "") -> NoReturn:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(ptxkit.__version__, prog_name="ptxkit", message="%(prog)s %(version)s")
 def main() -> None:
-    """Read, check and rewrite NVIDIA PTX.
+    """Find bugs in CUDA kernels from their PTX; run, read and rewrite PTX.
 
     Exit codes: 0 clean, 1 findings, 2 could not run.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,14 +14,18 @@ if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic
     from ptxkit.syntax import Module
 
-SECONDS = 4.0
-"""So long `lint` may execute the kernels of the module with launches that it makes up."""
+SECONDS = 60.0
+"""So long `lint` may execute the kernels of the module with launches that it makes up: what it is cut off from leaves no doubt."""
 VERSIONS = "V"
 """The family of rules about what a module asks for: no execution is wrong for it."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
 """Rules about what the hardware is free to choose and the machine has chosen."""
 OF_BOUNDS = "missing-bounds-guard"
 """The rule about threads that nothing keeps within an array whose size nobody knows."""
+WHOLE = frozenset((".u32", ".s32", ".b32"))
+"""The types of numbers that sizes and strides have."""
+OF_FORMS, SYNCHRONIZED, FIRST_TARGET = "deprecated-form", ".sync", 70
+"""The rule about forms that are being given up. From this target on nobody says which lanes take part in one that has no `.sync`."""
 OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
 """Rules about addresses: where they follow from what was given alone, executions have shown all that there are."""
 
@@ -31,7 +36,8 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
     warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
     `lint` shows with numbers of its own. Else warnings are said with what is not covered, but for those about addresses that were all seen.
-    A note that nothing keeps threads within arrays is a doubt where their sizes were made up.
+    A note that nothing keeps threads within arrays is a doubt where their sizes were made up, each thread works for itself, and no other
+    number is read that sizes may follow from.
     """
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
@@ -42,22 +48,40 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     found = [one for one in lint(module, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
     if not verdict.executed.launch.has_numbers and not verdict.executed.depends:
         found = [one for one in found if one.severity is Severity.ERROR or one.name not in OF_ADDRESSES]
-    doubts = [one for one in found if _is_doubt(one, is_given) or (one.name == OF_BOUNDS and _has_unknown_bounds(verdict))]
+    is_unbounded = _has_unknown_bounds(module, kernel, verdict)
+    doubts = [one for one in found if _is_doubt(module, one, is_given) or (one.name == OF_BOUNDS and is_unbounded)]
     reasons = tuple([Reason(_spoken(one), one.span.line, "" if is_given else verdict.example) for one in doubts])
     others = [f"{_spoken(one)} in line {one.span.line}" for one in found if one.severity is Severity.WARNING and one not in doubts]
     outcome = UNDECIDED if reasons else VERIFIED
     return attrs.evolve(verdict, outcome=outcome, reasons=reasons, not_covered=(*verdict.not_covered, *others))
 
 
-def _has_unknown_bounds(verdict: Verdict) -> bool:
-    """Whether arrays were made up: as large as what is accessed."""
-    return any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments)
+def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:
+    """Whether arrays were made up, as large as what is accessed, and nothing says how data lies in them: neither a number that is read, nor
+    tiles that the threads of a CTA share."""
+    from ptxkit.analyses.framework.routine import routines
+
+    is_made_up = any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments)
+    if not is_made_up or (verdict.covered["shared"] and verdict.covered["barriers"]):
+        return False
+    routine = next(one for one in routines(module) if one.name == kernel)
+    text = "".join([instruction.text for instruction in routine.instructions])
+    numbers = [one.name for one in routine.function.header.parameters if one.type in WHOLE]
+    return not any(re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text) for name in numbers)
 
 
-def _is_doubt(one: Diagnostic, is_given: bool) -> bool:
+def _target(module: Module) -> int:
+    """The number of the target: 80 of `sm_80`."""
+    word = next((word for word in module.targets if word.startswith("sm_")), "sm_0")
+    return int(re.sub(r"\D", "", word))
+
+
+def _is_doubt(module: Module, one: Diagnostic, is_given: bool) -> bool:
     """Whether a finding of `lint` leaves open what a kernel does."""
     if one.severity is Severity.ERROR or is_given:
         return one.severity is Severity.ERROR
+    if one.name == OF_FORMS and any(SYNCHRONIZED in note for note in one.notes):
+        return _target(module) >= FIRST_TARGET
     return one.name in OF_THE_HARDWARE or (one.severity is Severity.WARNING and one.rule[0] != VERSIONS)
 
 

@@ -1,5 +1,8 @@
 """What was found in a file, kept by its content: looking at the same file again costs reading it."""
 
+# Most of the time of a small file went into pathlib.
+# ruff: noqa: PTH118, PTH123, PTH105
+
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +19,6 @@ from typing import Any
 import attrs
 
 import ptxkit
-from ptxkit import files
 from ptxkit.cli._job import Job
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Origin, Related, Severity, Span
 
@@ -29,9 +31,12 @@ KEPT_DAYS = 30
 
 def folder() -> Path:
     """Where results of this ptxkit are kept."""
-    given = os.environ.get(VARIABLE)
-    general = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    return (Path(given) if given else Path(general) / "ptxkit") / _stamp()
+    return _folder(os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA"), os.environ.get("HOME"))
+
+
+@functools.lru_cache(maxsize=16)
+def _folder(given: str | None, general: str | None, _home: str | None) -> Path:
+    return (Path(given) if given else Path(general or Path.home() / ".cache") / "ptxkit") / _stamp()
 
 
 def key(data: bytes, job: Job) -> str:
@@ -42,7 +47,8 @@ def key(data: bytes, job: Job) -> str:
 def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
     """The findings that are kept under a key, as of the file at `path`; None if there are none that can be read."""
     try:
-        kept = json.loads(_path(where).read_bytes())
+        with open(_path(where), "rb") as file:
+            kept = json.load(file)
         return tuple([diagnostic(one, path) for one in kept]) if isinstance(kept, list) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -53,14 +59,24 @@ def save(where: str, diagnostics: Iterable[Diagnostic]) -> None:
     path = _path(where)
     text = json.dumps([attrs.asdict(one) for one in diagnostics])
     with contextlib.suppress(OSError):
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _forget(path.parents[1])
-        files.write(str(path), text)
+        try:
+            _write(path, text)
+        except FileNotFoundError:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            _forget(folder())
+            _write(path, text)
 
 
-def _path(where: str) -> Path:
-    return folder() / where[:2] / f"{where[2:]}.json"
+def _write(path: str, text: str) -> None:
+    """Writes a file beside it and renames it, so that who reads it meanwhile reads one or the other. Raises OSError."""
+    beside = f"{path}.{os.getpid()}"
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(beside, path)
+
+
+def _path(where: str) -> str:
+    return os.path.join(folder(), where[:2], f"{where[2:]}.json")
 
 
 @functools.cache

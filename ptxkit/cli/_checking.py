@@ -60,19 +60,21 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(
         [
             click.argument("paths", nargs=-1, required=True, metavar="PATH…"),
-            click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="How findings are printed."),
+            click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="The format of the output."),
             click.option(
                 "--report-at",
                 type=click.Choice(["source", "ptx"]),
-                help="Which location of a finding is shown first. Without it: the source where its file is found, and always for sarif "
-                "and github, if .loc names it.",
+                help="The location of a finding that is shown first. By default, the source if its file is found; for sarif and github, "
+                "the source whenever .loc names it.",
             ),
             click.option("--statistics", is_flag=True, help="Print how often each rule found something (text and json)."),
             click.option("--output-file", metavar="FILE", help="Write the findings into FILE instead of printing them."),
             click.option("-q", "--quiet", is_flag=True, help="Print findings and nothing else."),
             click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
-            click.option("--jobs", type=click.IntRange(1), help="How many processes; as many as there are cores where that pays off."),
-            click.option("--no-cache", is_flag=True, help="Look at files again that have not changed."),
+            click.option(
+                "--jobs", metavar="N", type=click.IntRange(1), help="How many processes to use; by default, one a core where that pays off."
+            ),
+            click.option("--no-cache", is_flag=True, help="Do not use the cache: check unchanged files again."),
             click.option(
                 "--target", type=_input.Target(), metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."
             ),
@@ -135,7 +137,7 @@ def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
     _print_at_last(done, list(map(job_of, names)), output, folder)
     everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
     unreadable = [examined.unreadable for examined in done if examined.unreadable]
-    if output.format_ in ("text", "github") and not output.quiet:
+    if output.format_ in ("text", "github") and not output.quiet and not (names and len(unreadable) == len(names)):
         from ptxkit.report.text import summary
 
         known = f", and {old} in the baseline" if old else ""

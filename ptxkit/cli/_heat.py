@@ -19,7 +19,9 @@ Lines = dict[tuple[str, int], int]
 """By function and line of the PTX, how many threads have executed it."""
 
 option = click.option(
-    "--heat", metavar="FILE", help="Colour by how often it is executed: a launch file, which is run, or what `run --stats --json` wrote."
+    "--heat",
+    metavar="FILE",
+    help="Colour by how often each line is executed: FILE describes launches, which are run, or is what `run --stats --json` wrote.",
 )
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ptxkit.analyses.linting.kept import Store
 
 
+OF_TEXT = ("E", "V")
+"""The families of rules about the text of a module as a whole: none of its functions has to be understood."""
+
+
 @frozen
 class Job:
     """What to look for. All of it is plain data: it can be sent to another process and looked up in a cache."""
@@ -66,15 +70,21 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 
 def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> Examined:
     """Applies the rules to a text, but not to functions that are in the store. An exception is a bug of ptxkit."""
-    from ptxkit.analyses.linting.linting import lint
+    from ptxkit.analyses.framework import linting
     from ptxkit.syntax import parse
 
+    rules = rules_of(job)
     if job.repairs:
         from ptxkit.rewriters.repairs import offers
 
-        found = offers(parse(text, name), rules_of(job), target=job.target, version=job.version, ignores=job.ignores)
+        found = offers(parse(text, name), rules, target=job.target, version=job.version, ignores=job.ignores)
+    elif {one.family for one in rules} <= {*OF_TEXT}:
+        # what executions show is of other families
+        found = linting.lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores)
     else:
-        found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run, store=store)
+        from ptxkit.analyses.linting.linting import lint
+
+        found = lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores, run=job.run, store=store)
     if job.severity:
         found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])

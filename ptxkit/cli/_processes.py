@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
 from ptxkit.cli import _one
-from ptxkit.cli._job import Examined, Job
+from ptxkit.cli._job import OF_TEXT, Examined, Job
 
 
 def examined(names: list[str], known: dict[str, Examined], job: Job, count: int, cached: bool) -> Iterator[Examined]:
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
-        context.set_forkserver_preload(["ptxkit.cli._preload"])
+        context.set_forkserver_preload(["ptxkit.cli._preload_check" if job.select == OF_TEXT else "ptxkit.cli._preload"])
     with ProcessPoolExecutor(count, context, gc.disable) as pool:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end

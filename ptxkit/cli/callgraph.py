@@ -18,11 +18,17 @@ FORMATS = (".svg", ".png", ".pdf", ".dot")
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-o", "--output", metavar="OUT", help="Where to: .svg, .png, .pdf or .dot. Without it, dot text is printed.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Where to write: a name ending in .svg, .png, .pdf or .dot. Without it, the graph is printed as dot text.",
+)
 def command(path: str, output: str | None) -> None:
-    """Show who calls whom in a PTX file (- for standard input).
+    """Show who calls whom in a PTX file.
 
-    Kernels are boxes, functions that are only declared are dashed, calls through a register are dashed arrows, recursion is red.
+    Kernels are boxes. Functions without a body are dashed, and so are calls through a register. Recursion is red.
+    FILE may be - for standard input.
     """
     from ptxkit.analyses.launch.call_graph import callgraph
 
@@ -44,8 +50,10 @@ def command(path: str, output: str | None) -> None:
 
 def dot(graph: CallGraph) -> str:
     """A call graph in the language of Graphviz."""
+    from ptxkit.analyses.drawing.dot import FONT
+
     circle = {name: group for group, names in enumerate(graph.recursive) for name in names}
-    lines = ["digraph calls {", '  node [fontname="monospace", shape=ellipse];']
+    lines = ["digraph calls {", f'  node [fontname="{FONT}", fontsize=11, shape=ellipse];']
     lines += [f"  {_quoted(name)}{_attributes(graph, name, name in circle)};" for name in graph.functions]
     if any(call.is_open for call in graph.calls):
         lines.append('  "?" [label="through a register", style=dotted];')

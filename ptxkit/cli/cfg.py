@@ -20,14 +20,16 @@ FORMATS = (".svg", ".png", ".pdf", ".dot", ".html")
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
 @click.option("-o", "--output", metavar="OUT", help="Where to write: a name ending in .svg, .png, .pdf, .dot or .html.")
-@click.option("--color", type=click.Choice(COLORS), default="none", help="What blocks are coloured by.")
+@click.option("--color", type=click.Choice(COLORS), default="none", help="What the colours of blocks show.")
 @_heat.option
-@click.option("--level", type=click.Choice(["blocks", "instructions"]), default="blocks", help="What a box is.")
+@click.option(
+    "--level", type=click.Choice(["blocks", "instructions"]), default="blocks", help="What a box shows: a basic block, or one instruction."
+)
 def command(path: str, kernels: tuple[str, ...], output: str | None, color: str, heat: str | None, level: str) -> None:
-    """Draw the control flow graphs of a PTX file (- for standard input).
+    """Draw the control flow graphs of a PTX file.
 
-    Without -o, prints them in the language of Graphviz. An .html is one page that needs nothing else: click a register to see where it is
-    live.
+    Without -o, the graphs are printed as dot text. An .html is a page of its own: click a register to see where it is
+    live. FILE may be - for standard input.
     """
     if output is not None and Path(output).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ptxkit.cli import _checking, _input
-from ptxkit.cli._job import Job
+from ptxkit.cli._job import OF_TEXT, Job
 
 
 @click.command()
@@ -25,9 +25,10 @@ def command(
 ) -> None:
     """Report what an assembler would refuse, and nothing else.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and comments in the files do not count.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and `// ptxkit: ignore` comments are not
+    considered.
     """
-    job = Job(("E", "V"), target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
+    job = Job(OF_TEXT, target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
     output = _checking.Output(
         format_, statistics, exit_zero, jobs=jobs, cached=not no_cache, report_at=report_at, file=output_file, quiet=quiet
     )

@@ -20,11 +20,11 @@ FILES = {
 
 @click.command()
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
-@click.option("--install", is_flag=True, help="Write it where the shell looks for it.")
+@click.option("--install", is_flag=True, help="Write the script to where the shell looks for it.")
 def command(shell: str | None, install: bool) -> None:
-    """Print the completion of a shell: `ptxkit completion --install` sets it up for yours.
+    """Set up completion in your shell.
 
-    SHELL is the one that you use if it is left out.
+    `ptxkit completion --install` does it for the shell you use. Without --install, the script is printed.
     """
     from click.shell_completion import get_completion_class
 
@@ -46,7 +46,7 @@ def command(shell: str | None, install: bool) -> None:
     except OSError as error:
         _input.fail(f"{path.parent}: {error.strerror or error}")
     _input.write(str(path), text + "\n")
-    click.echo(f"{path} is written; it works in a new {name}")
+    click.echo(f"wrote {path}; start a new {name} to use it")
     if name == "zsh":
         click.echo(f"If it does not, put this into ~/.zshrc before compinit: fpath=({path.parent} $fpath)")
 

@@ -43,17 +43,19 @@ def _cta(context: click.Context, parameter: click.Parameter, value: str) -> tupl
 
 @click.command()
 @click.argument("path", metavar="[FILE]", required=False)
-@click.option("--launch", "description", metavar="TOML", help="How the kernel is launched (docs/profiling.md).")
-@click.option("-k", "--kernel", metavar="NAME", help="The kernel whose launch is debugged; the first of the launches if it is left out.")
+@click.option("--launch", "description", metavar="TOML", help="The file that describes the launches (docs/profiling.md).")
+@click.option("-k", "--kernel", metavar="NAME", help="Debug the launch of this kernel; by default, the first launch.")
 @click.option("--check", "checks", callback=_checks, metavar="all|races,…", help="Stop at what these monitors find.")
 @click.option(
     "--schedule", default="lockstep", show_default=True, callback=_schedule, metavar="WHICH", help="lockstep, late, early, or a seed."
 )
 @click.option("--cta", default="0,0,0", show_default=True, callback=_cta, metavar="X,Y,Z", help="The CTA to look at first.")
-@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
-@click.option("--dap", is_flag=True, help="Serve an editor: the Debug Adapter Protocol over standard input and output.")
 @click.option(
-    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="With --dap: wait for an editor there instead, on this computer."
+    "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
+)
+@click.option("--dap", is_flag=True, help="Serve an editor, by the Debug Adapter Protocol over standard input and output.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="With --dap: wait for the editor on this port of this computer instead."
 )
 def command(
     path: str | None,
@@ -66,10 +68,10 @@ def command(
     dap: bool,
     port: int | None,
 ) -> None:
-    """Debug a kernel of a PTX file on the CPU, statement by statement, forwards and backwards.
+    """Debug a kernel on the CPU, forwards and backwards.
 
-    The launch stops before its first statement; `help` lists the commands. They may come from a file on standard input. With --dap an
-    editor says what is launched: docs/debug.md.
+    The launch stops before its first statement; `help` lists the commands. They may come from a file on standard input. With --dap the
+    editor names what is launched: see docs/debug.md.
 
     Exit codes: 0 the session ended, 1 it met a fault or a finding, 2 could not run.
     """

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How the differences are printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 @_input.kernel_option
 @click.option("--map", "pairs", multiple=True, metavar="OLD=NEW", help="Compare function OLD of A with function NEW of B.")
 @click.option("--summary", is_flag=True, help="Print counts, not the statements.")
 def command(before: str, after: str, format_: str, kernels: tuple[str, ...], pairs: tuple[str, ...], summary: bool) -> None:
     """Show what changed from one PTX file to another.
 
-    Names of registers and labels, the order of declarations and functions, layout, comments and debugging data are no differences. A and B
-    are files, a text in a binary file (libfoo.so!1.sm_80.ptx), or - for standard input. Functions whose names differ are paired where most
-    of their instructions are the same, or by --map.
+    Names of registers and labels, the order of declarations and functions, layout, comments and debugging data do not count as differences.
+    Functions of different names are compared if most of their instructions are the same, or if --map pairs them.
+
+    A and B are files, PTX inside a binary file (libfoo.so!1.sm_80.ptx), or - for standard input.
 
     Exit codes: 0 equal, 1 different, 2 could not run.
     """

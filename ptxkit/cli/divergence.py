@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
-    """List the branches of a PTX file (- for standard input): which groups of threads take the same path at each.
+    """List branches, and which threads take the same path at each.
 
-    A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
-    known. Below stands why: from where threads begin to differ to the branch.
+    `uniform` is proved for the threads named: all of a warp, a CTA, and so on. `divergent` is proved by two threads that take different
+    paths, `may diverge` by two that do so for some arguments; anything else is unknown. The lines below a branch show why: from the
+    instruction where threads begin to differ to the branch. FILE may be - for standard input.
     """
     from ptxkit.debug_info import parameter_names
     from ptxkit.syntax import Index

@@ -36,12 +36,13 @@ def as_text(rule: Rule) -> str:
 
 @click.command()
 @click.argument("what", metavar="INSTRUCTION|RULE")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 @click.option("--notation", is_flag=True, help="Print the entries of the instruction table (docs/isa-notation.md).")
 def command(what: str, format_: str, notation: bool) -> None:
-    """What an instruction or a rule is: `ptxkit explain ldmatrix`, `ptxkit explain cp.async.bulk`, `ptxkit explain E108`.
+    """Explain an instruction or a rule.
 
-    With modifiers, only the forms that have them are shown.
+    For example `ptxkit explain ldmatrix` or `ptxkit explain C001`. If modifiers are given, as in `cp.async.bulk`, only the forms that have
+    them are shown.
     """
     from ptxkit.analyses.framework.rule import all_rules
 

@@ -52,28 +52,28 @@ class Found:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
-@click.option("-o", "--output", metavar="FOLDER", default=".", help="Where the texts are written; - prints the one there is.")
-@click.option("--list", "only_list", is_flag=True, help="Write nothing; say what there is.")
+@click.option("-o", "--output", metavar="FOLDER", default=".", help="Where the PTX is written; - prints it, if there is only one.")
+@click.option("--list", "only_list", is_flag=True, help="Write nothing; list what the files hold.")
 @click.option(
     "-k",
     "--kernel",
     "kernels",
     multiple=True,
     metavar="NAME",
-    help="Only texts that define this kernel: its name, in the PTX or in the source.",
+    help="Only PTX that defines this kernel: its name, in the PTX or in the source.",
 )
-@click.option("--target", "targets", multiple=True, metavar="TARGET", help="Only texts for this target, such as sm_90a.")
-@click.option("--all", "every", is_flag=True, help="Also code that is still to be linked, where there is linked code besides.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is said what there is.")
+@click.option("--target", "targets", multiple=True, metavar="TARGET", help="Only PTX for this target, such as sm_90a.")
+@click.option("--all", "every", is_flag=True, help="Include code that is still to be linked, even beside linked code.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(
     paths: tuple[str, ...], output: str, only_list: bool, kernels: tuple[str, ...], targets: tuple[str, ...], every: bool, format_: str
 ) -> None:
-    """Take PTX out of programs, libraries, objects, static archives, fat binaries, cubins and wheels.
+    """Extract the PTX inside programs, libraries and wheels.
 
-    The texts of libfoo.so become libfoo.so.1.sm_80.ptx and so on. No tool of NVIDIA is needed. Other commands take such a file, too, and
-    one text of it by the name that --list shows.
+    Objects, static archives, fat binaries and cubins are read as well; none of NVIDIA's tools is needed. The PTX of libfoo.so is written to
+    libfoo.so.1.sm_80.ptx and so on. Other commands accept such files too, and one PTX inside a file by the name that --list shows.
 
-    Exit codes: 0 done, 1 something in a file is damaged, 2 a file could not be read, or there is no such text.
+    Exit codes: 0 done, 1 part of a file is damaged, 2 a file could not be read or holds no such PTX.
     """
     found: list[Found] = []
     troubles: list[str] = []

@@ -14,18 +14,18 @@ from ptxkit.cli._settings import Settings
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--check", is_flag=True, help="Write nothing; name the files that are laid out otherwise.")
+@click.option("--check", is_flag=True, help="Write nothing; name the files that would change.")
 @click.option("--diff", "differences", is_flag=True, help="Write nothing; print what would change.")
-@click.option("--width", type=click.IntRange(min=40), help=f"Wrap lines longer than this at a comma; {formatter.WIDTH} by default.")
-@click.option("--config", metavar="FILE", help="Take the settings from this TOML file, not from those above the files.")
-@click.option("--isolated", is_flag=True, help="Take no settings from files.")
+@click.option("--width", metavar="N", type=click.IntRange(min=40), help=f"Wrap longer lines at a comma; {formatter.WIDTH} by default.")
+@click.option("--config", metavar="FILE", help="Read the settings from this TOML file instead of the nearest one.")
+@click.option("--isolated", is_flag=True, help="Ignore all configuration files.")
 def command(paths: tuple[str, ...], check: bool, differences: bool, width: int | None, config: str | None, isolated: bool) -> None:
-    """Lay PTX files out in the one canonical form, in place.
+    """Format PTX files in place, in one canonical layout.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
-    at all, and not changed if something in it cannot be read as PTX. Tokens and comments stay; modifiers are put into the manual's order.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file with a
+    syntax error is left as it is. Tokens and comments are kept; modifiers are put into the order of the manual.
 
-    Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
+    Exit codes: 0 done, 1 a file would change (with --check or --diff), 2 a file could not be formatted.
     """
     settings = Settings(config, isolated)
     names = settings.included(paths)

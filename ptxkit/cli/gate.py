@@ -22,16 +22,28 @@ CODES = {"accept": 0, "reject": 1, "undecided": 3}
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option(
-    "--launch", "description", metavar="TOML", help="How the kernels are launched (docs/profiling.md); without it none is accepted."
+    "--launch",
+    "description",
+    metavar="TOML",
+    help="The file that describes the launches (docs/profiling.md); without it, no kernel is accepted.",
 )
-@click.option("--budget", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for everything.")
-@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
-@click.option("--repairs", is_flag=True, help="Look for a proved repair of each finding of lint, beyond the budget of the verdict.")
-@click.option("--using", metavar="NAMES", help="Which compilers are asked if they are there: driver, nvjitlink, ptxas (all), or none.")
+@click.option(
+    "--budget",
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds for all steps together.",
+)
+@click.option(
+    "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
+)
+@click.option("--repairs", is_flag=True, help="Look for a proved repair of each lint finding; this may exceed the budget.")
+@click.option("--using", metavar="NAMES", help="Which compilers to ask, if installed: driver, nvjitlink, ptxas (all three), or none.")
 def command(path: str, description: str | None, budget: float, target: str | None, using: str | None, repairs: bool) -> None:
-    """One verdict on a PTX file (- for standard input), as JSON: accept, reject or undecided.
+    """Decide whether to accept a PTX file: one verdict, as JSON.
 
-    The file is checked, compiled if a compiler is there, its kernels are executed in the launches that are given, and linted.
+    The file is checked, compiled if there is a compiler, executed in the given launches, and linted. FILE may be - for standard input.
 
     Exit codes: 0 accept, 1 reject, 3 undecided, 2 could not run.
     """

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("-o", "--output", metavar="TOML", help="Where to write; standard output if it is left out.")
-@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, where the kernel does not say.")
-@click.option("--loops", default=None, type=click.IntRange(1), help="How often loops run whose bound is a parameter.")
-@click.option("--scale", default=1, show_default=True, type=click.IntRange(1), help="Other numbers are so many times as large.")
-@click.option("--enlarge", default=1, show_default=True, type=click.IntRange(1), help="Arrays have so many times the elements.")
-@click.option("--shared", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
-@click.option("--less", default=0, type=click.IntRange(0), help="Numbers that are compared are less by so many.")
+@click.option("-o", "--output", metavar="TOML", help="Where to write; by default, standard output.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA, for kernels that do not declare them.")
+@click.option("--loops", default=None, metavar="N", type=click.IntRange(1), help="Iterations of loops whose bound is a parameter.")
+@click.option("--scale", default=1, show_default=True, metavar="N", type=click.IntRange(1), help="Multiply the other numbers by this.")
+@click.option(
+    "--enlarge", default=1, show_default=True, metavar="N", type=click.IntRange(1), help="Multiply the lengths of arrays by this."
+)
+@click.option("--shared", metavar="N", type=click.IntRange(0), help="Bytes of dynamic shared memory.")
+@click.option("--less", default=0, metavar="N", type=click.IntRange(0), help="Subtract this from numbers that the kernel compares.")
+@click.option("--small", default=0, metavar="N", type=click.IntRange(0), help="Set numbers that the kernel compares to this.")
 @click.option(
     "--fill",
     default="iota",
     show_default=True,
     type=click.Choice(["iota", "zeros", "random"]),
-    help="What memory holds: 0, 1, 2, …; zeros.",
+    help="What memory holds: iota is 0, 1, 2, ….",
 )
 def command(
     path: str,
@@ -42,14 +45,17 @@ def command(
     enlarge: int,
     shared: int | None,
     less: int,
+    small: int,
+    empty: bool,
     fill: str,
 ) -> None:
-    """Make up launches for the kernels of a PTX file, as a launch file to be edited.
+    """Make up launches for the kernels of a PTX file.
 
-    Shapes follow from directives, from what a kernel reads of its index, and from the sizes of its shared arrays; arguments from how it
-    uses its parameters. `run`, `profile` and `verify` take the file. FILE may be - for standard input.
+    Writes a launch file, which you can edit and give to `run`, `profile` and `verify`. Shapes follow from directives, from the special
+    registers that a kernel reads, and from the sizes of its shared arrays; arguments follow from how it uses its parameters.
+    FILE may be - for standard input.
 
-    Exit codes: 0 written, 2 could not.
+    Exit codes: 0 done, 2 could not run.
     """
     import attrs
 
@@ -73,7 +79,7 @@ def command(
     if not found:
         _fail(f"{path} has no kernel")
     names = _input.chosen(found, kernels)
-    sizes = Sizes(loops or FEW, scale, uneven=less)
+    sizes = Sizes(loops or FEW, scale, uneven=less, small=small, empty=empty)
     made = []
     for name, routine in found.items():
         if name in names:

@@ -24,18 +24,19 @@ def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe; may be given again.")
-@click.option("-o", "--output", metavar="OUT", default="-", help="Where it is written; - is standard output.")
-@click.option("--manifest", metavar="OUT", help="Where it is written what is needed to launch it and to read its buffers, as JSON.")
 @click.option(
-    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the probes, what they do, and their options."
+    "--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
 )
+@click.option("-o", "--output", metavar="OUT", default="-", help="Where to write; - is standard output.")
+@click.option("--manifest", metavar="OUT", help="Write what is needed to launch the kernels and to read the buffers, as JSON.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the probes with their options.")
 def command(path: str, probes: tuple[str, ...], output: str, manifest: str | None) -> None:
-    """Put probes into a PTX file: `ptxkit instrument k.ptx --probe block-counts -o out.ptx --manifest out.json`; - is standard input.
+    """Put probes into a PTX file.
 
-    `ptxkit rewrite strip` takes them out again. Where a probe cannot be put in, that is said and stands in the manifest.
+    For example `ptxkit instrument k.ptx --probe block-counts -o out.ptx --manifest out.json`. `ptxkit rewrite strip` takes the probes out
+    again. Instructions that cannot have a probe are reported and listed in the manifest. FILE may be - for standard input.
 
-    Exit codes: 0 done, 1 what comes out would have errors, 2 could not run.
+    Exit codes: 0 done, 1 the result would have errors, 2 could not run.
     """
     from ptxkit.rewriters import Refused
     from ptxkit.rewriters.probing import instrument

@@ -26,21 +26,21 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option(
     "--severity", "severities", multiple=True, metavar="RULE=SEVERITY", help="Report a rule as error, warning or info, or turn it off."
 )
-@click.option("--baseline", metavar="FILE", help="Accept the findings in this file; report what is new.")
-@click.option("--update-baseline", is_flag=True, help="Write today's findings into the baseline.")
-@click.option("--no-ignores", is_flag=True, help="Report what `// ptxkit: ignore[…]` accepts, too.")
-@click.option("--no-run", is_flag=True, help="Execute no kernel: what an execution might have shown is a warning.")
-@click.option("--explain-ptxas", "log", metavar="LOG", help="Instead, say what caused the notes (C75…) in this log of ptxas.")
+@click.option("--baseline", metavar="FILE", help="Accept the findings listed in this file; report only new ones.")
+@click.option("--update-baseline", is_flag=True, help="Write the current findings into the baseline.")
+@click.option("--no-ignores", is_flag=True, help="Also report what `// ptxkit: ignore[…]` accepts.")
+@click.option("--no-run", is_flag=True, help="Execute no kernel; what only an execution proves is then a warning at most.")
+@click.option("--explain-ptxas", "log", metavar="LOG", help="Instead of linting, explain the notes (C75…) in this log of ptxas.")
 @click.option("--records", metavar="FILE", help="Also write the findings into FILE, .jsonl or .parquet, one record each.")
-@click.option("--executor", metavar="dask:ADDRESS", help="Let the workers of a Dask cluster look at the files.")
-@click.option("--fix", is_flag=True, help="Cure what can be cured without changing what the program means, in place.")
-@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Cure also where the meaning may change, by repairs that are proved.")
+@click.option("--executor", metavar="dask:ADDRESS", help="Lint the files on the workers of a Dask cluster.")
+@click.option("--fix", is_flag=True, help="Fix, in place, what can be fixed without changing what the program means.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Also apply proved repairs that may change what the program means.")
 @click.option("--repairs", is_flag=True, help="Look for a proved repair of each error and warning, and show it (docs/repair.md).")
 @click.option("--diff", "only_show", is_flag=True, help="Print what --fix would change, and change nothing.")
-@click.option("--config", "config", metavar="FILE", help="Take the settings from this TOML file, not from those above the files.")
-@click.option("--isolated", is_flag=True, help="Take no settings from files.")
-@click.option("--show-settings", is_flag=True, help="Print which settings hold for which files, as JSON, and do nothing else.")
-@click.option("--watch", is_flag=True, help="Look again whenever a file changes, until Ctrl-C.")
+@click.option("--config", "config", metavar="FILE", help="Read the settings from this TOML file instead of the nearest one.")
+@click.option("--isolated", is_flag=True, help="Ignore all configuration files.")
+@click.option("--show-settings", is_flag=True, help="Print the settings of each file as JSON, and do nothing else.")
+@click.option("--watch", is_flag=True, help="Lint again whenever a file changes, until Ctrl-C.")
 def command(
     paths: tuple[str, ...],
     format_: str,
@@ -74,9 +74,9 @@ def command(
 ) -> None:
     """Report what is wrong with PTX files.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input. Without --select, the rules that are on by default. Settings are
-    those of ptxkit.toml, or of [tool.ptxkit] in pyproject.toml, in the folder of each file or the nearest above; the command line goes
-    first.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input. Without --select, the default rules
+    are applied. Settings come from the nearest ptxkit.toml, or [tool.ptxkit] in pyproject.toml, in or above the folder of each file; the
+    command line takes precedence.
     """
     if log is not None:
         from ptxkit.cli import _explaining

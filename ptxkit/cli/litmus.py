@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
-@click.option("--threads", metavar="CTA:THREAD,...", help="Which threads of a kernel run: for PTX files.")
-@click.option("-k", "--kernel", metavar="NAME", help="The kernel, where a PTX file has several.")
-@click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter of the kernel that is a number.")
+@click.option("--threads", metavar="CTA:THREAD,...", help="The threads of the kernel that run; for PTX files.")
+@click.option("-k", "--kernel", metavar="NAME", help="The kernel, if a PTX file has several.")
+@click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A number for a parameter of the kernel.")
 @click.option("--exists", metavar="CONDITION", help="The question for PTX files: '%r1@0:1 == 1 && %r2@0:1 == 0'.")
-@click.option("--all", "all_", is_flag=True, help="Show forbidden outcomes too, and the axiom that forbids each.")
-@click.option("--explain", is_flag=True, help="Say of racy programs what is missing, and what would give it.")
-@click.option("--loops", type=click.IntRange(0, 100), default=3, show_default=True, help="How often a loop is followed.")
+@click.option("--all", "all_", is_flag=True, help="Also show the forbidden outcomes, each with the axiom that forbids it.")
+@click.option("--explain", is_flag=True, help="Explain a race: what is missing, and which change would add it.")
+@click.option(
+    "--loops", metavar="N", type=click.IntRange(0, 100), default=3, show_default=True, help="How many iterations of a loop are followed."
+)
 @click.option("--draw", metavar="OUT.svg", help="Draw the execution that decides the question: .svg or .html.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(
     paths: tuple[str, ...],
     threads: str | None,
@@ -40,9 +42,11 @@ def command(
     draw: str | None,
     format_: str,
 ) -> None:
-    """Ask the memory model (chapter 8) about small concurrent programs: litmus files, or threads of a PTX kernel.
+    """Ask the memory model about small concurrent programs.
 
-    Exit codes: 0 every question is answered with yes, 1 one with no, 2 could not run.
+    FILE is a litmus file, or PTX with --threads. The memory model is that of chapter 8 of the PTX manual.
+
+    Exit codes: 0 every answer is yes, 1 one is no, 2 could not run.
     """
     from ptxkit.analyses.memory_model.litmus import answer
     from ptxkit.analyses.memory_model.paths import CannotFollow

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
-    """List the instructions of a PTX file (- for standard input), each with the registers that are live after it.
+    """List instructions with the registers that are live after each.
 
-    The number before an instruction is the register pressure at it, in 32-bit registers.
+    The number before an instruction is its register pressure, in 32-bit registers. FILE may be - for standard input.
     """
     from ptxkit.syntax import Index
 

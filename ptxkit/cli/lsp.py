@@ -9,10 +9,10 @@ import click
 
 @click.command()
 def command() -> None:
-    """Serve an editor: the Language Server Protocol over standard input and output.
+    """Serve an editor, by the Language Server Protocol.
 
-    Findings as you type, hover, definitions, references, renaming, outline, folding, formatting, colours and completion. How to start it
-    from an editor: docs/editors.md.
+    The server shows findings while you type, hover, definitions, references, hints and code lenses; it completes, renames and formats. How
+    to start it from an editor: docs/editors.md.
     """
     try:
         from ptxkit.lsp.server import server

@@ -12,9 +12,12 @@ from ptxkit.cli import _input
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("--depth", type=click.IntRange(0), default=100, help="How deep to show the tree.")
+@click.option("--depth", metavar="N", type=click.IntRange(0), default=100, help="How many levels of the tree to show.")
 def command(path: str, kernels: tuple[str, ...], depth: int) -> None:
-    """Print the tree of a PTX file (- for standard input), a node a line."""
+    """Print the tree of a PTX file, one node a line.
+
+    FILE may be - for standard input.
+    """
     module = _input.module(path)
     names = _input.chosen([function.name for function in module.functions], kernels)
     for node in [module.function(name) for name in names] if kernels else [module]:

@@ -22,11 +22,12 @@ COLOURS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait":
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("--format", "format_", type=click.Choice(["text", "json", "svg"]), default="text", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "svg"]), default="text", help="The format of the output.")
 def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
-    """Show the asynchronous pipeline of each function of a PTX file (- for standard input).
+    """Show the asynchronous pipelines of a PTX file.
 
-    Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
+    For each function: its stages and where they are in memory, the groups in flight at each wait, the barriers and who waits for whom. SVG
+    shows one iteration of each pipelined loop. FILE may be - for standard input.
     """
     from ptxkit.syntax import Index
 

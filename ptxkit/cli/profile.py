@@ -26,21 +26,35 @@ WIDTH = 200
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
-@click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="What to look at; may be given often.")
+@click.option(
+    "--launch", "description", required=True, metavar="TOML", help="A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
+)
+@click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="A probe. May be given several times.")
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--on",
     type=click.Choice(["auto", "gpu", "machine"]),
     default="auto",
     show_default=True,
-    help="Where the kernels run: auto is the GPU if there is one, else the machine, which has no clock.",
+    help="Where the kernels run: auto is the GPU if there is one, else the CPU, which has no clock.",
 )
-@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU that the machine is; the file's if it is left out.")
-@click.option("--repeat", default=5, show_default=True, type=click.IntRange(0), help="How often each is timed.")
-@click.option("--timeout", default=120.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
-@click.option("--rows", type=click.IntRange(1), help="How many records a trace has room for.")
-@click.option("--top", default=20, show_default=True, type=click.IntRange(0), help="How many rows of a table are shown.")
+@click.option(
+    "--target",
+    type=_input.Target(),
+    metavar="TARGET",
+    help="The GPU that the CPU stands in for, such as sm_90a; by default, the file's target.",
+)
+@click.option("--repeat", default=5, show_default=True, metavar="N", type=click.IntRange(0), help="How many times each kernel is timed.")
+@click.option(
+    "--timeout",
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds for one launch.",
+)
+@click.option("--rows", metavar="N", type=click.IntRange(1), help="How many records a trace can hold.")
+@click.option("--top", default=20, show_default=True, metavar="N", type=click.IntRange(0), help="How many rows of each table are shown.")
 @click.option("--csv", "csv_folder", metavar="FOLDER", help="Write each table as a .csv file there.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 @click.option("--trace", "trace_file", metavar="OUT", help="Write a trace that Perfetto opens.")
@@ -59,10 +73,10 @@ def command(
     json_file: str | None,
     trace_file: str | None,
 ) -> None:
-    """Run kernels of a PTX file with and without probes: compare what they compute, show what the probes found.
+    """Run kernels with and without probes; show what they found.
 
-    Each launch runs in a process of its own, both kernels on the same input. FILE may be - for standard input. Without a GPU the machine
-    runs them: what is counted is the same; cycles, times and registers are left out.
+    Each launch runs in its own process. Both versions get the same input, and their outputs are compared. Without a GPU the kernels run on
+    the CPU: counts are the same; cycles, times and registers are left out. FILE may be - for standard input.
 
     Exit codes: 0 all outputs equal, 1 something differs, fails or hangs, 2 could not run.
     """

@@ -19,20 +19,28 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("--test", "command_", required=True, metavar="CMD", help="Succeeds as long as the text is what you look for; {} is the file.")
-@click.option("-o", "--output", metavar="OUT", help="Where the smallest text so far is written (FILE with .reduced.ptx).")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many tests at a time.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="A test that takes longer has failed.")
-@click.option("--no-filter", is_flag=True, help="Try also what an assembler would refuse.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is said what came of it.")
+@click.option(
+    "--test",
+    "command_",
+    required=True,
+    metavar="CMD",
+    help="The command, which succeeds while the file still shows the problem; {} is the file.",
+)
+@click.option("-o", "--output", metavar="OUT", help="Where the smallest text so far is written; by default, FILE with .reduced.ptx.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="How many tests run at a time.")
+@click.option(
+    "--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="A test that takes longer counts as failed."
+)
+@click.option("--no-filter", is_flag=True, help="Also try candidates that an assembler would refuse.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(path: str, command_: str, output: str | None, jobs: int, timeout: float, no_filter: bool, format_: str) -> None:
-    """Find the smallest PTX on which a command still succeeds: a bug in 5,000 lines becomes one in ten.
+    """Find the smallest PTX on which a command still succeeds.
 
-    CMD is run by the shell with a file, as in --test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 | grep -q "internal error"'. Functions go
-    first, then blocks, instructions, parts of instructions and declarations. If FILE is valid, so is all that is tried, by our own check
-    and by ptxas, if it is there, which is asked to parse only.
+    A bug in 5,000 lines becomes one in ten. The shell runs CMD on each candidate, as in --test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 |
+    grep -q "internal error"'. Functions are removed first, then blocks, instructions, parts of instructions and declarations. If FILE is
+    valid, only valid candidates are tried, by `ptxkit check` and by the parser of ptxas, if it is installed.
 
-    OUT always holds the smallest text so far. What was tried stands in OUT.journal until it is done: the same command goes on from there.
+    OUT always holds the smallest text so far. OUT.journal records what was tried: the same command continues from there.
 
     Exit codes: 0 done, 1 CMD fails on FILE itself, 2 could not run.
     """

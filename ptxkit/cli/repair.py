@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-o", "--output", metavar="OUT", help="Where the repaired text is written; - is standard output.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How the repairs are printed.")
-@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
-@click.option("--using", metavar="NAMES", help="Which compilers are asked if they are there: driver, nvjitlink, ptxas (all), or none.")
+@click.option("-o", "--output", metavar="OUT", help="Where to write the repaired text; - is standard output.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
+@click.option(
+    "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
+)
+@click.option("--using", metavar="NAMES", help="Which compilers to ask, if installed: driver, nvjitlink, ptxas (all three), or none.")
 def command(path: str, output: str | None, format_: str, target: str | None, using: str | None) -> None:
-    """Cure what lint finds in a PTX file (- for standard input) by edits that are proved, until nothing is left that can be cured.
+    """Fix what lint finds in a PTX file, by proved edits.
 
-    Each repair is shown as a difference, with what it costs and what it does not promise. What could not be mended is named, and why.
+    Each repair is shown as a diff, with what it costs and what it does not promise. Findings that cannot be repaired are listed, each with
+    the reason. FILE may be - for standard input.
 
     Exit codes: 0 no error or warning is left, 1 some are, 2 could not run.
     """

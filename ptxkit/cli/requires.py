@@ -12,11 +12,12 @@ from ptxkit.cli import _input
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="How it is printed.")
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="The format of the output.")
 def command(paths: tuple[str, ...], format_: str) -> None:
-    """The lowest .version and .target that each function needs, and the instruction that forces it.
+    """Show the lowest .version and .target that each function needs.
 
-    Where several targets would do (a base one, a family `f`, an exact `a`) each is listed with its version.
+    The instruction that requires them is shown as well. If several targets will do (a base one, a family `f`, an exact `a`), each is listed
+    with its version.
     """
     from ptxkit.requirement import FunctionNeeds, needs_of
 

@@ -43,9 +43,7 @@ def _command(rewriter: Any) -> click.Command:
         else:
             kind = {int: click.INT, float: click.FLOAT}.get(parameter.annotation, click.STRING)
             options.append(click.Option([flag, name], type=kind, required=required, default=None if required else parameter.default))
-    options.append(
-        click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where it is written; - is standard output.")
-    )
+    options.append(click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where to write; - is standard output."))
     options.append(click.Option(["--manifest", "_manifest"], metavar="OUT", help="Also write what was done, as JSON."))
 
     def run(path: str, _output: str, _manifest: str | None, **given: Any) -> None:
@@ -109,9 +107,11 @@ def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 
 
 @click.command(cls=Rewriters, subcommand_metavar="NAME FILE -o OUT [OPTIONS]")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the rewriters and what they do.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the rewriters.")
 def command() -> None:
-    """Change a PTX file: `ptxkit rewrite strip-debug k.ptx -o out.ptx`; - is standard input.
+    """Rewrite a PTX file: rename, retarget, strip and more.
 
-    OUT is written whole or not at all. Exit codes: 0 done, 1 refused because something would break, 2 could not run.
+    For example `ptxkit rewrite strip-debug k.ptx -o out.ptx`. FILE may be - for standard input.
+
+    Exit codes: 0 done, 1 refused because something would break, 2 could not run.
     """

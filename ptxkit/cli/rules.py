@@ -9,9 +9,12 @@ import click
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[RULES]…")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How they are printed.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(words: tuple[str, ...], format_: str) -> None:
-    """List the lint rules: all, or those named by ids, names and family letters."""
+    """List the lint rules.
+
+    RULES are ids, names or family letters; without them, all rules are listed.
+    """
     from ptxkit.analyses.framework.rule import select
 
     try:

@@ -49,7 +49,9 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
+@click.option(
+    "--launch", "description", required=True, metavar="TOML", help="A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
+)
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--schedule",
@@ -57,19 +59,25 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
     show_default=True,
     callback=_schedule,
     metavar="WHICH",
-    help="lockstep, late, early, or a number: a seed.",
+    help="lockstep, late, early, or a number as a seed.",
 )
 @click.option(
     "--check",
     "checks",
     callback=_checks,
     metavar="all|races,…",
-    help="What to look for while they run: races, addresses, barriers, mbarriers, uninitialized, …",
+    help="What to check while they run: all, or races, addresses, barriers, mbarriers, uninitialized, …",
 )
-@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
-@click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
+@click.option(
+    "--target", type=_input.Target(), metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target."
+)
+@click.option(
+    "--budget", default=600.0, show_default=True, metavar="SECONDS", type=click.FloatRange(0, min_open=True), help="Seconds for one launch."
+)
 @click.option("--stats", is_flag=True, help="Count what is executed: instructions, divergence, sectors, bank conflicts, bytes, waits.")
-@click.option("--top", default=20, show_default=True, type=click.IntRange(0), help="How many rows of a table of --stats are shown.")
+@click.option(
+    "--top", default=20, show_default=True, metavar="N", type=click.IntRange(0), help="How many rows of a table of --stats are shown."
+)
 @click.option("--csv", "csv_folder", metavar="FOLDER", help="Write each table of --stats as a .csv file there.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 def command(
@@ -87,10 +95,10 @@ def command(
 ) -> None:
     """Run kernels of a PTX file on the CPU: no GPU, no driver.
 
-    Prints what each launch leaves in its outputs, what it printed, its time, and how many instructions its threads executed. FILE may be
-    - for standard input. With --check, what goes wrong is reported as lint does, with the threads and the bytes that show it.
+    Prints the outputs of each launch, what it printed, its time, and how many instructions its threads executed. With --check, errors are
+    reported as by `ptxkit lint`, with the threads and the bytes involved. FILE may be - for standard input.
 
-    Exit codes: 0 all launches ended, 1 one could not go on or a check found something, 2 could not run.
+    Exit codes: 0 all launches ran to completion, 1 one failed or a check found something, 2 could not run.
     """
     import ptxkit
 

@@ -11,10 +11,10 @@ from ptxkit.cli import _input
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="How it is printed.")
-@click.option("--opcodes", type=click.IntRange(0), default=10, help="How many of the commonest opcodes the table shows.")
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="The format of the output.")
+@click.option("--opcodes", metavar="N", type=click.IntRange(0), default=10, help="How many of the commonest opcodes the table shows.")
 def command(paths: tuple[str, ...], format_: str, opcodes: int) -> None:
-    """Count functions, instructions, registers and memory of PTX files.
+    """Count functions, instructions, registers and memory.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import click
@@ -22,7 +23,10 @@ from ptxkit.syntax import Module
 )
 @click.option("--dark", is_flag=True, help="Colours for a dark background.")
 def command(path: str, format_: str, dark: bool) -> None:
-    """Print the tokens of a PTX file (- for standard input) with what each of them is, or a coloured listing."""
+    """Print the tokens of a PTX file, or the file in colours.
+
+    FILE may be - for standard input.
+    """
     module = _input.module(path)
     if format_ in ("terminal", "html"):
         click.echo(files.encode(_coloured(module, format_, dark)), nl=False)
@@ -55,12 +59,36 @@ def _coloured(module: Module, format_: str, dark: bool) -> str:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter, TerminalTrueColorFormatter
 
-    from ptxkit.highlighting import PtxDarkStyle, PtxLexer, PtxStyle
+    from ptxkit.highlighting import DARK, LIGHT, PtxDarkStyle, PtxLexer, PtxStyle
 
     style = PtxDarkStyle if dark else PtxStyle
     if format_ == "html":
-        formatter = HtmlFormatter(style=style, full=True, linenos="inline", lineanchors="line", title=module.path or "PTX", encoding=None)
-    else:
-        formatter = TerminalTrueColorFormatter(style=style)
-    text: str = highlight(module.text, PtxLexer(stripnl=False), formatter)
+        formatter = HtmlFormatter(style=style, linenos="inline", lineanchors="line")
+        body = highlight(module.text, PtxLexer(stripnl=False), formatter)
+        return _PAGE.format(
+            title=html.escape(module.path or "PTX"), rules=formatter.get_style_defs(), body=body, **(DARK if dark else LIGHT)
+        )
+    text: str = highlight(module.text, PtxLexer(stripnl=False), TerminalTrueColorFormatter(style=style))
     return text
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{rules}
+body {{ margin: 1em; background: {paper}; color: {ink}; font: 14px system-ui, sans-serif; }}
+h1 {{ font-size: 1.2em; overflow-wrap: anywhere; }}
+pre {{ overflow-x: auto; font: 13px/1.4 "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace; }}
+span.linenos {{ color: {comment}; background: none; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}</body>
+</html>
+"""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
 @click.option("--using", metavar="NAMES", help="Which validators to try, in this order: driver, nvjitlink, ptxas (all), with commas.")
 @click.option("--target", type=_input.Target(), metavar="TARGET", help="Compile for this target instead of the file's, such as sm_90a.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="How long a compiler may take for a file (120).")
-@click.option("--no-optimization", is_flag=True, help="Have the compiler not optimize: large kernels are sooner judged.")
-@click.option("--relocatable", is_flag=True, help="What is .extern may be defined elsewhere.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How verdicts are printed.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="How long a compiler may take for a file; by default, 120.")
+@click.option("--no-optimization", is_flag=True, help="Tell the compiler not to optimize: large kernels are judged sooner.")
+@click.option("--relocatable", is_flag=True, help="Accept .extern functions and variables that the file does not define.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 def command(
     paths: tuple[str, ...],
     using: str | None,
@@ -34,10 +34,10 @@ def command(
     relocatable: bool,
     format_: str,
 ) -> None:
-    """Ask a real compiler whether it takes PTX files, and what their kernels use.
+    """Ask a real compiler whether it accepts PTX files.
 
-    FILE may be a folder (all *.ptx under it), or - for standard input. The first that is there is asked: the CUDA driver, nvJitLink,
-    ptxas. A compiler that crashes or takes too long is reported as such.
+    It also tells which registers and memory the kernels use. The first compiler found is asked: the CUDA driver, nvJitLink or ptxas. A
+    compiler that crashes or takes too long is reported as such. FILE may be a folder (all *.ptx under it), or - for standard input.
 
     Exit codes: 0 all valid, 1 one is not or a compiler failed on it, 2 one could not be judged.
     """

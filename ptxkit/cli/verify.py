@@ -39,27 +39,43 @@ COVERED = {
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-k", "--kernel", metavar="NAME", help="The kernel, where the file has several.")
+@click.option("-k", "--kernel", metavar="NAME", help="The kernel, if the file has several.")
 @click.option(
-    "--launch", "description", metavar="TOML", help="How the kernel is launched (docs/profiling.md), in place of the options below."
+    "--launch", "description", metavar="TOML", help="The file that describes the launch (docs/profiling.md), instead of the options below."
 )
 @click.option("--grid", metavar="X,Y,Z", default="1", show_default=True, help="CTAs of the grid.")
 @click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; needed without --launch.")
-@click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default what the kernel says, or 1.")
-@click.option("--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default 32 KiB if it is used.")
+@click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
-    "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a part of a structure; *=N all others."
+    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
+)
+@click.option(
+    "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a member of a structure; *=N for all others."
 )
 @click.option("--array", "arrays", metavar="NAME=TYPE:COUNT[:FILL]", multiple=True, help="An array: a=f32:4096:random, a=i32:9:zeros.")
-@click.option("--memory", metavar="NAME=N", multiple=True, help="Whole numbers where a parameter points; N:S grows by S; *=N all others.")
-@click.option("--boxes", metavar="JSON", help="A file with the boxes of tensor maps, by parameter.")
-@click.option("--library", "libraries", metavar="FILE", multiple=True, help="Another PTX file, with functions that this one calls.")
-@click.option("--check", "checks", default="all", show_default=True, metavar="all|races,…", help="What to look for.")
-@click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option(
-    "--budget", type=click.FloatRange(0, min_open=True), default=300, show_default=True, metavar="SECONDS", help="Time for a launch."
+    "--memory",
+    metavar="NAME=N",
+    multiple=True,
+    help="Integers in the memory that a parameter points to; N:S grows by S; *=N for all others.",
 )
-@click.option("--format", "format_", type=click.Choice(["text", "json", "sarif"]), default="text", help="How it is printed.")
+@click.option("--boxes", metavar="JSON", help="A file with the boxes of tensor maps, by parameter.")
+@click.option(
+    "--library", "libraries", metavar="FILE", multiple=True, help="Another PTX file, which defines functions that this one calls."
+)
+@click.option(
+    "--check",
+    "checks",
+    default="all",
+    show_default=True,
+    metavar="all|races,…",
+    help="What to check: all, or some of races, addresses, barriers, …",
+)
+@click.option("--target", metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target.")
+@click.option(
+    "--budget", type=click.FloatRange(0, min_open=True), default=300, show_default=True, metavar="SECONDS", help="Time for one launch."
+)
+@click.option("--format", "format_", type=click.Choice(["text", "json", "sarif"]), default="text", help="The format of the output.")
 def command(
     path: str,
     kernel: str | None,
@@ -78,10 +94,11 @@ def command(
     budget: float,
     format_: str,
 ) -> None:
-    """Run a kernel of a PTX file (- for standard input) as it would be launched, and watch for races, deadlocks, wrong barriers and
-    wrong addresses.
+    """Execute a launch; find races, deadlocks and bad accesses.
 
-    Arguments that are left out are made up. Exit codes: 0 verified, 1 refuted, 3 undecided, 2 could not run.
+    Wrong barriers are found as well. Arguments that you leave out are made up. FILE may be - for standard input.
+
+    Exit codes: 0 verified, 1 refuted, 2 could not run, 3 undecided.
     """
     from ptxkit.analyses.verify.verdict import verify
     from ptxkit.machine import Fault, Machine

@@ -22,14 +22,16 @@ MOST_INSTRUCTIONS = 3000
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
-@click.option("-o", "--output", metavar="OUT", help="The page to write; the name of the file with .html if it is left out.")
+@click.option("-o", "--output", metavar="OUT", help="The page to write; by default, FILE with .html.")
 @click.option("--target", type=_input.Target(), metavar="TARGET", help="Show the machine code for this target instead of the file's.")
 @click.option("--sass/--no-sass", default=True, help="Show the machine code, if ptxas and nvdisasm are found.")
 @click.option("--findings/--no-findings", default=True, help="Apply the rules of `ptxkit lint`.")
-@click.option("--graph/--no-graph", default=True, help="Draw the control flow graphs, if they are not too large.")
+@click.option("--graph/--no-graph", default=True, help="Draw the control flow graphs, unless they are too large.")
 @_heat.option
-@click.option("--run", "execute", is_flag=True, help="Execute kernels too, to find what only an execution shows.")
-@click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds for the machine code.")
+@click.option("--run", "execute", is_flag=True, help="Also execute the kernels, for findings that only an execution shows.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds for the machine code."
+)
 def command(
     path: str,
     kernels: tuple[str, ...],
@@ -42,10 +44,10 @@ def command(
     execute: bool,
     timeout: float,
 ) -> None:
-    """Write a page that shows a PTX file (- for standard input) beside its source and its machine code.
+    """Write a page with PTX beside its source and machine code.
 
-    A line of the source has the colour of the PTX that it made. Findings stand in the margin, the graph is one click away. The page is
-    one file that loads nothing. It contains the source files that .loc names.
+    Each source line and the PTX made from it have the same colour. Findings are in the margin; the graph is one click away. The page is a
+    single file that loads nothing else, and contains the source files that .loc names. FILE may be - for standard input.
     """
     if output is None and path == "-":
         raise click.UsageError("name the page to write: -o OUT.html")

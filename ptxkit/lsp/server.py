@@ -11,7 +11,7 @@ import gc
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -36,6 +36,10 @@ from ptxkit.names import Kind
 
 REST = 0.2
 """Seconds without a change after which a text is looked at."""
+QUIET = 10.0
+"""Seconds without a change after which what old versions of texts have left is collected."""
+MOST = 30
+"""So many versions are looked at before that is done anyway."""
 
 EXPLAIN = "ptxkit.explain"
 """The command that says what a rule is."""
@@ -148,12 +152,29 @@ class Server(LanguageServer):
         self.tasks.put((uri, self.document(uri), asyncio.get_running_loop()))
 
     def _work(self) -> None:
+        left = 0
         while True:
-            self._analyse(*self.tasks.get())
+            try:
+                task = self.tasks.get(timeout=QUIET if left else None)
+            except Empty:
+                task = None
+            if task is None or left >= MOST:
+                gc.unfreeze()
+                gc.collect()
+                gc.freeze()
+                left = 0
+            if task is not None:
+                # the garbage collector need not look at the trees of large files, neither now nor while questions are answered
+                gc.disable()
+                try:
+                    self._analyse(*task)
+                finally:
+                    gc.freeze()
+                    gc.enable()
+                left += 1
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
         """In the other thread: applies the rules that take no time, then all, and prepares what hover asks."""
-        gc.unfreeze()
         for quick in (True, False):
             if self.documents.get(uri) is not document:
                 # the text has changed since
@@ -168,8 +189,6 @@ class Server(LanguageServer):
         document.warm_up()
         document.settle()
         self.costs[uri] = (document, lenses(document))
-        # the garbage collector need not look at the trees of large files while questions are answered
-        gc.freeze()
         loop.call_soon_threadsafe(self.refresh)
 
     def refresh(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -75,7 +75,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
             kinds.append("register")
             values.append(writer.value(site, node, U64))
         results += [-1] if is_result else []
-    fetch = writer.finish(0, f"({', '.join(values)},)")
+    fetch = writer.finish(frozenset(), f"({', '.join(values)},)")
     return CallPlan(name, fetch, kinds, results, given, sizes)
 
 
@@ -200,57 +200,91 @@ def _vprintf(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
     result, form, packed = values
     formats = lanes.broadcast(_argument(lanes, form, np.uint64))
     buffers = lanes.broadcast(_argument(lanes, packed, np.uint64))
-    for i in range(lanes.count):
-        one = lanes.at(np.array([i])) if lanes.count > 1 else lanes
-        text = _string(one, int(formats[i]))
-        scheduler.launch.output.append(_formatted(one, text, int(buffers[i])))
+    printed = [""] * lanes.count
+    for address, chosen in _by_value(formats):
+        some = lanes.at(chosen)
+        for i, text in zip(chosen.tolist(), _formatted(some, _string(some, address), buffers[chosen]), strict=True):
+            printed[i] = text
+    scheduler.launch.output += printed
     lanes.store(".param", result, np.uint32(1))
 
 
+def _by_value(values: Any) -> Iterator[tuple[int, Any]]:
+    """Each value that there is, and where."""
+    for value in dict.fromkeys(values.tolist()):
+        yield value, np.flatnonzero(values == value)
+
+
+MOST_CHARACTERS = 1 << 16
+"""A string is cut after so many."""
+
+
 def _string(lanes: Lanes, address: int) -> str:
-    found = bytearray()
-    while len(found) < 1 << 16:
-        byte = int(np.ravel(lanes.load(".generic", np.uint64(address + len(found)), np.dtype(np.uint8)))[0])
-        if not byte:
-            break
-        found.append(byte)
-    return found.decode("utf-8", "replace")
+    """The string at an address, which all lanes read."""
+    memory, where = lanes.memory, np.uint64(address)
+    ((buffer, at, _),) = memory.locate(lanes, ".generic", where, 1, "read", watched=False)
+    start = int(np.ravel(at)[0])
+    held = buffer.data[start - buffer.origin :][:MOST_CHARACTERS]
+    ends = np.flatnonzero(held == 0)
+    size = int(ends[0]) + 1 if len(ends) else len(held)
+    memory.locate(lanes, ".generic", where, size, "read", align=1)
+    return bytes(held[:size]).partition(b"\0")[0].decode("utf-8", "replace")
 
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
 
 
-def _formatted(lanes: Lanes, text: str, at: int) -> str:
-    def load(dtype: str) -> Any:
+def _formatted(lanes: Lanes, text: str, at: Any) -> list[str]:
+    """What each lane prints: a format, with the arguments that lie from an address of its own on."""
+
+    def load(dtype: str) -> list[Any]:
         nonlocal at
         kind = np.dtype(dtype)
-        at = -(-at // kind.itemsize) * kind.itemsize
-        value = np.ravel(lanes.load(".generic", np.uint64(at), kind))[0]
-        at += kind.itemsize
-        return value
+        size = np.uint64(kind.itemsize)
+        at = (at + size - np.uint64(1)) // size * size
+        found = lanes.broadcast(lanes.load(".generic", at, kind)).tolist()
+        at = at + size
+        return found  # type: ignore[no-any-return]
 
-    def one(match: re.Match[str]) -> str:
+    def strings(addresses: list[int]) -> list[str]:
+        texts = [""] * lanes.count
+        for address, chosen in _by_value(np.array(addresses, np.uint64)):
+            read = _string(lanes.at(chosen), address)
+            for i in chosen.tolist():
+                texts[i] = read
+        return texts
+
+    def each(match: re.Match[str]) -> list[str]:
         flags, width, precision, length, kind = match.groups()
         if kind == "%":
-            return "%"
-        width = str(int(load("i4"))) if width == "*" else width or ""
-        precision = str(int(load("i4"))) if precision == "*" else precision
-        shape = f"%{flags}{width}" + (f".{precision}" if precision is not None else "")
-        if kind == "s":
-            return (shape + "s") % _string(lanes, int(load("u8")))
-        if kind == "c":
-            return (shape + "c") % chr(int(load("u4")) & 0xFF)
-        if kind == "p":
-            return (shape + "s") % f"{int(load('u8')):#x}"
-        if kind in "eEfFgG":
-            return (shape + kind) % float(load("f8"))
+            return ["%"] * lanes.count
+        widths = load("i4") if width == "*" else [width or ""] * lanes.count
+        precisions = load("i4") if precision == "*" else [precision] * lanes.count
+        shapes = [
+            f"%{flags}{width}" + (f".{precision}" if precision is not None else "")
+            for width, precision in zip(widths, precisions, strict=True)
+        ]
         if kind in "aA":
-            return float(load("f8")).hex()
-        wide = length in ("l", "ll", "z", "j", "t")
-        value = int(load(("i" if kind in "di" else "u") + ("8" if wide else "4")))
-        return (shape + ("d" if kind in "diu" else kind)) % value
+            return [value.hex() for value in load("f8")]
+        if kind == "s":
+            values: list[Any] = strings(load("u8"))
+        elif kind == "c":
+            values = [chr(value & 0xFF) for value in load("u4")]
+        elif kind == "p":
+            kind, values = "s", [f"{value:#x}" for value in load("u8")]
+        elif kind in "eEfFgG":
+            values = load("f8")
+        else:
+            values = load(("i" if kind in "di" else "u") + ("8" if length in ("l", "ll", "z", "j", "t") else "4"))
+            kind = "d" if kind in "diu" else kind
+        return [(shape + kind) % value for shape, value in zip(shapes, values, strict=True)]
 
-    return _CONVERSION.sub(one, text)
+    found = [""] * lanes.count
+    end = 0
+    for match in _CONVERSION.finditer(text):
+        before, end = text[end : match.start()], match.end()
+        found = [one + before + value for one, value in zip(found, each(match), strict=True)]
+    return [one + text[end:] for one in found]
 
 
 def _assertfail(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:

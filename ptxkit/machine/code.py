@@ -6,16 +6,19 @@ for what is in flight. Blocks are numbered in reverse post-order, so that of two
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, overload
 
 import attrs
 import numpy as np
 
 from ptxkit.checking import Bounds
-from ptxkit.isa.binding import Bound
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.notation import Fragment
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
@@ -65,7 +68,6 @@ class Site:
     body: Body = attrs.field(repr=False)
 
 
-@attrs.define(eq=False)
 class BasicBlock:
     """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
 
@@ -74,21 +76,14 @@ class BasicBlock:
     may wait; it is alone in its block).
     """
 
-    start: int
-    end: int
-    kind: str = "fall"
-    last: int = -1
-    guard: int = -1
-    negated: bool = False
-    fall: int = -1
-    taken: int = -1
+    kind = "fall"
+    last = -1
+    guard = -1
+    negated = False
+    taken = -1
     targets: tuple[int, ...] = ()
-    live: int = 0
-    """The registers that are live at the start, as bits."""
-    live_out: int = 0
-    all_registers: Any = None
-    """The numbers of all registers, where dead ones keep their values."""
-    _registers: Any = None
+    chain: Chain | None = None
+    """What it is part of."""
     run: Any = None
     """The compiled code, made when the block is first executed."""
     wait: Any = None
@@ -96,18 +91,52 @@ class BasicBlock:
     call: Any = None
     both: Any = None
     """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
+    _live: set[int] | None = None
+    _live_out: set[int] | None = None
+    _registers: list[int] | None = None
+
+    def __init__(self, body: Body, start: int, end: int, fall: int) -> None:
+        self.body = body
+        self.start = start
+        self.end = end
+        self.fall = fall
+
+    @property
+    def live(self) -> set[int]:
+        """The registers that are live at the start, as far as that is known: it may be more."""
+        if self._live is None:
+            if self.body.is_provisional():
+                return self.body.written
+            self.body.work_out(self)
+        return self._live  # type: ignore[return-value]
+
+    @property
+    def live_out(self) -> set[int] | None:
+        """The registers that are live at the end, those that what stands there reads included; None where nothing is known of that."""
+        if self._live_out is None:
+            if self.body.is_provisional():
+                return None
+            self.body.work_out(self)
+        return self._live_out
+
+    def worked_out(self, live: set[int], live_out: set[int]) -> None:
+        """What was worked out."""
+        self._live, self._live_out = live, live_out
 
     @property
     def registers(self) -> list[int]:
         """The numbers of the registers that are live at the start."""
         if self._registers is None:
-            self._registers = list(bits(self.live))
-        return self._registers  # type: ignore[no-any-return]
+            self.body.settle()
+            self._registers = sorted(self.live)
+        return self._registers
 
     @property
     def kept(self) -> Any:
         """The registers that a group keeps which is taken apart or joined at the start."""
-        return self.all_registers or self.registers
+        if self.body.keeps_dead:
+            return range(len(self.body.types))
+        return self._registers or (self.live if self.body.is_provisional() else self.registers)
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -120,17 +149,85 @@ class BasicBlock:
         return ()
 
 
-class Body:
-    """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions."""
+@attrs.define(eq=False)
+class Chain:
+    """Blocks that control can only go through one after another, from the first to the last."""
 
-    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int, keeps_dead: bool = False) -> None:
-        """With `keeps_dead` registers keep their values after their last use."""
+    blocks: list[BasicBlock]
+    successors: list[int] = attrs.field(factory=list)
+    """The chains that may follow."""
+    reads: set[int] = attrs.field(factory=set)
+    """The registers that it reads before it writes them."""
+    live: int = 0
+    """The registers that are live at the start: bits, in the order of `Body.crossing`."""
+    votes: dict[int, list[np.dtype[Any]]] | None = None
+    """By register: as which dtypes its instructions use it, once somebody asked."""
+
+
+@attrs.define
+class _Stretch:
+    """Instructions in a row within one block of the text."""
+
+    first: int
+    scope: Scope
+    path: Path
+    """Of the block of the text, from the module."""
+    children: tuple[Node, ...]
+    at: int
+    end: int
+    """Where among the children of that block it begins, and ends."""
+    places: list[int] | None = None
+    """Where each instruction stands among the children, once that was asked for."""
+
+
+class Sites(Sequence[Site]):
+    """The instructions of a function where they stand; each is made when it is first asked for."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._made: list[Site | None] = [None] * len(body.instructions)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, at: int) -> Site: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Site]: ...
+    def __getitem__(self, at: int | slice) -> Site | list[Site]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self._made)))]
+        found = self._made[at]
+        if found is None:
+            found = self._made[at] = self._body.site(range(len(self._made))[at])
+        return found
+
+
+class Body:
+    """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions.
+
+    What is needed only of what is executed is worked out when it is asked for: `Chain` by `Chain` which registers live within it and as
+    which dtype they are kept, and of each instruction its `Site`. Liveness takes as long as all else together. A long function goes
+    without for as long as few threads execute little of it: they keep all that was written.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        names: Names,
+        bounds: Bounds,
+        function: Function,
+        index: int,
+        keeps_dead: bool = False,
+        is_plain: bool = False,
+    ) -> None:
+        """With `keeps_dead` registers keep their values after their last use. `is_plain`: nobody watches, so liveness has time."""
         self.module = module
         self.names = names
         self.function = function
         self.path: Path = (index,)
         self.name = function.name
-        self.sites: list[Site] = []
+        self.instructions: list[Instruction] = []
         self.labels: dict[tuple[Path, str], int] = {}
         self.lists: dict[tuple[Path, str], Targets | Prototype] = {}
         self.variables: list[Symbol] = []
@@ -141,75 +238,202 @@ class Body:
         """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
-        self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
-        self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
-        """By `id` of the scope and of the node: the registers that it names, in order."""
-        self._plans: dict[int, _Plan] = {}
-        self._held = -1
+        """As what a register is kept between blocks."""
+        self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
+        """By `id` of the site: its parts of matrices."""
         self.known: dict[Any, Any] = {}
         """What monitors have found out about its text, for further launches."""
+        self._stretches: list[_Stretch] = []
+        self._starts: list[int] = []
+        """The first instruction of each stretch."""
+        self._firsts: dict[int, int] = {}
+        """By `id` of a symbol that declares a family: the number of its first register."""
+        self._numbers: dict[int, dict[str, tuple[int, ...]]] = {}
+        """By `id` of another symbol, and name: the registers."""
+        self._places: dict[int, int] = {}
+        """By `id` of a parameter of a device function: the register with its address."""
+        self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
+        """By `id` of the scope and of the node: the registers that it names, in order."""
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
         """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
-        self._votes: dict[np.dtype[Any], list[int]] = {}
-        """By dtype: the registers that operands use as that, each as often as one does."""
-        self._flatten(bounds, index)
+        self._held = -1
+        self.keeps_dead = keeps_dead
+        self._scopes: dict[int, Scope] = {}
+        self._has_sparse = False
+        self._is_settled = False
+        self._asked = 0
+        self._flatten(index)
+        self.sites = Sites(self)
         self.formals = self._formals()
+        self.written: set[int] = {STACK, TOP, *[number for _, number in self.formals]}
+        """The registers that what was compiled writes, and what calls it."""
+        self._forms = bounds
+        self._bounds: list[Bound | Mismatch | None] = [None] * len(self.instructions)
+        """The form of each instruction, once somebody asked for it."""
+        self._plans: dict[int, _Plan] = {}
+        """By `id` of the form."""
         self.blocks: list[BasicBlock] = []
         self._build()
-        self._liveness()
-        self._choose_dtypes()
-        if keeps_dead:
-            for block in self.blocks:
-                block.all_registers = range(len(self.types))
+        self._chains: list[Chain] = []
+        self.crossing: list[int] = []
+        """The registers that some chain reads before it writes them."""
+        self._users: dict[int, list[Chain]] = {}
+        """By register: the chains that read it before they write it."""
+        self._settled: set[int] = set()
+        """The registers of which it is settled as which dtype they are kept."""
+        if not is_plain or len(self.instructions) < MANY:
+            self.settle()
+
+    def is_provisional(self) -> bool:
+        """Whether liveness is not worked out yet, and need not be for a question more."""
+        if self._is_settled:
+            return False
+        self._asked += 1
+        if self._asked * MANY_ASK > len(self.blocks):
+            self.settle()
+        return not self._is_settled
+
+    def settle(self) -> None:
+        """Works liveness out, if nobody has."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._chains = self._chain()
+            self._liveness()
 
     # --- instructions, in document order
 
-    def _flatten(self, bounds: Bounds, index: int) -> None:
+    def _flatten(self, index: int) -> None:
         body = self.function.body
         assert body is not None
-        last_label = ""
-        stack: list[tuple[Path, Iterator[tuple[int, Node]], Scope, Iterator[Any]]] = []
+        instructions, last_label = self.instructions, ""
 
-        def enter(path: Path, block: Node) -> None:
+        def enter(path: Path, block: Node) -> list[Any]:
             where = (index, *path)
             scope = self.names.scopes[where]
-            stack.append((path, iter(enumerate(block.children)), scope, iter(bounds.of(where))))
+            if id(scope) not in self._scopes:
+                self._scopes[id(scope)] = scope
+                self._number(scope)
             if scope.path == where:
-                for symbol in scope.symbols.values():
-                    if symbol.kind in (Kind.VARIABLE, Kind.PARAMETER):
-                        self.variables.append(symbol)
+                self.variables += [one for one in scope.symbols.values() if one.kind in (Kind.VARIABLE, Kind.PARAMETER)]
+            others = [j for j, kind in enumerate(map(type, block.children)) if kind is not Instruction]
+            return [path, block.children, iter(others), 0, 0, scope]
 
-        enter((1,), body)
+        def take(level: list[Any], end: int) -> None:
+            """The instructions up to a child of the block are part of the function."""
+            path, children, _, at, others, scope = level
+            if end - at > others:
+                self._starts.append(len(instructions))
+                self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
+                instructions.extend([child for child in children[at:end] if type(child) is Instruction])
+
+        stack = [enter((1,), body)]
         while stack:
-            path, rest, scope, forms = stack[-1]
-            for i, statement in rest:
+            level = stack[-1]
+            path, children = level[0], level[1]
+            for j in level[2]:
+                statement = children[j]
                 kind = type(statement)
-                if kind is Instruction:
-                    self.sites.append(Site(statement, next(forms), scope, (index, *path, i), self))  # type: ignore[arg-type]
-                    continue
                 if kind is Label:
-                    last_label = statement.name.text  # type: ignore[attr-defined]
-                    self.labels.setdefault((path, last_label), len(self.sites))
+                    last_label = statement.name.text
+                    self.labels.setdefault((path, last_label), len(instructions) + j - level[3] - level[4])
+                    level[4] += 1
                     continue
                 if kind in (Targets, Prototype) and last_label:
-                    self.lists.setdefault((path, last_label), statement)  # type: ignore[arg-type]
+                    self.lists.setdefault((path, last_label), statement)
                 last_label = ""
                 if kind is Block:
-                    enter((*path, i), statement)
+                    take(level, j)
+                    level[3], level[4] = j + 1, 0
+                    stack.append(enter((*path, j), statement))
                     break
+                level[4] += 1
             else:
+                take(level, len(children))
                 stack.pop()
+        for scope in self._scopes.values():
+            for symbol in self.names.shaper(scope).symbols:
+                if symbol.kind is not Kind.LABEL and symbol.kind is not Kind.REGISTER:
+                    self.used[id(symbol)] = symbol
 
-    def find(self, table: dict[tuple[Path, str], Any], site: Site, name: str) -> Any:
-        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
-        path = site.path[1:]
-        for length in range(len(path) - 1, 0, -1):
-            found = table.get((path[:length], name))
-            if found is not None:
-                return found
-        return None
+    def _stretch(self, i: int) -> _Stretch:
+        return self._stretches[bisect_right(self._starts, i) - 1]
+
+    def site(self, i: int) -> Site:
+        """A new site of an instruction; `sites` has the one to use."""
+        stretch = self._stretch(i)
+        if stretch.places is None:
+            rest = stretch.children[stretch.at : stretch.end]
+            stretch.places = [j for j, kind in enumerate(map(type, rest), stretch.at) if kind is Instruction]
+        path = (*stretch.path, stretch.places[i - stretch.first])
+        return Site(self.instructions[i], self.bound(i), stretch.scope, path, self)
+
+    def bound(self, i: int) -> Bound | Mismatch:
+        """The form of an instruction."""
+        found = self._bounds[i]
+        if found is None:
+            found = self._bounds[i] = self._forms.one(self.instructions[i], self._stretch(i).scope)
+        return found
+
+    def _all_bounds(self) -> list[Bound | Mismatch]:
+        """The forms of all instructions."""
+        found: list[Bound | Mismatch] = []
+        used: dict[Path, int] = {}
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
+            at = used.get(stretch.path, 0)
+            end = used[stretch.path] = at + after - stretch.first
+            found += self._forms.of(stretch.path)[at:end]
+        self._bounds = list(found)
+        return found
+
+    def _plan_of(self, bound: Bound | Mismatch) -> _Plan:
+        found = self._plans.get(id(bound))
+        if found is None:
+            found = self._plans[id(bound)] = _plan(bound)
+        return found
 
     # --- registers
+
+    def _number(self, scope: Scope) -> None:
+        """Numbers the registers that a scope declares."""
+        self._of_node[id(scope)] = {}
+        most = MANY_NUMBERS + 4 * len(self.names.shaper(scope).names)
+        for stem, (symbol, *others) in scope.ranges.items():
+            count = symbol.count
+            is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
+            if is_plain and count is not None and count <= most:
+                type_, dtype, _, _ = self._family(symbol)
+                self._firsts[id(symbol)] = len(self.types)
+                self.types += [type_] * count
+                self.dtypes += [dtype] * count
+        for symbol in scope.symbols.values():
+            if symbol.kind is Kind.REGISTER:
+                self.named(scope, symbol.name)
+        if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
+            # few of the members are named
+            self._has_sparse = True
+            for name in self.names.shaper(scope).names.values():
+                self.named(scope, name)
+
+    def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
+        """By `id` of the node: the registers that each operand in a scope names, all at once."""
+        shaper = self.names.shaper(scope)
+        of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
+        quick: dict[str, tuple[int, ...]] = {}
+        for symbol, names in scope.spelled:
+            first = self._firsts.get(id(symbol))
+            if first is not None:
+                quick.update(zip(names, zip(range(first, first + len(names)), strict=True), strict=True))
+        for name in scope.symbols if quick else ():
+            quick.pop(name, None)
+        texts = shaper.names
+        of.update(zip(texts, map(quick.get, texts.values()), strict=True))  # type: ignore[arg-type]
+        for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
+            of[key] = self._named(scope, name)
+        self._of_node[id(scope)] = of
+        for key, node in (*shaper.inner[::-1], *shaper.composites):
+            # the innermost first
+            of[key] = self._registers_of(scope, node)
+        return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
         """The results and parameters of a device function: each a register, which holds it or (`.param`) the address of its bytes."""
@@ -225,52 +449,70 @@ class Body:
             if symbol.kind is Kind.REGISTER:
                 found.append((symbol, self.named(scope, parameter.name)[0]))
             else:
-                key = (id(symbol), "")
-                if key not in self._numbers:
-                    self._numbers[key] = (self._new("", np.dtype(np.uint64)),)
-                found.append((symbol, self._numbers[key][0]))
+                found.append((symbol, self._place(symbol)))
         return found
+
+    def _place(self, symbol: Symbol) -> int:
+        """The register with the address of a parameter of a device function."""
+        if id(symbol) not in self._places:
+            self._places[id(symbol)] = self._new("", np.dtype(np.uint64))
+        return self._places[id(symbol)]
 
     def formal(self, symbol: Symbol) -> int:
         """The register with the address of a parameter of a device function; -1 if it is none."""
-        return self._numbers.get((id(symbol), ""), (-1,))[0]
+        return self._places.get(id(symbol), -1)
 
     def _new(self, type_: str, dtype: np.dtype[Any]) -> int:
         self.types.append(type_)
         self.dtypes.append(dtype)
         return len(self.types) - 1
 
+    def _family(self, symbol: Symbol) -> tuple[str, np.dtype[Any], int, Symbol]:
+        found = self._families.get(id(symbol))
+        if found is None:
+            type_ = symbol.type or ".b32"
+            found = self._families[id(symbol)] = type_, dtype_of(type_), symbol.vector, symbol
+        return found
+
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
         """The registers of a name: none if it is no register, several for one declared as a vector."""
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()
-        key = (id(symbol), name)
-        found = self._numbers.get(key)
+        first = self._firsts.get(id(symbol))
+        if first is not None:
+            return (first + int(name[len(symbol.name) :]),)
+        of_symbol = self._numbers.get(id(symbol))
+        if of_symbol is None:
+            of_symbol = self._numbers[id(symbol)] = {}
+        found = of_symbol.get(name)
         if found is None:
-            kind = self._families.get(key[0])
-            if kind is None:
-                type_ = symbol.type or ".b32"
-                kind = self._families[key[0]] = type_, dtype_of(type_), symbol.vector, symbol
-            first = len(self.types)
-            if kind[2] == 1:
-                self.types.append(kind[0])
-                self.dtypes.append(kind[1])
-                found = self._numbers[key] = (first,)
-            else:
-                found = self._numbers[key] = tuple([self._new(kind[0], kind[1]) for _ in range(kind[2])])
+            type_, dtype, count, _ = self._family(symbol)
+            found = of_symbol[name] = tuple([self._new(type_, dtype) for _ in range(count)])
         return found
+
+    def _named(self, scope: Scope, name: str) -> tuple[int, ...]:
+        """The registers that a name as an operand stands for: for a parameter of a device function the one with its address."""
+        found = self.named(scope, name)
+        if found or self.function.header.is_entry:
+            return found
+        symbol = scope.lookup(name)
+        is_formal = symbol is not None and symbol.kind is Kind.PARAMETER and symbol.path[: len(self.path) + 1] == (*self.path, 0)
+        return (self._place(symbol),) if is_formal else ()  # type: ignore[arg-type]
 
     def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
         """The registers that instructions name, by the number of the first, with their symbols."""
-        found = [(name, self._families[key][3], numbers) for (key, name), numbers in self._numbers.items() if name]
-        return sorted(found, key=lambda one: one[2])
+        found = {
+            (name, id(symbol)): (name, symbol, numbers)
+            for scope in self._scopes.values()
+            for name in self.names.shaper(scope).names.values()
+            if (numbers := self.named(scope, name)) and (symbol := scope.lookup(name)) is not None
+        }
+        return sorted(found.values(), key=lambda one: one[2])
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         """The registers that an operand names, in order."""
-        known = self._of_node.get(id(scope))
-        if known is None:
-            known = self._of_node[id(scope)] = {}
+        known = self._of_node[id(scope)]
         found = known.get(id(node))
         if found is None:
             found = known[id(node)] = self._registers_of(scope, node)
@@ -279,74 +521,66 @@ class Body:
     def _registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
         kind = type(node)
         if kind is Name:
-            found = self.named(scope, node.text)
-            if not found:
-                symbol = scope.lookup(node.text)
-                if symbol is not None and symbol.kind is not Kind.LABEL:
-                    self.used[id(symbol)] = symbol
-                    return self._numbers.get((id(symbol), ""), ())
-            return found
+            return self._named(scope, node.text)
         if kind is Number:
             return ()
         if isinstance(node, Component):
             base = self.named(scope, node.base.text)
             place = _COMPONENTS.find(node.selector[1:]) % 4 if node.selector[1:] in _COMPONENTS else None
             return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
-        return tuple([number for child in node.children for number in self.registers_of(scope, child)])
+        found: tuple[int, ...] = ()
+        for child in node.children:
+            found += self.registers_of(scope, child)
+        return found
 
     # --- reads and writes
 
     def reads_writes(self, i: int) -> tuple[int, int]:
         """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
-        reads, writes = self._accesses(self.sites[i], False)
-        return _mask(reads), _mask(writes)
+        reads, writes = self._accesses(i, None)
+        return mask_of(reads), mask_of(writes)
 
-    def _accesses(self, site: Site, votes: bool) -> tuple[list[int], list[int]]:
-        """The registers that an instruction reads and surely writes, the guard's aside; with `votes` it is noted as which dtype."""
-        bound = site.bound
-        plan = self._plans.get(id(bound))
-        if plan is None:
-            plan = self._plans[id(bound)] = _plan(bound, self._votes)
+    def _accesses(self, i: int, votes: dict[np.dtype[Any], list[int]] | None) -> tuple[list[int], list[int]]:
+        """The registers that an instruction reads and surely writes, the guard's aside; in `votes` it is noted as which dtype."""
+        instruction = self.instructions[i]
+        plan = self._plan_of(self.bound(i))
+        scope = self._stretch(i).scope
         if plan.flow:
             if plan.flow == "call":
-                return self._call_accesses(site)
-            return [*self._read_of(site, plan), *[number for symbol, number in self.formals if symbol.kind is Kind.REGISTER]], []
-        children = site.instruction.children
+                return self._call_accesses(instruction, scope)
+            reads = [number for at, *_ in plan.operands for number in self.registers_of(scope, instruction.operands[at])]
+            return reads + [number for symbol, number in self.formals if symbol.kind is Kind.REGISTER], []
+        children = instruction.children
         first = 2 if type(children[0]) is Guard else 1
-        known = self._of_node.get(id(site.scope))
-        if known is None:
-            known = self._of_node[id(site.scope)] = {}
+        known = self._of_node[id(scope)]
         reads, writes = plan.reads[:], plan.writes[:]
-        for at, rest, does_read, does_write, noted in plan.operands:
+        for at, rest, does_read, does_write, dtype in plan.operands:
             node = children[first + at]
             for step in rest:
                 node = node.children[step]
             numbers = known.get(id(node))
             if numbers is None:
-                numbers = known[id(node)] = self._registers_of(site.scope, node)
+                numbers = known[id(node)] = self._registers_of(scope, node)
             if does_read:
                 reads += numbers
             if does_write:
                 writes += numbers
-            if votes and noted is not None:
-                noted += numbers
+            if votes is not None and dtype is not None:
+                votes.setdefault(dtype, []).extend(numbers)
         return reads, writes
-
-    def _read_of(self, site: Site, plan: _Plan) -> Iterator[int]:
-        """The registers that the operands of an instruction name."""
-        for at, _, _, _, _ in plan.operands:
-            yield from self.registers_of(site.scope, site.instruction.operands[at])
 
     @property
     def held(self) -> int:
-        """The registers that asynchronous operations hold, and those that these are copied from or to, as bits."""
+        """The registers that asynchronous operations hold, those of opaque fragments, and copies of them, as bits."""
         if self._held < 0:
             self._held = 0
-            for site in self.sites:
-                for numbers in self.holds(site):
+            bounds = self._all_bounds()
+            for i in [i for i, bound in enumerate(bounds) if self._plan_of(bound).holds]:
+                site = self.sites[i]
+                for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
                     for number in numbers:
                         self._held |= 1 << number
-            copies = [self.reads_writes(i) for i, site in enumerate(self.sites) if is_copy(site.bound)] if self._held else []
+            copies = [self.reads_writes(i) for i, bound in enumerate(bounds) if is_copy(bound)] if self._held else []
             before = 0
             while before != self._held:
                 before = self._held
@@ -358,8 +592,7 @@ class Body:
     def holds(self, site: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The registers that an asynchronous instruction writes, and those that it reads, until it has been waited for."""
         bound = site.bound
-        group = next((one.group for one in bound.asynchronous if one.action == "open"), "") if isinstance(bound, Bound) else ""
-        if group not in HOLDING or not isinstance(bound, Bound):
+        if not isinstance(bound, Bound) or not _holds(bound):
             return (), ()
         results: tuple[int, ...] = ()
         sources: tuple[int, ...] = ()
@@ -371,44 +604,74 @@ class Body:
                 sources += self.registers_of(site.scope, node)
         return results, sources
 
-    def _call_accesses(self, site: Site) -> tuple[list[int], list[int]]:
-        called = call_parts(site.instruction)
-        reads = [TOP, *self.registers_of(site.scope, called.target)]
+    def fragments(self, site: Site) -> tuple[tuple[Fragment, bool, tuple[int, ...]], ...]:
+        """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
+        known = self._fragments.get(id(site))
+        if known is None:
+            found = _fragments(site.bound) if isinstance(site.bound, Bound) else []
+            nodes = [part(site.instruction.operands[operand.path[0]], operand.path[1:]) for _, operand in found]
+            known = self._fragments[id(site)] = tuple(
+                [
+                    (fragment, operand.writes, tuple(self.registers_of(site.scope, node)))
+                    for (fragment, operand), node in zip(found, nodes, strict=True)
+                ]
+            )
+        return known
+
+    def _call_accesses(self, instruction: Instruction, scope: Scope) -> tuple[list[int], list[int]]:
+        called = call_parts(instruction)
+        reads = [TOP, *self.registers_of(scope, called.target)]
         writes: list[int] = []
         for node in called.arguments:
-            reads += self.registers_of(site.scope, node)
+            reads += self.registers_of(scope, node)
         for node in called.results:
-            is_register = type(node) is Name and self.named(site.scope, node.text)
-            (writes if is_register else reads).extend(self.registers_of(site.scope, node))
+            is_register = type(node) is Name and self.named(scope, node.text)
+            (writes if is_register else reads).extend(self.registers_of(scope, node))
         return reads, writes
 
     # --- blocks
 
-    def _build(self) -> None:
-        sites = self.sites
-        count = len(sites)
-        leaders = {0}
-        ends: dict[int, str] = {}
-        jumps: dict[int, tuple[int, ...]] = {}
+    def _ending(self) -> list[tuple[int, str]]:
+        """The instructions that may end a block, and what they are there.
+
+        Whether an instruction may is the same for all with one opcode, so only those have their form looked up.
+        """
+        opcodes = [children[1] if type(children[0]) is Guard else children[0] for children in [one.children for one in self.instructions]]
+        keys = list(map(id, opcodes))
+        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        candidates = set()
+        for key, i in first.items():
+            bound = self.bound(i)
+            if not isinstance(bound, Bound) or _kind(bound):
+                candidates.add(key)
+            elif "alloca" in bound.effects:
+                self.takes_stack = True
         kinds: dict[int, str] = {}
-        for i, site in enumerate(sites):
-            bound = site.bound
+        found = []
+        for i in [i for i, key in enumerate(keys) if key in candidates]:
+            bound = self.bound(i)
             kind = kinds.get(id(bound))
             if kind is None:
                 kind = kinds[id(bound)] = _kind(bound)
-                self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
-            if not kind:
-                continue
-            if kind == STRONG:
-                leaders.add(i + 1)
-                continue
-            guarded = type(site.instruction.children[0]) is Guard
-            ends[i] = kind
+            if kind:
+                found.append((i, kind))
+        return found
+
+    def _build(self) -> None:
+        instructions = self.instructions
+        count = len(instructions)
+        leaders = {0}
+        ends: dict[int, str] = {}
+        jumps: dict[int, tuple[int, ...]] = {}
+        for i, kind in self._ending():
             leaders.add(i + 1)
+            if kind == STRONG:
+                continue
+            ends[i] = kind
             if kind in ("branch", "indexed"):
-                jumps[i] = self._targets(site, kind)
+                jumps[i] = self._targets(i, kind)
                 leaders.update(jumps[i])
-            elif guarded or kind == "sync":
+            elif kind == "sync" or type(instructions[i].children[0]) is Guard:
                 leaders.add(i)
         starts = sorted(start for start in leaders if start < count)
         at = {start: number for number, start in enumerate(starts)}
@@ -417,35 +680,36 @@ class Body:
         for number, start in enumerate(starts):
             end = starts[number + 1] if number + 1 < len(starts) else count
             following = number + 1 if number + 1 < len(starts) else -1
-            block = BasicBlock(start, end, fall=following)
+            block = BasicBlock(self, start, end, following)
+            blocks.append(block)
             last = end - 1
             kind = ends.get(last, "")
-            site = sites[last]
-            guard = site.instruction.guard
+            if not kind:
+                continue
+            guard = instructions[last].guard
             if kind == "branch":
                 block.kind, block.last, block.end = "branch", last, last
                 block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
                 if guard is not None:
-                    block.guard, block.negated = self._guard(site, guard), guard.negated
+                    block.guard, block.negated = self._guard(last, guard), guard.negated
             elif kind == "indexed":
                 block.kind, block.last, block.end = "indexed", last, last
                 block.targets = tuple([at.get(target, -1) for target in jumps[last]])
                 if guard is not None:
                     extra.append((number, last))
-            elif kind:
+            else:
                 block.kind, block.last = kind, last
                 block.end = last
                 if guard is not None:
                     extra.append((number, last))
-            blocks.append(block)
         # a guard of something that is a block of its own is a branch around it
         heads: dict[int, int] = {}
         for number, last in extra:
-            site = sites[last]
-            guard = site.instruction.guard
+            guard = instructions[last].guard
             assert guard is not None
-            test = BasicBlock(blocks[number].start, blocks[number].end, "branch", -1)
-            test.guard, test.negated = self._guard(site, guard), guard.negated
+            test = BasicBlock(self, blocks[number].start, blocks[number].end, -1)
+            test.kind = "branch"
+            test.guard, test.negated = self._guard(last, guard), guard.negated
             blocks[number].start = blocks[number].end
             test.taken, test.fall = number, blocks[number].fall
             heads[number] = len(blocks)
@@ -462,9 +726,9 @@ class Body:
         entry = heads.get(0, 0) if blocks else -1
         self._order(blocks, entry)
 
-    def _guard(self, site: Site, guard: Guard) -> int:
+    def _guard(self, i: int, guard: Guard) -> int:
         """The register of a guard. Raises `Stop` if it is none."""
-        numbers = self.registers_of(site.scope, guard)
+        numbers = self.registers_of(self._stretch(i).scope, guard)
         if not numbers or self.types[numbers[0]] != ".pred":
             raise Stop("unsupported", f"`{guard.text}` is no predicate")
         return numbers[0]
@@ -496,89 +760,228 @@ class Body:
             block.targets = tuple([place.get(target, -1) for target in block.targets])
         self.blocks = [blocks[number] for number in order]
 
-    def _targets(self, site: Site, kind: str) -> tuple[int, ...]:
-        operands = site.instruction.operands
+    def _targets(self, i: int, kind: str) -> tuple[int, ...]:
+        operands = self.instructions[i].operands
         name = operands[-1].text if operands else ""
         if kind == "branch":
-            found = self.find(self.labels, site, name)
+            found = self._find(self.labels, i, name)
             return () if found is None else (found,)
-        listed = self.find(self.lists, site, name)
+        listed = self._find(self.lists, i, name)
         if not isinstance(listed, Targets):
             return ()
-        count = len(self.sites)
-        targets = [self.find(self.labels, site, child.text) for child in listed.children]
-        return tuple([count if target is None else target for target in targets])
+        targets = [self._find(self.labels, i, child.text) for child in listed.children]
+        return tuple([len(self.instructions) if target is None else target for target in targets])
+
+    def _find(self, table: dict[tuple[Path, str], Any], i: int, name: str) -> Any:
+        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
+        path = self._stretch(i).path[1:]
+        for length in range(len(path), 0, -1):
+            found = table.get((path[:length], name))
+            if found is not None:
+                return found
+        return None
 
     # --- liveness
 
-    def _liveness(self) -> None:
-        blocks, sites, accesses = self.blocks, self.sites, self._accesses
-        use: list[set[int]] = []
-        define: list[set[int]] = []
-        read_at_end: dict[int, int] = {}
-        for number, block in enumerate(blocks):
-            used = {STACK, TOP}
-            defined: set[int] = set()
-            for site in sites[block.start : block.end]:
-                reads, writes = accesses(site, True)
-                guard = site.instruction.children[0]
-                if type(guard) is Guard:
-                    # the registers of those that do not execute it stay as they are
-                    used.update([n for n in (*reads, *writes, *self.registers_of(site.scope, guard)) if n not in defined])
-                    continue
-                for n in reads:
-                    if n not in defined:
-                        used.add(n)
-                defined.update(writes)
-            if block.last >= 0 and block.kind != "branch":
-                reads, writes = accesses(sites[block.last], True)
-                used.update([n for n in reads if n not in defined])
-                defined.update(writes)
-                read_at_end[number] = _mask(reads)
-            if block.guard >= 0 and block.guard not in defined:
-                used.add(block.guard)
-            defined.discard(STACK)
-            use.append(used)
-            define.append(defined)
-        # most registers live and die within one block
-        crossing = set().union(*use)
-        gen = [_mask(used) for used in use]
-        kept = [~_mask(defined & crossing) for defined in define]
-        live = [0] * len(blocks)
+    def _chain(self) -> list[Chain]:
+        """The chains of blocks, in the order of their first ones."""
+        blocks = self.blocks
         successors = [[n for n in block.successors if n >= 0] for block in blocks]
-        changed = True
-        while changed:
-            changed = False
-            for number in range(len(blocks) - 1, -1, -1):
+        entries = Counter(chain.from_iterable(successors))
+        entries[0] += 1
+        found: list[Chain] = []
+        for number, block in enumerate(blocks):
+            if block.chain is not None:
+                continue
+            made = Chain([])
+            found.append(made)
+            length = 0
+            while True:
+                block.chain = made
+                made.blocks.append(block)
+                after = successors[number]
+                length += block.end - block.start
+                if len(after) != 1 or entries[after[0]] != 1 or length > LONG:
+                    break
+                number = after[0]
+                block = blocks[number]
+            made.successors = after
+        place = {id(one): i for i, one in enumerate(found)}
+        for one in found:
+            one.successors = [place[id(blocks[n].chain)] for n in one.successors]
+        return found
+
+    def _liveness(self) -> None:
+        """Which registers are live where a chain begins."""
+        chains = self._chains
+        plans = [self._plan_of(bound) for bound in self._all_bounds()]
+        of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
+        ofs: list[dict[int, tuple[int, ...]]] = []
+        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
+            ofs += [of_node[id(stretch.scope)]] * (after - stretch.first)
+        rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
+        written: list[set[int]] = []
+        for one in chains:
+            reads = one.reads
+            writes: set[int] = set()
+            for block in reversed(one.blocks):
+                if block.last >= 0 and block.kind != "branch":
+                    more, less = self._accesses(block.last, None)
+                    reads.difference_update(less)
+                    writes.update(less)
+                    reads.update(more)
+                if block.guard >= 0:
+                    reads.add(block.guard)
+                for i in range(block.end - 1, block.start - 1, -1):
+                    children, plan, of = rows[i]
+                    shape = plan.shape
+                    if type(children[0]) is Guard:
+                        # the registers of those that do not execute it stay as they are
+                        reads.update(*[of[id(child)] for child in children if id(child) in of])
+                        if not shape:
+                            more, less = self._accesses(i, None)
+                            reads.update(more, less)
+                    elif shape == "reads":
+                        reads.update(*[of[id(child)] for child in children[1:]])
+                    elif shape:
+                        result = of[id(children[1])]
+                        reads.difference_update(result)
+                        writes.update(result)
+                        reads.update(*[of[id(child)] for child in children[2:]])
+                    else:
+                        more, less = self._accesses(i, None)
+                        reads.difference_update(less)
+                        writes.update(less)
+                        reads.update(more)
+            reads.difference_update((STACK, TOP))
+            written.append(writes)
+        # most registers live and die within one chain
+        self.crossing = sorted(set().union(*[one.reads for one in chains]))
+        bit = {number: 1 << place for place, number in enumerate(self.crossing)}
+        crossing = bit.keys()
+        gen = [sum([bit[number] for number in one.reads]) for one in chains]
+        kept = [~sum([bit[number] for number in writes & crossing]) for writes in written]
+        live = gen[:]
+        before: list[list[int]] = [[] for _ in chains]
+        for number, one in enumerate(chains):
+            for after in one.successors:
+                before[after].append(number)
+        waiting = set(range(len(chains)))
+        while waiting:
+            changed: set[int] = set()
+            for number in sorted(waiting, reverse=True):
                 out = 0
-                for n in successors[number]:
-                    out |= live[n]
+                for after in chains[number].successors:
+                    out |= live[after]
                 new = gen[number] | (out & kept[number])
                 if new != live[number]:
                     live[number] = new
-                    changed = True
-        for number, block in enumerate(blocks):
-            block.live = live[number]
-            block.live_out = read_at_end.get(number, 0)
-            for n in successors[number]:
-                block.live_out |= live[n]
+                    changed.update(before[number])
+            waiting = changed
+        for one, mask in zip(chains, live, strict=True):
+            one.live = mask
+            for number in one.reads:
+                self._users.setdefault(number, []).append(one)
+        # what may be read before it is written, and what others write or is compiled already, stays as it is declared
+        self._settled.update([number for _, number in self.formals])
+        if chains:
+            self._settled.update(self._live_at(chains[0]))
 
-    def _choose_dtypes(self) -> None:
-        """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
-        most: dict[int, int] = {}
-        chosen: dict[int, np.dtype[Any]] = {}
-        for dtype, votes in self._votes.items():
-            size = dtype.itemsize
-            if dtype.kind not in "uif":
-                continue
-            for number, count in Counter(votes).items():
-                own = self.dtypes[number]
-                if own.kind in "ui" and size == own.itemsize and count > most.get(number, 0):
-                    most[number] = count
-                    chosen[number] = dtype
-        for number, dtype in chosen.items():
-            self.dtypes[number] = dtype
-        self._votes = {}
+    def note(self, block: BasicBlock) -> None:
+        """A block was compiled: what it writes is kept, and what it names stays as it is declared, as long as nothing else is known."""
+        if self._is_settled:
+            return
+        for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
+            reads, writes = self._accesses(i, None)
+            self.written.update(writes)
+            self._settled.update(reads, writes)
+            guard = self.instructions[i].children[0]
+            if type(guard) is Guard:
+                self._settled.update(self.registers_of(self._stretch(i).scope, guard))
+        if block.guard >= 0:
+            self._settled.add(block.guard)
+
+    def _live_at(self, one: Chain) -> set[int]:
+        """The registers that are live where a chain begins."""
+        crossing = self.crossing
+        return {STACK, TOP, *[crossing[place] for place in bits(one.live)]}
+
+    def work_out(self, asked: BasicBlock) -> None:
+        """What is live where within the chain of a block, and as which dtypes the registers are kept that it names."""
+        self.settle()
+        one = asked.chain
+        assert one is not None
+        live = {STACK, TOP}.union(*[self._live_at(self._chains[after]) for after in one.successors])
+        named: set[int] = set()
+        for block in reversed(one.blocks):
+            out = set(live)
+            if block.last >= 0 and block.kind != "branch":
+                reads, writes = self._accesses(block.last, None)
+                named.update(reads, writes)
+                out.update(reads)
+                live.difference_update(writes)
+                live.update(reads)
+            if block.guard >= 0:
+                live.add(block.guard)
+            for i in range(block.end - 1, block.start - 1, -1):
+                reads, writes = self._accesses(i, None)
+                named.update(reads, writes)
+                guard = self.instructions[i].children[0]
+                if type(guard) is Guard:
+                    live.update(reads, writes, self.registers_of(self._stretch(i).scope, guard))
+                    continue
+                live.difference_update(writes)
+                live.update(reads)
+            live.update((STACK, TOP))
+            block.worked_out(set(live), out)
+        self._settle(one, named)
+
+    def _settle(self, one: Chain, named: set[int]) -> None:
+        """A register between blocks has the dtype in which most instructions use it that are near: then few have to reinterpret it."""
+        for number in named - self._settled:
+            own = self.dtypes[number]
+            users = [user for user in self._users.get(number, ())[:MOST_USERS] if user is not one]
+            counts: Counter[np.dtype[Any]] = Counter()
+            for user in (one, *users) if own.kind in "ui" else ():
+                counts.update([dtype for dtype in self._votes(user).get(number, ()) if dtype.itemsize == own.itemsize])
+            if counts:
+                self.dtypes[number] = counts.most_common(1)[0][0]
+        self._settled |= named
+
+    def _votes(self, one: Chain) -> dict[int, list[np.dtype[Any]]]:
+        """As which dtypes the instructions of a chain use registers, by register."""
+        if one.votes is None:
+            votes: dict[np.dtype[Any], list[int]] = {}
+            for block in one.blocks:
+                for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
+                    self._accesses(i, votes)
+            one.votes = {}
+            for dtype, numbers in votes.items():
+                for number in numbers if dtype.kind in "uif" else ():
+                    one.votes.setdefault(number, []).append(dtype)
+        return one.votes
+
+
+MANY_NUMBERS = 100
+"""So many members of a family have numbers, besides those of one that has not many more than are named."""
+
+MANY = 1000
+"""A function of fewer instructions has liveness worked out at once."""
+
+MANY_ASK = 4
+"""Once blocks asked as often for liveness as there are blocks, divided by this, it is worked out."""
+
+LONG = 64
+"""A chain that has more instructions than that goes no further, since what is in it is worked out at once."""
+
+MOST_USERS = 8
+"""So many chains that use a register have a say in which dtype it is kept."""
+
+
+def _fragments(bound: Bound) -> list[tuple[Fragment, BoundOperand]]:
+    """The opaque parts of matrices that an instruction has, with their operands."""
+    found = [(one, bound.operand(one.operand)) for one in bound.fragments if one.is_opaque]
+    return [(one, operand) for one, operand in found if operand is not None]
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:
@@ -596,28 +999,29 @@ def is_copy(bound: Bound | Mismatch) -> bool:
 class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 
-    operands: tuple[tuple[int, Path, bool, bool, list[int] | None], ...]
-    """Which operand, the path to it from there, whether it is read, written, and where its dtype has its votes."""
+    operands: tuple[tuple[int, Path, bool, bool, np.dtype[Any] | None], ...]
+    """Which operand, the path to it from there, whether it is read, written, and as which dtype."""
     reads: list[int]
     writes: list[int]
     flow: str
     """`call` or `return`, the instructions that access what they do not name; else nothing."""
+    shape: str
+    """`reads`: all operands are read; `writes`: all but the first, which is written; else nothing."""
+    holds: bool
 
 
-def _plan(bound: Bound | Mismatch, votes: dict[np.dtype[Any], list[int]]) -> _Plan:
+def _plan(bound: Bound | Mismatch) -> _Plan:
     if not isinstance(bound, Bound):
-        return _Plan((), [], [], "")
-    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, list[int] | None]] = {}
+        return _Plan((), [], [], "", "", False)
+    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, np.dtype[Any] | None]] = {}
     for operand in bound.operands:
         if operand.role == "addr":
             # all that stands in an address is read
             operands[operand.path[0], ()] = (operand.path[0], (), True, False, None)
             continue
         reads = not operand.writes or operand.role == "rw"
-        mine = None
-        if operand.types and operand.how != "wide":
-            mine = votes.setdefault(dtype_of(fitting(operand)), [])
-        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, mine)
+        dtype = dtype_of(fitting(operand)) if operand.types and operand.how != "wide" else None
+        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, dtype)
     effects = bound.effects
     read_too = [CARRY] if "r" in bound.carry else []
     written_too = [CARRY] if "w" in bound.carry else []
@@ -625,7 +1029,27 @@ def _plan(bound: Bound | Mismatch, votes: dict[np.dtype[Any], list[int]]) -> _Pl
         read_too.append(TOP)
     if "alloca" in effects or "stackrestore" in effects:
         written_too.append(TOP)
-    return _Plan(tuple(operands.values()), read_too, written_too, bound.flow if bound.flow in ("call", "return") else "")
+    flow = bound.flow if bound.flow in ("call", "return") else ""
+    shape = "" if flow or read_too or written_too else _shape(operands.values())
+    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or _has_opaque(bound))
+
+
+def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
+    """Whether all operands are read, or all but the first, which is written; nothing if it is not that simple."""
+    if not any(writes for _, _, _, writes, _ in operands):
+        return "reads"
+    simple = all((writes and not reads) if at == 0 else (reads and not writes) for at, _, reads, writes, _ in operands)
+    return "writes" if simple else ""
+
+
+def _holds(bound: Bound) -> bool:
+    """Whether an instruction opens an asynchronous operation that holds registers."""
+    return next((one.group for one in bound.asynchronous if one.action == "open"), "") in HOLDING
+
+
+def _has_opaque(bound: Bound) -> bool:
+    """Whether an instruction reads or writes parts of matrices of which the manual does not say which elements they have."""
+    return any(one.is_opaque for one in bound.fragments)
 
 
 @attrs.frozen
@@ -675,7 +1099,7 @@ WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
 """Instructions without a barrier or convergence in the table at which lanes may wait all the same."""
 
 
-def _mask(numbers: Iterable[int]) -> int:
+def mask_of(numbers: Iterable[int]) -> int:
     """Numbers as bits."""
     mask = 0
     for number in numbers:

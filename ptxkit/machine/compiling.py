@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
-from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
+from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, mask_of, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import is_observed, observed, stepped, used
@@ -184,20 +184,23 @@ class Compiler:
 
     def block(self, block: BasicBlock) -> Any:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
+        # this settles, too, as which dtypes registers are kept
+        live_out = block.live_out
         writer = _Writer(self.program, self.body)
         if not self.program.is_stepped:
-            writer.loose = self._loose(block)
+            writer.loose = self._loose(block, live_out)
             for i in range(block.start, block.end):
                 writer.one(i)
-        run = writer.finish(block.live_out, self._decision(writer, block))
+        run = writer.finish(live_out, self._decision(writer, block))
         if block.kind == "sync":
             block.wait = self.waiting(block.last)
         if self.program.is_stepped:
             run = self._stepped(block, run)
         block.run = run
+        self.body.note(block)
         return run
 
-    def _loose(self, block: BasicBlock) -> set[int]:
+    def _loose(self, block: BasicBlock, live_out: Set[int] | None) -> set[int]:
         """The instructions of a block of whose results nobody can tell which NaN they are."""
         body, program = self.body, self.program
         loose: set[int] = set()
@@ -210,7 +213,7 @@ class Compiler:
                 able[i - block.start] = "any nan" in program.known(site).semantics.variants
         if not any(able):
             return loose
-        seen = block.live_out
+        seen = -1 if live_out is None else mask_of(live_out)
         for i in range(block.end - 1, block.start - 1, -1):
             reads, writes = body.reads_writes(i)
             if able[i - block.start]:
@@ -247,7 +250,7 @@ class Compiler:
         for i in range(block.start, block.end):
             writer = _Writer(self.program, body)
             writer.one(i)
-            pieces.append((i, writer.finish(-1, "")))
+            pieces.append((i, writer.finish(None, "")))
         last = block.last
         if last < 0 and block.kind == "branch":
             # around an instruction with a guard that is a block of its own: its event is here, for those too that go around it
@@ -288,12 +291,12 @@ class Compiler:
         names = known.names
         semantics = known.semantics
         values = [f"({', '.join(arguments)}{',' if arguments else ''})"]
-        fetch = writer.finish(0, values[0])
+        fetch = writer.finish(frozenset(), values[0])
         if self.program.undefined is not None:
             self.program.undefined.plan(site, names)
         writer = _Writer(self.program, self.body)
         writer.landing(i, known, "X")
-        put = writer.finish(-1, "", "R, L, X")
+        put = writer.finish(None, "", "R, L, X")
         converges = bound.converges
         level = converges.level if converges is not None and converges.level in ("warp", "warpgroup") and not bound.barrier else ""
         members = bound.members
@@ -842,9 +845,9 @@ class _Writer:
 
     # --- the whole
 
-    def finish(self, live_out: int, result: str, signature: str = "R, L") -> Any:
-        """The function: registers in, the lines, registers out. `live_out` -1 keeps all that was written."""
-        kept = [number for number in self.written if live_out < 0 or live_out >> number & 1]
+    def finish(self, live_out: Set[int] | None, result: str, signature: str = "R, L") -> Any:
+        """The function: registers in, the lines, registers out. Without `live_out` all that was written is kept."""
+        kept = [number for number in self.written if live_out is None or number in live_out]
         if not (self.lines or result):
             return nothing
         lines = [f" {self.variable(number)} = R[{self.number(number)}]" for number in self.loads]

@@ -212,7 +212,7 @@ class Undefined(dict[int, Array]):
         for place, (symbol, number) in enumerate(body.formals):
             if symbol.kind is not Kind.REGISTER:
                 continue
-            source: Any = self.monitor.never(body, number) if place < results else None
+            source: Any = self.monitor.never(body, number) if place < results and self.monitor is not None else None
             if place >= results and given[place] >= 0:
                 source = self.of((self.key(caller, given[place]),), lanes)
             self.put(self.key(body, number), lanes, source)

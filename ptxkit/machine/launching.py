@@ -138,6 +138,8 @@ class Launch:
         self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
         """What a function returns that nobody defines: from its name, the call, the lanes, all words of 8 bytes that it is given and the
         sizes of its results to an array of bytes of each result, a row for each lane; None if nobody can say. Set in `begin`."""
+        self.first_lines = False
+        """Whether of each matrix that a descriptor names only the first lines are read, and the rest is zeros. Set in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -233,7 +235,7 @@ class Launch:
         monitors = self.monitors
         for monitor in monitors:
             monitor.begin(self)
-        self.accessing = tuple([monitor for monitor in monitors if overrides(monitor, "access")])
+        self.accessing = tuple([monitor for monitor in monitors if overrides(monitor, "access") and not monitor.is_idle])
         if self.accessing:
             memory.watch = self.accessed
         try:

@@ -64,6 +64,8 @@ class Code:
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
+        self._variables: list[tuple[Symbol, int]] = []
+        """The variables that have an address, with that."""
         self._initials: dict[int, bytes] = {}
         """By variable: its initial bytes, once they were asked for."""
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
@@ -112,7 +114,9 @@ class Code:
             if name not in defined:
                 return None
             index, function = defined[name]
-            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1])
+            is_plain = not any(variant[1:])
+            made = Body(self.module, self.names, self.bounds, function, index, keeps_dead=variant[-1], is_plain=is_plain)
+            found = self._bodies[name, variant] = made
         return found
 
     def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False, stepped: bool = False) -> Program:
@@ -149,6 +153,8 @@ class Code:
         found = self._addresses.get(id(symbol))
         if found is None:
             found = self._addresses[id(symbol)] = self._place(symbol)
+            if symbol.kind is Kind.VARIABLE:
+                self._variables.append((symbol, found))
         return found
 
     def placed(self) -> Iterator[tuple[int, int]]:
@@ -161,11 +167,9 @@ class Code:
 
     def reset(self) -> None:
         """Gives the `.global` variables that were placed their initial bytes again, as when the module was loaded."""
-        for symbol in self.names.root.symbols.values():
-            if id(symbol) not in self._addresses or symbol.kind is not Kind.VARIABLE or symbol.space != ".global":
-                continue
-            if symbol.linkage != ".extern":
-                self.machine.memory.write(self._addresses[id(symbol)], self._initial(symbol))
+        for symbol, address in self._variables:
+            if symbol.space == ".global" and symbol.linkage != ".extern":
+                self.machine.memory.write(address, self._initial(symbol))
 
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
@@ -282,6 +286,8 @@ class Program:
         self.codes: dict[int, Code] = {}
         self.numbers: dict[int, int] = {}
         """Of each body a number: the order in which they were met."""
+        self.entered: list[Body] = []
+        """The functions that it may come to, the kernel first, in the order in which they were met."""
         self.frames: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._layout: list[tuple[str, int, int, Any]] | None = None
@@ -298,7 +304,7 @@ class Program:
         if id(body) in self.numbers:
             return
         waiting = [(code, body)]
-        self.numbers[id(body)] = 0
+        self._meet(body)
         while waiting:
             code, body = waiting.pop()
             self.codes[id(body)] = code
@@ -308,8 +314,12 @@ class Program:
                     continue
                 found = self.function(code, symbol.name)
                 if found is not None and id(found[1]) not in self.numbers:
-                    self.numbers[id(found[1])] = len(self.numbers)
+                    self._meet(found[1])
                     waiting.append(found)
+
+    def _meet(self, body: Body) -> None:
+        self.numbers[id(body)] = len(self.numbers)
+        self.entered.append(body)
 
     def function(self, code: Code, name: str) -> tuple[Code, Body] | None:
         """The body of a function that a module names, its own or one loaded before; None if nobody has one."""
@@ -325,7 +335,7 @@ class Program:
     def enter(self, code: Code, body: Body) -> None:
         """Makes a function part of the program that was reached through a pointer."""
         if id(body) not in self.numbers:
-            self.numbers[id(body)] = len(self.numbers)
+            self._meet(body)
             self.codes[id(body)] = code
             self._lay_out_frame(body)
 
@@ -372,14 +382,6 @@ class Program:
     def shared_variables(self, size: int) -> list[tuple[str, int, int]]:
         """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
         return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
-
-    @property
-    def entered(self) -> list[Body]:
-        """The functions that it may come to, the kernel first, in the order in which they were met."""
-        found = []
-        for code in {id(c): c for c in self.codes.values()}.values():
-            found += [body for body in code._bodies.values() if id(body) in self.numbers]
-        return sorted(found, key=lambda body: self.numbers[id(body)])
 
     def _stack(self) -> int:
         """Bytes of local memory a thread needs."""

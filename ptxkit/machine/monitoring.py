@@ -32,6 +32,8 @@ class Monitor:
 
     follows_undefined = False
     """Whether the code is compiled so that undefined values are followed (`following.Undefined`)."""
+    is_idle = False
+    """Whether it has found in `begin` that no access is of interest to it."""
     steps = False
     """Whether it wants `statement`: the code is compiled instruction by instruction, and dead registers keep their values."""
 

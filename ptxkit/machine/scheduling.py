@@ -52,6 +52,9 @@ IDLE = 16
 """After so many rounds in which nothing was written the clock is stopped, to see whether threads wait for anything but time."""
 LEAPS = (1 << 40) + (1 << 31) - 1, (1 << 40) + 2_000_000
 """Cycles that they are let wait for then: many, also of the 32 bits of `%clock`, or of those of `%globaltimer`."""
+FEW = 1024
+"""With more threads than that, what registers hold that nobody needs is too much to be kept."""
+
 SHORT = 16
 """So many instructions are executed for nothing rather than that a group is parted."""
 
@@ -267,7 +270,10 @@ class Scheduler:
         """The registers of a function before anything is written: zeros."""
         found = self.blanks.get(id(body))
         if found is None:
-            found = self.blanks[id(body)] = [np.zeros((), dtype)[()] for dtype in body.dtypes]
+            if self.residents.count > FEW:
+                body.settle()
+            zeros = {dtype: np.zeros((), dtype)[()] for dtype in set(body.dtypes)}
+            found = self.blanks[id(body)] = [zeros[dtype] for dtype in body.dtypes]
         return found
 
     def put(self, group: Group) -> None:
@@ -485,7 +491,7 @@ class Scheduler:
                 return False
             written.update(run.written)
         live = blocks[meet].live
-        kept = [i for i in written if live >> i & 1]
+        kept = [i for i in written if i in live]
         if any(body.dtypes[i].kind == "V" for i in kept):
             return False
         return (*pair, meet, kept)
@@ -876,7 +882,7 @@ class Scheduler:
             for monitor in self.launch.monitors:
                 monitor.instruction(seen, arguments)
                 monitor.passed(seen, arguments, None)
-        result = wait.semantics.run(seen, *arguments) if wait.lanes else wait.semantics.run(*arguments)
+        results: dict[int, Any] = {}
         going = []
         for group, block in zip(groups, blocks, strict=True):
             mine = np.isin(group.lanes.place, lanes.place)
@@ -887,7 +893,15 @@ class Scheduler:
             if not mine.all():
                 rest = group.part(np.flatnonzero(~mine))
                 self.parked[rest.path] = rest
-            block.wait.put(part.registers, part.lanes, _part(result, np.searchsorted(lanes.place, part.lanes.place)))
+            try:
+                # of one operation with one opcode there may be several forms: `match.all.sync` with a predicate and without
+                semantics = block.wait.semantics
+                if id(semantics) not in results:
+                    results[id(semantics)] = semantics.run(seen, *arguments) if wait.lanes else semantics.run(*arguments)
+                result = _part(results[id(semantics)], np.searchsorted(lanes.place, part.lanes.place))
+                block.wait.put(part.registers, part.lanes, result)
+            except Exception as error:
+                raise self.fault(error, part, None, block.last) from error
             going.append((part, block.fall))
         # only now: one may come to where another was
         for part, fall in going:

@@ -35,7 +35,7 @@ def revalidate(
     optimized: bool = True,
     isolated: bool = True,
 ) -> Verdict:
-    """What the first of these validators that can judge the module says of it.
+    """Asks a real compiler about a module: the first of these validators that can judge it.
 
     `target` (such as `sm_90a`) is the architecture to compile for instead of the one that the module names. The compiler runs in a child
     process for at most `timeout` seconds; a crash, a signal or no answer in time is the verdict *compiler bug*. With `isolated=False`

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(enum.StrEnum):
-    """How it went. Only a compiler that has taken the whole module makes it *valid*."""
+    """The outcome of a validation. A module is *valid* only if a compiler has accepted all of it."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -25,7 +25,7 @@ class Outcome(enum.StrEnum):
 
 @attrs.frozen
 class Resources:
-    """What a kernel takes, in registers and bytes per thread (stack, spills) or per block (shared); None where the validator is silent.
+    """The registers and memory of a kernel, in bytes per thread (stack, spills) or per block (shared); None if the validator does not say.
 
     nvJitLink compiles as for a program of many parts, so its figures are those of `ptxas -c`: a kernel that calls functions often takes
     more registers than when ptxas or the driver compile it whole.
@@ -53,7 +53,7 @@ class Skipped:
 
 @attrs.frozen
 class Verdict:
-    """What a validator says of a module."""
+    """What a validator says about a module."""
 
     outcome: Outcome
     validator: str | None = None

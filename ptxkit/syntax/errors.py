@@ -48,16 +48,11 @@ def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
                 yield path, node
             if kind is Function and len(node.children) == 1:
                 continue  # declared only, in a module or in the body of a function
-            inner: list[tuple[Path, Node]] = []
-            before: Node | None = None
-            for i, child in enumerate(node.children):
+            children = node.children
+            for i in [i for i, child in enumerate(children) if type(child) in _SUSPECTS or (not path and i in outside)][::-1]:
                 # of a row of lone semicolons one is reported
-                is_repeated = type(child) is Empty and type(before) is Empty
-                if (type(child) in _SUSPECTS and not is_repeated) or (not path and i in outside):
-                    inner.append(((*path, i), child))
-                before = child
-            inner.reverse()
-            stack += inner
+                if type(children[i]) is not Empty or not i or type(children[i - 1]) is not Empty:
+                    stack.append(((*path, i), children[i]))
         elif _is_trouble(path, node):
             yield path, node
 

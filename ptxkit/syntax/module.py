@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from ptxkit.syntax.positions import Index
 
 
-def _plain(text: str) -> str:
-    return f"<pre>{html.escape(text)}</pre>"
-
-
 @attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False, eq=True)
 class Module(Container):
     """A PTX file. `trailing` is the white space and the comments after the last statement."""
@@ -27,14 +22,9 @@ class Module(Container):
     children: tuple[Node, ...]
     trailing: str = ""
     path: str | None = attrs.field(default=None, eq=False)
-    as_html: ClassVar[Callable[[str], str]] = staticmethod(_plain)
-    """How notebooks show the text. `import ptxkit` sets the one with colours, which stands on the syntax and cannot be imported here."""
 
     def __repr__(self) -> str:
         return f"<Module {self.path or ''} of {len(self.children)} statements>".replace("  ", " ")
-
-    def _repr_html_(self) -> str:
-        return type(self).as_html(self.text)
 
     @property
     def statements(self) -> tuple[Node, ...]:

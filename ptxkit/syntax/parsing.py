@@ -50,22 +50,33 @@ file has not had before are given up without a look."""
 _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
 """An end of line within the operands: where they go on for sure, so that a missing semicolon does not lead on."""
 
+_GAP = rf"(?:[ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)"
+_OPCODE = rf"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+"
+_GUARD = r"@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+"
+_DATA_LIST = rf"((?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
+"""Numbers and names of a line of DWARF data."""
+
 _STATEMENT = re.compile(
-    rf"""({lexical.TRIVIA}*+)
-    (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++)|{NOT})?+
-        ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+)
-        (?:([ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)
-           ((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+)|{NOT})?+;
-      | ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
-      | (\{{|\}}++)
-      | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
-      | (\.b(?:8|16|32|64))([ \t]++)([0-9]++)(?=[ \t\r]*+(?:\n|//))
-      | (.)
-      | {NOT}
-    )?+""",
+    rf"""((?:[ \t\r\n\f\v]*+(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+)
+    (?: ([ \t\r\n\f\v]*+(?:{_GUARD}[ \t]++|{NOT})?+{_OPCODE}(?:{_GAP}(?![:;\s])|(?=;)))
+        ([^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+);
+      | ([ \t\r\n\f\v]*+)
+        (?: ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
+          | (\{{|\}}++)
+          | (\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
+          | (\.b(?:8|16|32|64))([ \t]++)(?:([0-9]++)(?=[ \t\r]*+(?:\n|//))|{_DATA_LIST}(?=[ \t]*+\r?\n[ \t]*+\.))
+          | (.)
+          | {NOT}
+        )?+
+    )""",
     re.S | re.X,
 )
-_LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _DATA, _OTHER = 1, 2, 3, 4, 5, 6, 7, 8, 14, 17, 18
+"""A statement and what leads it: comments, white space. An instruction has the white space, its guard and its opcode in one group, the
+head, since a file repeats them."""
+_COMMENTS, _HEAD, _ARGUMENTS, _SPACE_BEFORE, _LABEL, _BRACE, _LOC, _OTHER = 1, 2, 3, 4, 5, 6, 12, 17
+_DATA = (15, 16)
+
+_HEAD_PARTS = re.compile(rf"([ \t\r\n\f\v]*+)(?:({_GUARD})([ \t]++)|{NOT})?+({_OPCODE})(.*+)", re.S)
 
 _QUICK = re.compile(
     rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;
@@ -107,6 +118,9 @@ class _Operands(dict[str, Node]):
         first = text[:1]
         if first in _SIGILS and text[1:].isidentifier() and text.isascii():
             made = _new(Name)
+            _set_text(made, text)
+        elif text.isdecimal() and text.isascii():
+            made = _new(Number)
             _set_text(made, text)
         elif first == "[" and (address := _SIMPLE_ADDRESS.fullmatch(text)) is not None:
             base, offset = address[1], address[2]
@@ -165,16 +179,42 @@ class _Interned(dict[str, Any]):
         return made
 
 
-class _Shapes(dict[tuple[str | None, str | None, int | tuple[str, ...]], nodes.Shape]):
-    """The shapes of instructions by gap after the guard, gap after the opcode, and what follows the operands (or their number)."""
+class _Forms(dict[int | tuple[str, ...], nodes.Shape]):
+    """The shapes of instructions with one head, by what follows the operands (or their number, with a comma and a blank between them)."""
 
-    def __missing__(self, key: tuple[str | None, str | None, int | tuple[str, ...]]) -> nodes.Shape:
-        guard_gap, gap, tail_gaps = key
-        head = [""] if guard_gap is None else ["", guard_gap]
+    def __init__(self, guard_gap: str | None, gap: str) -> None:
+        super().__init__()
+        self.before = [""] if guard_gap is None else ["", guard_gap]
+        self.gap = gap
+
+    def __missing__(self, tail_gaps: int | tuple[str, ...]) -> nodes.Shape:
         if isinstance(tail_gaps, int):
-            tail_gaps = (*[", "] * (tail_gaps - 1), "")
-        tail = [";"] if gap is None else [gap, *tail_gaps[:-1], tail_gaps[-1] + ";"]
-        made = self[key] = shape(*head, *tail)
+            after = [self.gap, *[", "] * (tail_gaps - 1)] if tail_gaps else []
+            made = shape(*self.before, *after, ";")
+        else:
+            made = shape(*self.before, self.gap, *tail_gaps[:-1], tail_gaps[-1] + ";")
+        self[tail_gaps] = made
+        return made
+
+
+class _Heads(dict[str, tuple[str, tuple[Node, ...], _Forms]]):
+    """What an instruction has before its operands, by the text: white space, the guard and the opcode, and the shapes there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guards, self.opcodes = _Interned(_make_guard), _Interned(_make_opcode)
+        self.leadings: dict[str, str] = {}
+        self.forms: dict[tuple[str | None, str], _Forms] = {}
+
+    def __missing__(self, text: str) -> tuple[str, tuple[Node, ...], _Forms]:
+        m = _HEAD_PARTS.fullmatch(text)
+        assert m is not None
+        space, guard, guard_gap, opcode, gap = m.groups()
+        before: tuple[Node, ...] = (self.opcodes[opcode],) if guard is None else (self.guards[guard], self.opcodes[opcode])
+        forms = self.forms.get((guard_gap, gap))
+        if forms is None:
+            forms = self.forms[guard_gap, gap] = _Forms(guard_gap, gap)
+        made = self[text] = (self.leadings.setdefault(space, space), before, forms)
         return made
 
 
@@ -183,8 +223,14 @@ def _make_guard(text: str) -> Guard:
     return Guard(shape(text[:start], ""), (Name(text[start:]),))
 
 
+def _make_opcode(text: str) -> Opcode:
+    made = _new(Opcode)
+    _set_text(made, text)
+    return made
+
+
 def parse(text: str, path: str | None = None) -> Module:
-    """The module for a text; `module.text == text` for any text at all, and `module.diagnostics` says what is wrong with it.
+    """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` has its syntax errors.
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
 
@@ -202,7 +248,7 @@ def parse(text: str, path: str | None = None) -> Module:
 
 
 def parse_statement(text: str) -> Node:
-    """The one statement (or function, block, section) that a text holds. Raises ValueError if it is not exactly one, or has an error."""
+    """Parses one statement (or function, block, section). Raises ValueError if the text is not exactly one, or has an error."""
     module = parse(text)
     if len(module.children) != 1 or module.trailing.strip():
         raise ValueError(f"not one statement but {len(module.children)}: {text!r}")
@@ -214,7 +260,7 @@ def parse_statement(text: str) -> Node:
 
 
 def parse_operand(text: str) -> Node:
-    """The operand that a text is. Raises ValueError if it is none."""
+    """Parses one operand. Raises ValueError if the text is none."""
     try:
         return _Operands()[text]
     except (_Irregular, Hopeless):
@@ -234,95 +280,82 @@ class _Parser:
 
     def module(self, path: str | None) -> Module:
         text, operands = self.text, self.operands
-        guards, opcodes, shapes_of = _Interned(_make_guard), _Interned(Opcode), _Shapes()
-        leadings: dict[str, str] = {}
-        share = leadings.setdefault
-        match, operand = _STATEMENT.match, operands.__getitem__
+        heads, data_types = _Heads(), _Interned(DataType)
+        share = heads.leadings.setdefault
+        operand = operands.__getitem__
         statements: list[Node] = []
-        add = statements.append
         stack: list[tuple[list[Node], str]] = []
-        children: tuple[Node, ...]
-        at = 0
-        while True:
-            m = match(text, at)
-            assert m is not None
-            kind = m.lastindex
-            if kind == _ARGUMENTS:
-                leading, guard, guard_gap, opcode, gap, arguments = m.group(1, 2, 3, 4, 5, 6)
-                tail_gaps: int | tuple[str, ...]
-                try:
-                    if "{" in arguments or "(" in arguments:
-                        pieces, tail_gaps = _split(arguments)
-                    else:
-                        pieces = arguments.split(", ")
-                        tail_gaps = len(pieces)
+        at: int | None = 0
+        while at is not None:
+            for m in _STATEMENT.finditer(text, at):
+                kind = m.lastindex
+                if kind == _ARGUMENTS:
+                    comments, head, arguments = m.group(_COMMENTS, _HEAD, _ARGUMENTS)
+                    leading, before, forms = heads[head]
+                    tail_gaps: int | tuple[str, ...]
                     try:
-                        found = tuple(map(operand, pieces))
-                    except _Irregular:
-                        pieces, tail_gaps = _split(arguments)
-                        found = tuple(map(operand, pieces))
-                except (_Irregular, Hopeless):
-                    at = self.other(leading, m.end(_LEADING), statements)
+                        if "{" in arguments or "(" in arguments:
+                            pieces, tail_gaps = _split(arguments)
+                        else:
+                            pieces = arguments.split(", ") if arguments else []
+                            tail_gaps = len(pieces)
+                        try:
+                            children = (*before, *map(operand, pieces))
+                        except _Irregular:
+                            pieces, tail_gaps = _split(arguments)
+                            children = (*before, *map(operand, pieces))
+                    except (_Irregular, Hopeless):
+                        at = self.other(comments + leading, m.start(_HEAD) + len(leading), statements)
+                        break
+                    if comments:
+                        leading = share(comments + leading, comments + leading)
+                    instruction = _new(Instruction)
+                    _set_leading(instruction, leading)
+                    _set_shape(instruction, forms[tail_gaps])
+                    _set_children(instruction, children)
+                    statements.append(instruction)
                     continue
-                instruction = _new(Instruction)
-                _set_leading(instruction, share(leading, leading))
-                _set_shape(instruction, shapes_of[guard_gap, gap, tail_gaps])
-                children = (opcodes[opcode], *found) if guard is None else (guards[guard], opcodes[opcode], *found)
-                _set_children(instruction, children)
-                add(instruction)
-            elif kind == _LABEL:
-                leading, label = m.group(_LEADING, _LABEL)
-                statements.append(Label(share(leading, leading), _LABEL_SHAPE, (operands[label],)))
-            elif kind == _OPCODE:
-                leading, guard, guard_gap, opcode = m.group(1, 2, 3, 4)
-                children = (opcodes[opcode],) if guard is None else (guards[guard], opcodes[opcode])
-                statements.append(Instruction(share(leading, leading), shapes_of[guard_gap, None, 0], children))
-            elif kind == _BRACE:
-                leading, brace = m.group(_LEADING, _BRACE)
-                if brace == "{":
-                    if len(stack) == MAX_DEPTH:
-                        statements.append(Error(leading, text[m.start(_BRACE) :], f"blocks nested deeper than {MAX_DEPTH}", 0))
-                        at = len(text)
+                leading = m[_COMMENTS] + m[_SPACE_BEFORE]
+                leading = share(leading, leading)
+                if kind == _LABEL:
+                    statements.append(Label(leading, _LABEL_SHAPE, (operands[m[_LABEL]],)))
+                elif kind == _BRACE:
+                    brace = m[_BRACE]
+                    if brace == "{":
+                        if len(stack) == MAX_DEPTH:
+                            statements.append(Error(leading, text[m.start(_BRACE) :], f"blocks nested deeper than {MAX_DEPTH}", 0))
+                            at = len(text)
+                            break
+                        stack.append((statements, leading))
+                        statements = []
                         continue
-                    stack.append((statements, share(leading, leading)))
-                    statements = []
-                    add = statements.append
-                elif stack:
-                    outer, opening = stack.pop()
-                    _close(outer, Block(opening, tuple(statements), leading + "}"))
-                    statements = outer
-                    add = statements.append
-                    at = m.start(_BRACE) + 1
-                    continue
+                    while stack and brace:
+                        statements = _closed(stack, statements, leading + "}")
+                        leading, brace = "", brace[1:]
+                    if brace:
+                        statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
+                elif kind == _LOC:
+                    word, file, b, line, c, column = m.group(*range(_LOC - 5, _LOC + 1))
+                    statements.append(Loc(leading, shape(word, b, c, ""), (operands[file], operands[line], operands[column])))
+                elif kind in _DATA:
+                    word, gap = m.group(_DATA[0] - 2, _DATA[0] - 1)
+                    elements = m[kind].split(",")
+                    parts = (data_types[word], *map(operand, elements))
+                    statements.append(Data(leading, shape("", gap, *[","] * (len(elements) - 1), ""), parts))
+                elif kind == _OTHER:
+                    at = self.other(leading, m.start(_OTHER), statements)
+                    if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
+                        # no function stands in another: the brace at the end of the one before is missing
+                        header_of_next = statements.pop()
+                        while stack:
+                            statements = _closed(stack, statements, "")
+                        statements.append(header_of_next)
+                    break
                 else:
-                    statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
-            elif kind == _LOC:
-                leading, a, file, b, line, c, column = m.group(_LEADING, *range(_LOC - 5, _LOC + 1))
-                parts = (operands[file], operands[line], operands[column])
-                statements.append(Loc(share(leading, leading), shape(".loc" + a, b, c, ""), parts))
-            elif kind == _DATA:
-                leading, word, gap, number = m.group(_LEADING, *range(_DATA - 2, _DATA + 1))
-                statements.append(Data(share(leading, leading), shape("", gap, ""), (DataType(word), operands[number])))
-            elif kind == _OTHER:
-                at = self.other(m[_LEADING], m.start(_OTHER), statements)
-                if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
-                    # no function stands in another: the brace at the end of the one before is missing
-                    header = statements.pop()
-                    while stack:
-                        outer, opening = stack.pop()
-                        _close(outer, Block(opening, tuple(statements), ""))
-                        statements = outer
-                    add = statements.append
-                    add(header)
-                continue
-            else:
-                trailing = m[_LEADING]
-                break
-            at = m.end()
+                    at, trailing = None, leading
+                    break
         while stack:
-            outer, opening = stack.pop()
-            _close(outer, Block(opening, tuple(statements), ""))
-            statements = outer
+            statements = _closed(stack, statements, "")
         return Module(tuple(statements), trailing, path)
 
     def other(self, leading: str, at: int, statements: list[Node]) -> int:
@@ -578,8 +611,13 @@ def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
     return pieces, tail_gaps
 
 
-def _close(outer: list[Node], block: Block) -> None:
-    """Puts a finished block behind what precedes it: together with the header that it is the body of, if it is one."""
+def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:
+    """Ends the innermost block that is open, and gives the statements around it.
+
+    The block follows them: together with the header that it is the body of, if it is one.
+    """
+    outer, opening = stack.pop()
+    block = Block(opening, tuple(statements), close)
     before = outer[-1] if outer else None
     if type(before) is Header:
         outer[-1] = Function((before, block))
@@ -587,3 +625,4 @@ def _close(outer: list[Node], block: Block) -> None:
         outer[-1] = Section((before, block))
     else:
         outer.append(block)
+    return outer

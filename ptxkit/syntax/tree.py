@@ -8,9 +8,10 @@ byte of a file belongs to exactly one leaf or one piece of literal text.
 from __future__ import annotations
 
 import functools
+import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
 
@@ -209,7 +210,16 @@ class Composite(Node):
             yield literal
 
 
+def _plain(text: str) -> str:
+    return f"<pre>{html.escape(text)}</pre>"
+
+
 class Container(Node):
     """A node that holds statements: a block, a function, a section, a module."""
 
     __slots__ = ()
+    as_html: ClassVar[Callable[[str], str]] = staticmethod(_plain)
+    """How notebooks show the text. `import ptxkit` sets the one with colours, which stands on the syntax and cannot be imported here."""
+
+    def _repr_html_(self) -> str:
+        return Container.as_html(self.text)

@@ -121,7 +121,7 @@
       if (!this.heat) return [];
       if (!this.heat[i]) return [element("span", { class: "heat" })];
       const share = Math.log(this.heat[i] + 1) / Math.log(this.hottest + 1);
-      const made = element("span", { class: "heat", title: `${count(this.heat[i], "instruction")} of threads` }, this.heat[i].toLocaleString("en"));
+      const made = element("span", { class: "heat", title: `executed ${count(this.heat[i], "time")}, all threads together` }, this.heat[i].toLocaleString("en"));
       made.style.setProperty("--share", `${Math.round(8 + 62 * share ** 2)}%`);
       return [made];
     }

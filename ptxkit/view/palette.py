@@ -36,5 +36,5 @@ DARK = {
     "warning": "#ffc15e",
     "info": "#57b2ee",
     "hit": "#e08fd5",
-    "heat": "#fdb863",
+    "heat": "#94500a",
 }

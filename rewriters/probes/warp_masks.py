@@ -53,7 +53,8 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
         plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
     for routine in plan.routines:
         if routine in keeping:
-            _keep(plan, buffer, routine, [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated])
+            own = [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated]
+            _keep(plan, buffer, routine, own)
 
 
 def _repeated(routine: Routine, most: int) -> dict[int, int]:
@@ -77,8 +78,8 @@ def _names(plan: Plan, number: int) -> tuple[str, str]:
 def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[int]) -> None:
     """Declares the registers of a function, and has the threads that leave it add those of these sites to memory.
 
-    `at` is where the copy of the warp begins, and `below` the lanes below the own one, of which the lowest thread of a mask has none in it.
-    Without a buffer they are all lanes, so that no thread is the lowest. A mask is full at first, after which nothing is added in most warps.
+    `at` is where the copy of the warp begins. `below` are the lanes below the own one; of a mask, only the lowest thread has none below.
+    Without a buffer they are all lanes, so that no thread is the lowest. A mask is full at first: most warps come so, and add nothing.
     """
     at, below, copy, on = plan.name("at"), plan.name("below"), plan.name("c"), plan.name("on")
     counts = ", ".join([name for number in own for name in _names(plan, number)])

@@ -110,7 +110,7 @@ class TestTokens:
 
     def test_colours(self) -> None:
         assert "\x1b[" in run("tokens", "-", "--format", "terminal", "--dark", stdin=NEAT.encode()).stdout
-        assert "<html>" in run("tokens", "-", "--format", "html", stdin=NEAT.encode()).stdout
+        assert "<html" in run("tokens", "-", "--format", "html", stdin=NEAT.encode()).stdout
 
     @pytest.mark.parametrize("format_", ["text", "json", "terminal", "html"])
     def test_garbage_is_no_traceback(self, format_: str) -> None:

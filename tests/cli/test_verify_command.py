@@ -186,9 +186,10 @@ def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
 
 
 @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
-@pytest.mark.parametrize(("name", "code"), [("wmma_shape_load.bad", 3), ("wmma_shape_load.good", 0)])
-def test_an_error_of_lint_keeps_a_kernel_from_being_verified(name: str, code: int) -> None:
-    assert run(str(PAIRS / f"{name}.ptx"), "--block", "128").exit_code == code
+def test_an_error_of_lint_keeps_a_kernel_from_being_verified() -> None:
+    """With the number that is given its loop is not executed, which lint shows with another."""
+    name = "gvmut-C_AMP_NBody_Simulation_tiling_implementation.ptx"
+    assert run(str(PAIRS.parent / "races" / "ptx" / name), "--grid", "2", "--block", "256", "--param", "param_6=64").exit_code == 3
 
 
 BRANCH = """.version 8.5
@@ -246,11 +247,17 @@ class TestDoubts:
         assert run(str(PAIRS / "saxpy_no_guard.bad.ptx"), "--block", "256", "--grid", "2", *given).exit_code == code
 
     @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
-    @pytest.mark.parametrize("name", ["pdl_no_wait", "wmma_swapped_ab", "compact_activemask", "transpose_oob"])
+    @pytest.mark.parametrize("name", ["pdl_no_wait", "brx_index_range", "compact_activemask"])
     def test_a_bug_that_no_execution_shows_is_not_verified(self, name: str) -> None:
         """In the bad file; of these the good twins are."""
         assert run(*pair(f"{name}.bad"), "--grid", "2").exit_code == 3
         assert run(*pair(f"{name}.good"), "--grid", "2").exit_code == 0
+
+    @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
+    @pytest.mark.parametrize("name", ["wmma_swapped_ab", "wmma_shape_load", "transpose_oob", "tc_no_commit"])
+    def test_one_that_an_execution_shows_is_refuted(self, name: str) -> None:
+        assert run(*pair(f"{name}.bad")).exit_code == 1
+        assert run(*pair(f"{name}.good")).exit_code == 0
 
     @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
     def test_a_matrix_that_leaves_its_variable_by_a_descriptor_is_no_finding(self) -> None:
@@ -290,3 +297,38 @@ MEET:
     @pytest.mark.parametrize(("given", "code"), [("table=12", 1), ("table=0:12", 1), ("*=4", 0)])
     def test_is_given(self, given: str, code: int) -> None:
         assert run("-", "--block", "32", "--memory", given, text=self.TEXT).exit_code == code
+
+
+BOUNDS = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 n, .param .u32 width)
+{
+.reg .b32 %r<6>; .reg .b64 %d<4>; .shared .align 4 .b8 tile[256];
+ld.param.u64 %d1, [a];
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1;
+READ
+mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;
+ret;
+}
+"""
+TILE = "mov.u32 %r3, tile; mov.u32 %r4, %tid.x; shl.b32 %r4, %r4, 2; add.u32 %r3, %r3, %r4; st.shared.u32 [%r3], %r1; bar.sync 0;"
+
+
+@pytest.mark.parametrize(
+    ("read", "outcome"),
+    [("", "undecided"), ("ld.param.u32 %r3, [width]; mul.lo.u32 %r1, %r1, %r3;", "verified"), (TILE, "verified")],
+)
+def test_bounds_that_nothing_says_anything_of_leave_it_open(read: str, outcome: str) -> None:
+    options = ["-k", "k", "--block", "64", "--grid", "2", "--param", "n=100", "--param", "width=1"]
+    assert report("-", *options, text=BOUNDS.replace("READ", read))["outcome"] == outcome
+
+
+@pytest.mark.parametrize(("target", "form", "outcome"), [("sm_75", "shfl.bfly", "undecided"), ("sm_60", "shfl.bfly", "verified")])
+def test_forms_without_sync_leave_it_open_where_lanes_may_diverge(target: str, form: str, outcome: str) -> None:
+    text = (
+        f".version 6.3\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 a)\n{{ .reg .b32 %r<4>; .reg .b64 %d<4>;"
+        f" ld.param.u64 %d1, [a]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d1, %d1, %d2; {form}.b32 %r2, %r1, 1, 31;"
+        " st.global.u32 [%d1], %r2; ret; }"
+    )
+    assert report("-", "-k", "k", "--block", "32", text=text)["outcome"] == outcome

@@ -286,6 +286,23 @@ def test_printf() -> None:
     assert run_.output == "0: 1.50!\n1: 1.50!\n"
 
 
+def test_printf_of_strings_that_differ() -> None:
+    # each thread prints another string, the second one with a width that is an argument
+    text = kernel(
+        """.local .align 8 .b8 a[16]; mov.u64 %rd4, a; add.u32 %r2, %r1, 4; st.local.u32 [%rd4], %r2; mov.u64 %rd8, words;
+        cvta.global.u64 %rd8, %rd8; mul.wide.u32 %rd9, %r1, 3; add.u64 %rd8, %rd8, %rd9; st.local.u64 [%rd4+8], %rd8;
+        cvta.local.u64 %rd5, %rd4; mov.u64 %rd6, form; cvta.global.u64 %rd7, %rd6;
+    { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %rd7; st.param.b64 [p1], %rd5; call.uni (r), vprintf, (p0, p1); }
+    ret;""",
+        before=".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        ".global .align 1 .b8 words[6] = {97, 98, 0, 99, 0, 0};\n"
+        ".global .align 1 .b8 form[6] = {60, 37, 42, 115, 62, 0};",
+    )
+    machine = Machine()
+    run_ = machine.launch(machine.load(text), "k", np.zeros(4, np.uint32), grid=1, block=2)
+    assert run_.output == "<  ab><    c>"
+
+
 def test_the_same_seed_is_the_same_run() -> None:
     text = kernel(
         "mov.u64 %rd4, n; atom.global.add.u32 %r5, [%rd4], 1; st.global.u32 [%rd3], %r5; ret;", before=".global .align 4 .u32 n = 0;"
@@ -477,6 +494,17 @@ def test_lanes_of_a_mask_meet_at_two_instructions(schedule: str | int) -> None:
     E: mul.wide.u32 %rd4, %r5, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r6; ret;""")
     found = run(text, count=32, block=32, schedule=schedule).tolist()
     assert found == [lane + 16 if lane < 16 else lane - 16 + 100 for lane in range(32)]
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", 4])
+def test_lanes_of_a_mask_meet_at_two_forms_of_an_instruction(schedule: str | int) -> None:
+    """One asks for the predicate, too (found by fuzzing: module 7,101,829)."""
+    text = kernel("""
+    mov.u32 %r5, %tid.x; mov.u32 %r7, 9; setp.lt.u32 %p1, %r5, 16; @%p1 bra A;
+    match.all.sync.b32 %r6, %r7, -1; bra E;
+    A: match.all.sync.b32 %r6|%p2, %r7, -1; selp.u32 %r6, 1, 0, %p2;
+    E: st.global.u32 [%rd3], %r6; ret;""")
+    assert run(text, count=32, block=32, schedule=schedule).tolist() == [1] * 16 + [0xFFFFFFFF] * 16
 
 
 @pytest.mark.parametrize("schedule", ["lockstep", "early", 3])

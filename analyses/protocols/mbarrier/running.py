@@ -19,7 +19,9 @@ from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
 
 if TYPE_CHECKING:
+    from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine.fault import Fault
+    from ptxkit.machine.monitoring import Monitor
 
 MOST_SHAPES = 4
 ROUNDS = 13
@@ -112,10 +114,29 @@ def _ran(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
 ) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
     """A launch, if it works; what ended it, what it cost, and the memory that was made up."""
+    watch, fault, _, made = _launched(one, code, at, operations, ())
+    cost = watch.operations
+    if fault is not None and fault.kind not in STOPS:
+        return None, fault, cost, made
+    late: tuple[tuple[int, int], ...] = ()
+    if any(use.stale for use in watch.uses.values()):
+        # only then it matters who has not observed that a copy is complete
+        from ptxkit.machine.monitors import monitors_of
+
+        watch, fault, findings, made = _launched(one, code, at, operations, monitors_of("async"))
+        cost += watch.operations
+        lines = {code.index.span(path).line: i for path, i in at.items()}
+        late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
+    return Ran(tuple(watch.uses.values()), fault, one.block, at, late), fault, cost, made
+
+
+def _launched(
+    one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, monitors: tuple[Monitor, ...]
+) -> tuple[Watch, Fault | None, tuple[Any, ...], list[tuple[int, int]]]:
+    """A launch under some monitors besides: what was done to mbarriers, what ended it, what monitors found, the memory made up."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.matrices.products import rough_products
-    from ptxkit.machine.monitors import monitors_of
 
     watch, machine = Watch(at), code.machine
     made: list[tuple[int, int]] = []
@@ -134,7 +155,7 @@ def _ran(
                 cluster=one.cluster,
                 shared=one.shared,
                 budget=Budget(seconds=SECONDS, operations=operations),
-                monitors=(watch, *monitors_of("async")),
+                monitors=(watch, *monitors),
             ).findings
     except Fault as error:
         fault, findings = error.detached(), error.findings
@@ -143,8 +164,4 @@ def _ran(
             machine.free_global(start)
         machine.memory.trim()
         code.reset()
-    if fault is not None and fault.kind not in STOPS:
-        return None, fault, watch.operations, made
-    lines = {code.index.span(path).line: i for path, i in at.items()}
-    late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
-    return Ran(tuple(watch.uses.values()), fault, one.block, at, late), fault, watch.operations, made
+    return watch, fault, findings, made

@@ -23,6 +23,9 @@ UNWAITED = "async-data-read-without-wait"
 class Watch(Monitor):
     """Writes down what is done to each mbarrier. `at` has the instructions of the kernel by their paths."""
 
+    follows_undefined = True
+    """Nothing is: but the blocks are those of the launches that are executed under all monitors, and so compiled once."""
+
     def __init__(self, at: dict[tuple[int, ...], int]) -> None:
         self.at = at
         self.uses: dict[int, Use] = {}

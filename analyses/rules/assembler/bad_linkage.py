@@ -17,7 +17,7 @@ RULE = Rule(
     id="E126",
     name="bad-linkage",
     severity=Severity.ERROR,
-    summary="linkage where there is none, twice, or on what cannot have it",
+    summary="linkage where none is allowed, twice, or on what cannot have it",
     why="Linkage is for functions and variables of the module, stands first, and `.common` is for global variables (11.6).",
     bad="""
         .common .shared .u32 x;

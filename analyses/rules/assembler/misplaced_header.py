@@ -32,7 +32,7 @@ RULE = Rule(
     name="misplaced-header",
     severity=Severity.ERROR,
     summary="`.version` or `.target` missing, repeated or out of order",
-    why="They say how all the rest is to be read, so they come first and once (11.1).",
+    why="They tell how to read the rest, so they come first and only once (11.1).",
     bad="""
         .version 8.0
         .version 8.1

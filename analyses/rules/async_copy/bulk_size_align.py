@@ -41,6 +41,6 @@ RULE = Rule(
         cp.async.bulk.wait_group 0;
     """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck may report addresses at run time; sizes no tool of it knows.",
+    sanitizer="memcheck may report addresses at run time; none of its tools knows sizes.",
     check=check,
 )

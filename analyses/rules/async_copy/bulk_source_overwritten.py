@@ -47,6 +47,6 @@ RULE = Rule(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "bytes written are the source of a bulk copy in flight."
     ),
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

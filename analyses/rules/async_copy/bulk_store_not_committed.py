@@ -42,6 +42,6 @@ RULE = Rule(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "copy is in no group when the wait is met."
     ),
-    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 4.",
+    sanitizer="none of its tools: racecheck and synccheck did not report the 4 seeded mistakes of this kind on an H200.",
     check=check,
 )

@@ -43,6 +43,6 @@ RULE = Rule(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "copy may still read where the thread ends. A warning, since the grid often outlives it."
     ),
-    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 6.",
+    sanitizer="none of its tools: racecheck and synccheck did not report the 6 seeded mistakes of this kind on an H200.",
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="bulk-wait-by-non-issuer",
     severity=Severity.ERROR,
     kind=CopyFault.BULK_WAIT_BY_NON_ISSUER,
-    summary="who waits for a bulk copy is not who started it, or does not synchronize with those that overwrite its source",
+    summary="a thread waits for a bulk copy that another one started, or does not synchronize with threads that overwrite its source",
     why=(
         "Bulk groups belong to the thread that committed them: it must wait, and a barrier must separate that from the others before "
         "they overwrite the source (9.7.10.24.13)."
@@ -71,6 +71,6 @@ RULE = Rule(
         "indices, with the path "
         "that each goes: one issues and does not wait, or another overwrites with no barrier."
     ),
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

@@ -21,8 +21,8 @@ RULE = Rule(
     name="committed-never-waited",
     severity=Severity.INFO,
     kind=CopyFault.COMMITTED_NEVER_WAITED,
-    summary="a copy may be pending when its thread ends",
-    why="Nothing is undefined about that, but what nobody waits for nobody can have read (9.7.10.24.1).",
+    summary="a copy may still be in flight when its thread ends",
+    why="That is not undefined, but if no thread waits for the copy, no thread can use what it writes (9.7.10.24.1).",
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -45,7 +45,7 @@ RULE = Rule(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "group is pending where the function ends. It is no mistake by itself."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

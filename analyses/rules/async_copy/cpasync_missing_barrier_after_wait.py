@@ -55,7 +55,7 @@ RULE = Rule(
         "bytes read are, for a named thread, those that another one copies, and no barrier comes after the other's wait."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
         "H200 it reported this in the one case."
     ),
     check=check,

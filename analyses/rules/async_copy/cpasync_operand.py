@@ -37,6 +37,6 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck reports a misaligned access when a run comes there; a size that is too large it cannot know.",
+    sanitizer="memcheck reports a misaligned access if a run reaches it; it cannot know of a size that is too large.",
     check=check,
 )

@@ -52,7 +52,7 @@ RULE = Rule(
         "bytes that the read accesses are those that a copy in flight writes."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
         "H200 it reported this in 5 of 5 cases."
     ),
     check=check,

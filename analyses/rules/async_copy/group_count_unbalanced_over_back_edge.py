@@ -95,7 +95,7 @@ RULE = Rule(
         "path round the loop commits nothing, and the read after the wait meets the copy."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
         "H200 it reported this in the one case."
     ),
     check=check,

@@ -1,4 +1,4 @@
-"""A010 stage-refill-without-barrier."""
+"""A010 slot-refill-without-barrier."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RULE = Rule(
         "refill accesses, for a named pair of threads, what another one reads since the last barrier."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
         "H200 it reported this in the one case."
     ),
     check=check,

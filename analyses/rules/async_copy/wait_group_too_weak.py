@@ -21,10 +21,8 @@ RULE = Rule(
     name="wait-group-too-weak",
     severity=Severity.ERROR,
     kind=CopyFault.WAIT_GROUP_TOO_WEAK,
-    summary="a wait lets the group be pending that is read, or overwritten, next",
-    why=(
-        "A wait for n lets the n latest groups be pending; if the one that is read is among them, it may be read too early (9.7.10.24.5)."
-    ),
+    summary="a wait leaves the group in flight that is read, or overwritten, next",
+    why=("A wait for n leaves the n latest groups in flight; if one of these is read next, that may be too early (9.7.10.24.5)."),
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -54,7 +52,7 @@ RULE = Rule(
         "group is among those that the wait lets be pending, and its bytes are read."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
         "H200 it reported this in 22 of 23 cases."
     ),
     check=check,

@@ -91,6 +91,6 @@ RULE = Rule(
         "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "
         "between them, are a warning."
     ),
-    sanitizer="the program hangs in it as without it; a count that is too small shows as a hazard in racecheck, if data are raced for.",
+    sanitizer="the program hangs under it as it does without it; too small a count shows as a hazard in racecheck, if data are raced for.",
     check=check,
 )

@@ -50,6 +50,6 @@ RULE = Rule(
         bar.sync %r1;
     """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="synccheck reports invalid arguments of barriers, in a run that comes there.",
+    sanitizer="synccheck reports invalid arguments of barriers if a run reaches it.",
     check=check,
 )

@@ -62,6 +62,6 @@ RULE = Rule(
         }
     """,
     proof="Which threads reach each barrier of that number follows from the thread indices, and no other barrier separates the two uses.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -98,6 +98,6 @@ RULE = Rule(
         "Which warps arrive and which wait follows from the thread indices; a warp is named that comes again before the "
         "barrier can be complete."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -84,6 +84,6 @@ RULE = Rule(
         activemask.b32 %r4;
     """,
     proof="The mask comes from activemask; whether lanes were missing is not known, so it stays information.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -59,6 +59,6 @@ RULE = Rule(
         barrier.cluster.wait;
     """,
     proof="The barrier is followed as an automaton: on all paths, or on one for which inputs are found, a thread comes in the wrong state.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

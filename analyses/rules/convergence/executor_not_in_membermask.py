@@ -52,6 +52,6 @@ RULE = Rule(
         "from them too; a lane is "
         "named that is in the first and not in the second."
     ),
-    sanitizer="synccheck reports invalid arguments of __syncwarp and the like, in a run that comes there.",
+    sanitizer="synccheck reports invalid arguments of __syncwarp and the like if a run reaches it.",
     check=check,
 )

@@ -44,6 +44,6 @@ RULE = Rule(
         movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
     """,
     proof="Two threads are named by their indices, each with its path: one has ended before the other executes the instruction.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

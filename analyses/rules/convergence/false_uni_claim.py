@@ -77,6 +77,6 @@ RULE = Rule(
         "Two threads are named by their indices, each with its path: both are of one warp and reach the instruction, and "
         "the guard sends them along different paths."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

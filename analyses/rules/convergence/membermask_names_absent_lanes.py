@@ -38,7 +38,7 @@ RULE = Rule(
     id="C005",
     name="membermask-names-absent-lanes",
     severity=Severity.ERROR,
-    summary="a mask of members that names lanes which do not come",
+    summary="a member mask names lanes that never arrive",
     why="The instruction waits for all threads of its mask; those that wait elsewhere never come (9.7.14.2, 9.7.14.9, 9.7.14.14).",
     bad="""
         mov.u32 %r1, %laneid;
@@ -58,6 +58,6 @@ RULE = Rule(
     """,
     proof="Which lanes come follows from the thread indices; a lane is named that the mask has and that waits at "
     "another instruction instead.",
-    sanitizer="the program hangs in it as without it.",
+    sanitizer="the program hangs under it as it does without it.",
     check=check,
 )

@@ -254,6 +254,6 @@ RULE = Rule(
         "The directives and the constants of the instructions are compared; the pool of registers is added up over the warps whose path "
         "is known."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -38,7 +38,7 @@ RULE = Rule(
     id="C006",
     name="shfl-from-inactive-lane",
     severity=Severity.WARNING,
-    summary="shfl takes a value from a lane that is not there",
+    summary="shfl reads a value from an inactive lane",
     why="What a thread gets from an inactive thread, or from one that is not in the mask, is undefined (9.7.10.6).",
     bad="""
         mov.u32 %r1, %laneid;
@@ -53,6 +53,6 @@ RULE = Rule(
         st.global.u32 [%rd1], %r2;
     """,
     proof="The source lane follows from constants; a lane is named whose source is not there, and whose result is used.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -56,6 +56,6 @@ RULE = Rule(
         "Two threads are named by their indices, each with its path: both are of one warpgroup, one executes the instruction "
         "and the other does not."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -108,6 +108,6 @@ RULE = Rule(
         }
     """,
     proof="The address of a lane that no row is taken from is outside of the variable that the others load from, by their indices.",
-    sanitizer="memcheck reports addresses that leave the memory of the kernel, when a run comes there.",
+    sanitizer="memcheck reports addresses that leave the memory of the kernel, if a run reaches it.",
     check=check,
 )

@@ -51,6 +51,6 @@ RULE = Rule(
         "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
         "registers of the operand hold one. The matrices differ. A warning, since the manual leaves open which element is where."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

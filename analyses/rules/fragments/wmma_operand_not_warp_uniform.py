@@ -51,6 +51,6 @@ RULE = Rule(
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
     """,
     proof="Two threads of a warp are named, with the values that they hold.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

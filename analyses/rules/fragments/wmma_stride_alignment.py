@@ -75,6 +75,6 @@ RULE = Rule(
     bad="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 8;",
     good="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 16;",
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck may report addresses at run time; a stride that is too small no tool of it knows.",
+    sanitizer="memcheck may report addresses at run time; none of its tools knows of a stride that is too small.",
     check=check,
 )

@@ -50,6 +50,6 @@ RULE = Rule(
         "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
         "registers of the operand hold one. The types differ."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

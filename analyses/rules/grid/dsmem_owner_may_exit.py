@@ -71,6 +71,6 @@ RULE = Rule(
         "The cluster has several CTAs by its directives, and a path leads from the remote access to the end with no barrier of the "
         "cluster after it."
     ),
-    sanitizer="memcheck may report the access of a CTA that is gone when a run reaches it.",
+    sanitizer="memcheck may report an access to a CTA that has ended, if a run reaches it.",
     check=check,
 )

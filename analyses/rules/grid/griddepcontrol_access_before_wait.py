@@ -47,6 +47,6 @@ RULE = Rule(
     """,
     proof="Control flow alone: the access comes before the wait on every path. How the kernel is launched is not known, "
     "so it is a warning.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -53,6 +53,6 @@ RULE = Rule(
         "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
         "not known, so it is a warning."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

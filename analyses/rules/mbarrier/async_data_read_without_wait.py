@@ -88,6 +88,6 @@ RULE = Rule(
         "come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the "
         "object, or the wait for the first stage is left out on all paths."
     ),
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.EXPECT_TX_VS_BYTES,
     summary="an mbarrier expects another number of bytes than is copied",
-    why="A phase completes when exactly the bytes have come that were expected (9.7.14.15.5).",
+    why="A phase completes when exactly the expected bytes have arrived (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
         {

@@ -34,6 +34,6 @@ RULE = Rule(
         mbarrier.init.shared.b64 [%r1+8], 1;
     """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck reports it in a run that comes there.",
+    sanitizer="memcheck reports it if a run reaches it.",
     check=check,
 )

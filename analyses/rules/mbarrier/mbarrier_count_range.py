@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-count-range",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_COUNT_RANGE,
-    summary="an mbarrier is initialized for a number of arrivals that there cannot be",
+    summary="an mbarrier is initialized for an impossible number of arrivals",
     why="The count of an mbarrier is from 1 to 2^20 - 1 (9.7.14.15.2).",
     bad="""
         .shared .align 8 .b64 bar;

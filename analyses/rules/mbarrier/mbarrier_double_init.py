@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-double-init",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_DOUBLE_INIT,
-    summary="an mbarrier is initialized while it is one already",
+    summary="an mbarrier is initialized a second time",
     why="The memory of an mbarrier must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
     bad="""
         .visible .entry k() .reqntid 64

@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     kind=MbarrierFault.MBARRIER_PARITY_RANGE,
     summary="the parity of a wait is neither 0 nor 1",
-    why="A parity is 0 or 1; manuals since take more, older ones do not (9.7.14.15.16).",
+    why="A parity is 0 or 1; newer manuals allow more, older ones do not (9.7.14.15.16).",
     bad="""
         .shared .align 8 .b64 bar;
         mov.u32 %r1, bar;
@@ -40,6 +40,6 @@ RULE = Rule(
         @!%p1 bra WAIT;
     """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

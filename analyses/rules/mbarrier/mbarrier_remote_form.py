@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-remote-form",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_REMOTE_FORM,
-    summary="an mbarrier of another CTA is used by an operation that takes only those of the own one",
+    summary="an mbarrier of another CTA is used by an operation that takes only mbarriers of its own CTA",
     why=(
         "Of the objects of other CTAs of the cluster, threads may arrive at them and expect bytes, in the "
         "shared::cluster forms, and no more (9.7.14.15.8, 9.7.14.15.13)."
@@ -72,6 +72,6 @@ RULE = Rule(
         }
     """,
     proof="The address comes from mapa, by data flow.",
-    sanitizer="synccheck reports operations on objects of another CTA, in a run that comes there.",
+    sanitizer="synccheck reports operations on objects of another CTA if a run reaches it.",
     check=check,
 )

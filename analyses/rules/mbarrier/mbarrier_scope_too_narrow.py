@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-scope-too-narrow",
     severity=Severity.WARNING,
     kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW,
-    summary="an arrival at an mbarrier of another CTA has the scope of the own one",
+    summary="an arrival at an mbarrier of another CTA has only CTA scope",
     why="With .cta nothing that was written before is published to the other CTA (9.7.14.15.13, 8.5).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
@@ -80,6 +80,6 @@ RULE = Rule(
         }
     """,
     proof="The address comes from mapa, by data flow, and the scope is written. A warning, since nothing may be published by it.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

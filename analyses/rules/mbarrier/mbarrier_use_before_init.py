@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-use-before-init",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
-    summary="an mbarrier is used that nobody initializes",
+    summary="an mbarrier is used that no thread initializes",
     why="Any operation on an mbarrier that was not initialized, other than mbarrier.init, is undefined (9.7.14.15).",
     bad="""
         .visible .entry k() .reqntid 64

@@ -1,4 +1,4 @@
-"""M018 stage-released-before-last-read."""
+"""M018 slot-released-before-last-read."""
 
 from __future__ import annotations
 

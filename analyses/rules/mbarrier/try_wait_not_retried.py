@@ -23,7 +23,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.TRY_WAIT_NOT_RETRIED,
     summary="a wait that may give up is not repeated",
-    why="try_wait comes back after a while though the phase has not completed: it must be asked again until it says so (9.7.14.15.16).",
+    why="try_wait returns after a while although the phase has not completed: it must be repeated until the phase has (9.7.14.15.16).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
         {

@@ -21,8 +21,8 @@ RULE = Rule(
     name="tx-without-expect",
     severity=Severity.ERROR,
     kind=MbarrierFault.TX_WITHOUT_EXPECT,
-    summary="a copy is counted by an mbarrier that expects no bytes",
-    why="Without expect_tx the phase does not wait for the copy: it may complete before the bytes have come (9.7.14.15.5).",
+    summary="an mbarrier that expects no bytes tracks a copy",
+    why="Without expect_tx the phase does not wait for the copy: it may complete before the bytes have arrived (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
         {

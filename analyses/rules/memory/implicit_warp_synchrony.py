@@ -71,6 +71,6 @@ RULE = Rule(
         "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named "
         "threads of one warp access the same bytes, and no bar.warp.sync or the like is between."
     ),
-    sanitizer="racecheck reports hazards within a warp in a run that comes there.",
+    sanitizer="racecheck reports hazards within a warp if a run reaches it.",
     check=check,
 )

@@ -84,6 +84,6 @@ RULE = Rule(
         ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+16];
     """,
     proof="The address follows for a named thread from its index, as a symbol and bits; the remainder is not zero.",
-    sanitizer="memcheck reports it in a run that comes there.",
+    sanitizer="memcheck reports it if a run reaches it.",
     check=check,
 )

@@ -89,6 +89,6 @@ RULE = Rule(
         ld.global.nc.u32 %r2, [%rd2+8];
     """,
     proof="The address of the load and of a store before it are the same expression.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

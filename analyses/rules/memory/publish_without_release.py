@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     kind=FlagFault.PUBLISH_WITHOUT_RELEASE,
     summary="a flag is set without a release after what it announces",
-    why="Who sees a relaxed store need not see the plain ones before it: the store must release, or a fence come before it (8.8, 8.9.5).",
+    why="To see a relaxed store is not to see the plain ones before it: the store must release, or a fence must precede it (8.8, 8.9.5).",
     bad="""
         .visible .entry k(.param .u64 p, .param .u64 q)
         {
@@ -68,6 +68,6 @@ RULE = Rule(
         }
     """,
     proof="Both stores come one after the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -38,6 +38,6 @@ RULE = Rule(
         @%p1 bra LOOP;
     """,
     proof="The loop ends only by what the load gives, its address does not change, and nothing in the loop orders anything.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -89,7 +89,7 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="lanes of a warp that access different words of one bank of shared memory",
     why="Shared memory (5.1.7) has 32 banks of words of 4 bytes, one after the other. What the lanes access in different banks, or in one"
-    " word, is served at once; different words of one bank take a pass each. Padding rows by a word, or swizzling columns, cures it.",
+    " word, is served at once; different words of one bank take a pass each. Padding rows by a word, or swizzling columns, avoids it.",
     bad="""
         .entry k()
         .reqntid 32
@@ -120,7 +120,7 @@ RULE = Rule(
         "The addresses of all lanes of a warp are worked out; what all lanes add equally does not matter, and where a word begins may "
         "stay open."
     ),
-    sanitizer="no tool of it; the profiler counts conflicts.",
+    sanitizer="none of its tools; the profiler counts conflicts.",
     check=check,
     default=False,
 )

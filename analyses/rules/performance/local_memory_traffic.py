@@ -81,7 +81,7 @@ RULE = Rule(
         st.global.u32 [%rd1], %r1;
     """,
     proof="The accesses whose address is made from the variable are counted.",
-    sanitizer="no tool of it; the profiler counts local traffic.",
+    sanitizer="none of its tools; the profiler counts local traffic.",
     check=check,
     default=False,
 )

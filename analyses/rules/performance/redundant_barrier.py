@@ -70,7 +70,7 @@ RULE = Rule(
         bar.sync 0;
     """,
     proof="Between the barriers there is nothing on any path that accesses memory, asks a clock, or lets threads diverge.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

@@ -94,7 +94,7 @@ RULE = Rule(
         }
     """,
     proof="The addresses of all lanes of a warp are worked out; where the first lies in its sector is taken as is best for the program.",
-    sanitizer="no tool of it; the profiler counts sectors.",
+    sanitizer="none of its tools; the profiler counts sectors.",
     check=check,
     default=False,
 )

@@ -57,7 +57,7 @@ RULE = Rule(
         "Data flow from the read to the copy. It stays information: most programs leave the fence out. Where all others who arrive at the "
         "mbarrier that the thread that copies waits for have the fence before, the one that has not is warned of."
     ),
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
     default=False,
 )

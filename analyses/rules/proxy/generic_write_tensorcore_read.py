@@ -26,7 +26,7 @@ RULE = Rule(
     name="generic-write-tensorcore-read",
     severity=Severity.ERROR,
     summary="a matrix in shared memory that is written and then read by tensor cores with no proxy fence between",
-    why="Tensor cores read through the async proxy: who writes needs fence.proxy.async between write and barrier (9.7.16.7.1, 8.6).",
+    why="Tensor cores read through the async proxy: a writer needs fence.proxy.async between write and barrier (9.7.16.7.1, 8.6).",
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -75,6 +75,6 @@ RULE = Rule(
         "no proxy fence of the writer before it. Copies of cp.async count where one thread starts the MMA after "
         "a barrier of the CTA; where warps start it, or the copies signal themselves, most leave the fence out."
     ),
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

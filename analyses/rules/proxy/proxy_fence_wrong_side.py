@@ -54,6 +54,6 @@ RULE = Rule(
         END:
     """,
     proof="As for P001, with a proxy fence that stands elsewhere; a writing thread is named that does not reach it.",
-    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

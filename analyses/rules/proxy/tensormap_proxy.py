@@ -46,6 +46,6 @@ RULE = Rule(
         "Data flow on all paths from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
         "not released, as the others of the kernel are is warned of."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -92,6 +92,6 @@ RULE = Rule(
         b:
     """,
     proof="The bits and the range of the index follow from the code.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -56,7 +56,7 @@ RULE = Rule(
         st.global.u32 [%rd1], %r1;
     """,
     proof="Liveness: on no path after it is the value read.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

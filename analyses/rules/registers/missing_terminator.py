@@ -46,7 +46,7 @@ RULE = Rule(
     bad=".entry k() { .reg .u32 a; mov.u32 a, 1; }",
     good=".entry k() { .reg .u32 a; mov.u32 a, 1; ret; }",
     proof="Control flow alone: the last instruction may let control go on.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

@@ -63,7 +63,7 @@ RULE = Rule(
         st.global.u64 [%rd2], %rd1;
     """,
     proof="The two types have the same bits.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

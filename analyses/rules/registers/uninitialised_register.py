@@ -69,8 +69,8 @@ RULE = Rule(
     id="R001",
     name="uninitialised-register",
     severity=Severity.ERROR,
-    summary="a register that is read before anything wrote it",
-    why="A register has no value until an instruction gives it one (5.1.1); ptxas takes what is there without a warning.",
+    summary="a register is read before anything writes it",
+    why="A register has no value until an instruction gives it one (5.1.1); ptxas uses what is there without a warning.",
     bad="""
         add.u32 %r1, %r2, 1;
         st.global.u32 [%rd1], %r1;

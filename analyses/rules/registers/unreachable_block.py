@@ -57,7 +57,7 @@ RULE = Rule(
         done:
     """,
     proof="Control flow alone: no path from the entry leads there.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

@@ -51,7 +51,7 @@ RULE = Rule(
     bad=".entry k() { .reg .u32 lonely; ret; }",
     good=".entry k() { .reg .u32 busy; mov.u32 busy, 1; ret; }",
     proof="Names are resolved; nothing refers to this one.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
     default=False,
 )

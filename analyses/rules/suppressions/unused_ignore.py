@@ -1,4 +1,4 @@
-"""X001: comments to ptxkit that do nothing."""
+"""X001 unused-ignore: comments to ptxkit that do nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULE = Rule(
     id="X001",
     name="unused-ignore",
     severity=Severity.WARNING,
-    summary="a comment that accepts findings accepts none",
+    summary="a comment that should accept findings accepts none",
     why=(
         "A comment (4.2) `// ptxkit: ignore[RULES] reason` says that somebody has looked at a finding and accepts it. Where nothing is "
         "found any more, or no rule is called so, it hides the next finding or does nothing at all: it is to be taken away."
@@ -37,6 +37,6 @@ RULE = Rule(
         mov.b32 %r1, %r2;
     """,
     proof="The comment is compared with what the rules have found.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -23,7 +23,7 @@ RULE = Rule(
     id="T006",
     name="tensor-fence-missing",
     severity=Severity.WARNING,
-    summary="a use of tensor memory after a wait, with no tcgen05.fence between as there is behind the other waits",
+    summary="tensor memory is used after a wait without the tcgen05.fence that follows the other waits",
     why="What other threads started is ordered only by tcgen05.fence::after_thread_sync after the wait (9.1:9.7.16.11).",
     bad="""
         .version 9.0
@@ -77,6 +77,6 @@ RULE = Rule(
         }
     """,
     proof="The fence is left out on this path though the kernel has it on others; where it has it on some only, that is information only.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -70,6 +70,6 @@ RULE = Rule(
         "that the others have. A single wait of several alike whose "
         "MMAs alone are not committed to the object that the others are committed to is but told."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

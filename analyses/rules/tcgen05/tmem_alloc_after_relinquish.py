@@ -20,7 +20,7 @@ RULE = Rule(
     id="T002",
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated after the right to do so was given up, or freed in another size",
+    summary="tensor memory that is allocated after relinquish_alloc_permit, or freed in another size",
     why="After relinquish_alloc_permit a CTA allocates no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
     bad="""
         .version 9.0
@@ -61,6 +61,6 @@ RULE = Rule(
         }
     """,
     proof="The order of the instructions on a path, and their constants.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

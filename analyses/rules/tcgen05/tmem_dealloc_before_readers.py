@@ -70,6 +70,6 @@ RULE = Rule(
         }
     """,
     proof="Which warps load and which free follows from the thread indices, and no barrier lies between.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -62,6 +62,6 @@ RULE = Rule(
     bad=_KERNEL.replace("FIRST_LANE", "sub.u32 %r5, 3, %r2;"),
     good=_KERNEL.replace("FIRST_LANE", "mov.u32 %r5, %r2;"),
     proof="The kernel is executed with a launch that is made up: a warp comes to an address whose lanes are those of another warp.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

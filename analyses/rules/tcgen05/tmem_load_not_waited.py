@@ -79,6 +79,6 @@ RULE = Rule(
         "are after a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
         "wait, in a function that waits for registers elsewhere, or that commits MMAs and never waits for a load."
     ),
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -61,6 +61,6 @@ RULE = Rule(
         }
     """,
     proof="A path leads from the allocation to the end on which nothing frees it.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

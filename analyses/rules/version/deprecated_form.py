@@ -17,7 +17,7 @@ RULE = Rule(
     id="V003",
     name="deprecated-form",
     severity=Severity.WARNING,
-    summary="a form of an instruction that is being given up",
+    summary="a deprecated form of an instruction",
     why="It has a successor, and a later version or target refuses it (9.7).",
     bad="""
         .version 6.3
@@ -33,7 +33,7 @@ RULE = Rule(
     """,
     ptxas="takes the bad example, and warns: Instruction 'shfl' without '.sync' may produce unpredictable "
     "results on sm_70 and later architectures",
-    proof="The instruction table says which forms are being given up.",
-    sanitizer="no tool of it looks for this.",
+    proof="The instruction table says which forms are deprecated.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -33,6 +33,6 @@ RULE = Rule(
     """,
     ptxas="refuses the bad example: Feature 'cp.async.commit_group' requires .target sm_80 or higher",
     proof="The instruction table has the targets; nothing of a run has to be known.",
-    sanitizer="never gets to see it: no assembler takes it.",
+    sanitizer="never sees it: no assembler accepts it.",
     check=check,
 )

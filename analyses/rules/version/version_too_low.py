@@ -56,6 +56,6 @@ RULE = Rule(
     """,
     ptxas="refuses the bad example: Feature 'activemask' requires PTX ISA .version 6.2 or later",
     proof="The instruction table has the version; nothing of a run has to be known.",
-    sanitizer="never gets to see it: no assembler takes it.",
+    sanitizer="never sees it: no assembler accepts it.",
     check=check,
 )

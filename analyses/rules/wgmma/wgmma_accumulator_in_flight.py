@@ -48,6 +48,6 @@ RULE = Rule(
     ptxas="takes the bad example, and notes: (C7517) warpgroup.wait is injected in around line 16 by compiler "
     "to allow use of registers defined by GMMA in function 'k'",
     proof="Data flow over registers in flight: the register is accessed on a path with no wait after the wgmma.",
-    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",
+    sanitizer="none of its tools: racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
     check=check,
 )

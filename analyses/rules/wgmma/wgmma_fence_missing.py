@@ -36,6 +36,6 @@ RULE = Rule(
     ptxas="takes the bad example, and notes: (C7519) warpgroup.arrive is injected in around line 13 by "
     "compiler to allow use of registers in GMMA in function 'k'",
     proof="Data flow: on a path from the write of the register to the wgmma there is no fence.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""W007 wgmma-operand-stage-released."""
+"""W007 wgmma-operand-slot-released."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ RULE = Rule(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
         "stage that is released, or written, is the one that the wgmma reads."
     ),
-    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",
+    sanitizer="none of its tools: racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
     check=check,
 )

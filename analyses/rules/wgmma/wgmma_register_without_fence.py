@@ -37,6 +37,6 @@ RULE = Rule(
         wgmma.wait_group.sync.aligned 0;
     """,
     proof="Data flow: the register is written after the last fence before the wgmma; accumulators of the same shape are let pass.",
-    sanitizer="no tool of it looks for this.",
+    sanitizer="none of its tools looks for this.",
     check=check,
 )

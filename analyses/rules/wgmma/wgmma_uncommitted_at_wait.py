@@ -38,6 +38,6 @@ RULE = Rule(
         add.f32 %f5, %f0, %f1;
     """,
     proof="Data flow over registers in flight: the wgmma is in no group when the wait is met.",
-    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 2.",
+    sanitizer="none of its tools: racecheck and synccheck did not report the 2 seeded mistakes of this kind on an H200.",
     check=check,
 )

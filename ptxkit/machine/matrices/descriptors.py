@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+LINES = 8
+"""Lines that lie together: the least that a descriptor can mean."""
 _WIDTHS = {"wgmma": {0: 16, 1: 128, 2: 64, 3: 32}, "tcgen05": {0: 16, 1: 128, 2: 128, 4: 64, 6: 32}}
 """The bytes of a line by the descriptor's swizzling mode."""
 
@@ -78,12 +80,18 @@ def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) ->
     return result
 
 
+def read_of(lanes: Any, where: Array) -> Array:
+    """Of the addresses of chunks (descriptors, lines, chunks) those that are read: all, or the first lines alone (`first_lines`)."""
+    return where[:, :LINES] if lanes.launch.first_lines else where
+
+
 def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Array:
     """The bytes at addresses of shared memory (descriptors, lines, chunks) as (descriptors, lines, bytes).
 
-    `first` are the positions in `lanes` of those on whose behalf each descriptor is read.
+    `first` are the positions in `lanes` of those on whose behalf each descriptor is read. Lines that are not read are zeros.
     """
-    count = where.shape[1] * where.shape[2]
-    readers = lanes.repeated(np.repeat(first, count))
-    halves = readers.load(space, where.reshape(-1), np.dtype(np.uint64), 2)
-    return np.stack(halves, -1).view(np.uint8).reshape(len(first), where.shape[1], -1)
+    read = read_of(lanes, where)
+    readers = lanes.repeated(np.repeat(first, read[0].size))
+    halves = readers.load(space, read.reshape(-1), np.dtype(np.uint64), 2)
+    found = np.stack(halves, -1).view(np.uint8).reshape(len(first), read.shape[1], -1)
+    return np.pad(found, ((0, 0), (0, where.shape[1] - read.shape[1]), (0, 0)))

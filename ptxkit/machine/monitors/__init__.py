@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.barriers import Barriers
+from ptxkit.machine.monitors.grids import Grids
 from ptxkit.machine.monitors.matrices import Matrices
 from ptxkit.machine.monitors.mbarriers import Mbarriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
@@ -16,6 +17,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     **dict.fromkeys(FAMILIES, Races),
     "addresses": lambda _: Addresses(),
     "barriers": lambda _: Barriers(),
+    "grids": lambda _: Grids(),
     "matrices": lambda _: Matrices(),
     "mbarriers": lambda _: Mbarriers(),
     "uninitialized": lambda _: Uninitialized(),

@@ -1,7 +1,8 @@
 """Accesses that lie where nothing is: outside of every variable and buffer, misaligned, in another state space (ISA 5.1, 6.4, 9.7.10).
 
 What memory refuses ends the launch; here it becomes a finding that names the thread, the bytes, and the variable or buffer that was missed.
-It speaks for S001, S002, S005, R006 and R007, and for M012 and M014 where the access is that of an mbarrier.
+It speaks for S001, S002, S005, R006 and R007, for A007 where the access is that of a cp.async, and for M012 and M014 where it is that of an
+mbarrier, and for F008.
 
 Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
 the instruction, or is the only one that the register is computed from) and that is to bytes beside that variable is reported too; the
@@ -15,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.code import part
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.operation import Operation
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Address, Name, Node, constant_value
 
@@ -37,8 +42,16 @@ OUTSIDE: Rule = ("S002", "out-of-bounds-access")
 WRONG_SPACE: Rule = ("S005", "wrong-state-space")
 PARAMETER: Rule = ("R006", "parameter-width")
 INDEX: Rule = ("R007", "branch-index-range")
+UNUSED_LANE: Rule = ("F008", "ldmatrix-unused-lane-address")
+LAST_TARGET = 75
+"""Up to this target every lane gives ldmatrix a valid address, also those whose row is not loaded (9.7.15.4.15)."""
+COPY: Rule = ("A007", "cpasync-operand")
 MBARRIER_ALIGNMENT: Rule = ("M012", "mbarrier-alignment")
 MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
+
+
+ROWS, ROW = 8, 16
+"""Rows of a matrix that ldmatrix loads, each with the address of a lane, and the bytes of one."""
 
 
 @attrs.frozen
@@ -57,6 +70,8 @@ class Addresses(Monitor):
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         self.collected = Collected(launch)
+        target = launch.machine.target.removeprefix("sm_")
+        self._takes_all = target.isdecimal() and int(target) <= LAST_TARGET
         self._meant: dict[int, _Object | None] = {}
         self._sources: dict[int, _Sources] = {}
 
@@ -86,9 +101,8 @@ class Addresses(Monitor):
             "bytes": bad.size,
         }
         count = int(np.count_nonzero(wrong))
-        self.collected.add(
-            (id(site), bad.why), _rule(bad, at, site), f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
-        )
+        rule = PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
+        self.collected.add((id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count)
 
     def _beyond_targets(self, fault: Fault) -> None:
         """A branch by an index that its list of targets does not have."""
@@ -104,7 +118,7 @@ class Addresses(Monitor):
         offset = at - start
         called = short(name) if name else f"{bad.space.removeprefix('.')} memory"
         bytes_ = f"{called}[{offset}..{offset + bad.size - 1}]" if bad.size > 1 else f"{called}[{offset}]"
-        if bad.why == "misaligned":
+        if bad.why == "misaligned" and not self._is_of_another_width(bad, at):
             where = bytes_ if name and 0 <= offset < end - start else f"{at:#x}"
             return name, offset, f"at {where}: the address must be a multiple of {bad.limit}"
         if bad.why == "read-only":
@@ -122,6 +136,11 @@ class Addresses(Monitor):
         if offset < end - start:
             return name, offset, f"at {bytes_}, across its end: it has {bytes_of(end - start)}"
         return name, offset, f"at {bytes_}, {bytes_of(offset - (end - start))} past its end: it has {bytes_of(end - start)}"
+
+    def _is_of_another_width(self, bad: BadAccess, at: int) -> bool:
+        """Whether an access begins within a parameter and leaves it: then its alignment is that of something else, too."""
+        _, start, end = self._nearest(bad.space, at) if bad.space.startswith(".param") else ("", 0, 0)
+        return start <= at < end < at + bad.size
 
     def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
         """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
@@ -144,6 +163,37 @@ class Addresses(Monitor):
         if space.startswith(".param"):
             return [(name, start, start + size) for name, start, size, _ in launch.program.layout()]
         return [("", 0, memory.local_size if space == ".local" else memory.constant_size)]
+
+    # --- addresses that nothing is loaded from
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        bound = lanes.site.bound
+        if bound.form.mnemonic != "ldmatrix" or not self._takes_all:
+            return
+        address = np.broadcast_to(np.asarray(dict(zip(order(Operation(bound)), arguments, strict=False))["p"], np.uint64), lanes.count)
+        inside = np.uint64((1 << windows.RANK_BITS) - 1)
+        size = self.launch.machine.memory.shared_size
+        wrong = ((address & inside).astype(np.int64) + ROW > size) & (lanes.lane >= ROWS * int(bound.slot(".num")[2:]))
+        if not wrong.any():
+            return
+        lane = int(np.flatnonzero(wrong)[0])
+        at = int(address[lane] & inside)
+        self.collected.add(
+            (id(lanes.site), "unused"),
+            UNUSED_LANE,
+            f"{spoken_thread(*self.collected.thread(lanes, lane))} gives byte {at} of shared memory as an address, which has {size}: up to"
+            f" sm_{LAST_TARGET} those of all lanes must be valid",
+            lanes.site,
+            {
+                "accesses": [self.collected.access(lanes, lane, "address", lanes.site)],
+                "space": "shared",
+                "variable": "",
+                "offset": at,
+                "bytes": ROW,
+            },
+            severity=Severity.WARNING,
+            count=int(np.count_nonzero(wrong)),
+        )
 
     # --- one variable into the next
 
@@ -278,12 +328,17 @@ class _Sources:
 def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
     is_mbarrier = site is not None and isinstance(site.bound, Bound) and site.bound.form.mnemonic == "mbarrier"
     if bad.why == "misaligned":
-        return MBARRIER_ALIGNMENT if is_mbarrier else MISALIGNED
+        return MBARRIER_ALIGNMENT if is_mbarrier else COPY if _is_copy(site) else MISALIGNED
     if bad.why == "other-cta":
         return MBARRIER_REMOTE if is_mbarrier else WRONG_SPACE
     if bad.why == "read-only" or _window(bad.space, at):
         return WRONG_SPACE
     return PARAMETER if bad.space.startswith(".param") else OUTSIDE
+
+
+def _is_copy(site: Site | None) -> bool:
+    """Whether an instruction is a cp.async, whose operands have an alignment of their own."""
+    return site is not None and isinstance(site.bound, Bound) and group_of(site.bound) == "cp.async"
 
 
 def _window(space: str, at: int) -> bool:

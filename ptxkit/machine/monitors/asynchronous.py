@@ -87,6 +87,18 @@ class Done:
     kind: Kind
 
 
+@attrs.define(eq=False)
+class _Reads:
+    """Such reads, a row for each of their accesses; `number` says of which of them a row is."""
+
+    of: tuple[Done, ...]
+    number: Array
+    at: Array
+    size: Array
+    agent: Array
+    stamp: Array
+
+
 class InFlight:
     """Of one launch, beside the accesses that `races` follows."""
 
@@ -103,10 +115,12 @@ class InFlight:
         self.marks: dict[str, Array] = {}
         """How many rows in flight have a word, by space."""
         self.done: dict[str, dict[Any, Done]] = {}
+        self._reads: dict[str, _Reads] = {}
+        """The same as columns, until there are more."""
         self.done_marks: dict[str, Array] = {}
-        self.committed: dict[str, dict[int, int]] = {}
-        self.waited: dict[str, dict[int, int]] = {}
-        """How often a thread has waited in a queue."""
+        self.committed: dict[str, Array] = {}
+        self.waited: dict[str, Array] = {}
+        """How often each thread has waited in a queue."""
         self.known: dict[tuple[str, int], int] = {}
         """What mbarriers signal of a thread's operations, which a wait in their queue teaches it, too."""
         self.at_issue: dict[int, dict[int, int]] = {}
@@ -138,9 +152,9 @@ class InFlight:
         if flight.signals is not None:
             self.at_issue[flight.number] = {place: knowledge.snapshot(place) for place in lanes.place.tolist()}
             knowledge.tick()
-        if flight.footprints is None:
-            return
         kind = self.races.kind(lanes.site)
+        if flight.footprints is None or not kind.is_asked:
+            return
         mine = []
         for footprint in flight.footprints():
             if not len(footprint.at):
@@ -161,23 +175,24 @@ class InFlight:
 
     def _waits(self, place: Array) -> Array:
         """How often threads have waited, in all queues together."""
-        if not self.waited:
-            return 0 * place
-        threads, which = np.unique(place, return_inverse=True)
-        counted = [sum([by.get(one, 0) for by in self.waited.values()]) for one in threads.tolist()]
-        return np.array(counted)[which]
+        return sum([self._counts(self.waited, queue)[place] for queue in self.waited], 0 * place)
+
+    def _counts(self, by: dict[str, Array], queue: str) -> Array:
+        """The numbers of all resident threads in a queue."""
+        found, count = by.get(queue), self.races.knowledge.count
+        if found is None or len(found) < count:
+            known = found if found is not None else np.zeros(0, np.int64)
+            found = by[queue] = np.concatenate([known, np.zeros(count - len(known), np.int64)])
+        return found
 
     def committed_(self, lanes: Any, queue: str) -> None:
-        by = self.committed.setdefault(queue, {})
-        for place in lanes.place.tolist():
-            by[place] = by.get(place, 0) + 1
+        self._counts(self.committed, queue)[lanes.place] += 1
 
     def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
         """Threads know now that groups of theirs are done."""
         knowledge = self.races.knowledge
-        by = self.waited.setdefault(queue, {})
-        for place in lanes.place.tolist():
-            by[place] = by.get(place, 0) + 1
+        self._counts(self.waited, queue)[lanes.place] += 1
+        for place in lanes.place.tolist() if self.known else ():
             signalled = self.known.get((queue, place))
             if signalled is not None:
                 knowledge.learn(np.array([place]), signalled)
@@ -310,6 +325,7 @@ class InFlight:
         if footprint.kind == "read" and agent >= 0:
             key = agent, one.kind.number, at.tobytes()
             self.done.setdefault(footprint.space, {})[key] = Done(agent, knowledge.stamp, at, size, one.kind)
+            self._reads.pop(footprint.space, None)
             self._add(self.done_marks, footprint.space, at, size, 1)
             return
         shadow = races.shadow(footprint.space, at, size)
@@ -337,18 +353,14 @@ class InFlight:
                 longer[: len(column)] = column
             column = marks[space] = longer
         words_of, _ = expanded(at, size, buffer.origin, WORD)
-        if not len(words_of):
-            return
-        low = int(words_of.min())
-        counted = np.bincount(words_of - low)
-        column[low : low + len(counted)] += (by * counted).astype(np.int32)
+        np.add.at(column, words_of, np.int32(by))
 
     # --- conflicts
 
     def check(self, space: str, at: Array, size: Any, how: str, kind: Kind, thread: Array) -> None:
         """Accesses of threads against what is in flight, and of writes against what operations have read that are done."""
         size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
-        if self._is_marked(self.marks, space, at, size):
+        if self.flying and self._is_marked(self.marks, space, at, size):
             for one in self.flying:
                 if one.footprint.space == space and not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
@@ -375,18 +387,29 @@ class InFlight:
 
     def _against_done(self, space: str, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
         races = self.races
-        for one in list(self.done.get(space, {}).values()):
-            now, row = overlaps(at, size, one.at, one.size)
-            if not len(now):
-                continue
-            place = thread[now] - races.knowledge.first
-            bad = ~self.happens_before(kind, place, np.full(len(now), one.agent), np.full(len(now), one.stamp))
-            if bad.any():
-                i = int(np.flatnonzero(bad)[0])
-                start = max(int(at[now[i]]), int(one.at[row[i]]))
-                end = min(int(at[now[i]] + size[now[i]]), int(one.at[row[i]] + one.size[row[i]]))
-                rule = after(one.kind, "read", kind, how)
-                races.conflict(space, start, end, (one.agent, int(thread[now[i]])), (one.kind, kind), ("read", how), int(bad.sum()), rule)
+        reads = self._reads_of(space)
+        now, row = overlaps(at, size, reads.at, reads.size)
+        place = thread[now] - races.knowledge.first
+        bad = np.flatnonzero(~self.happens_before(kind, place, reads.agent[row], reads.stamp[row]))
+        number = reads.number[row[bad]]
+        for each in np.unique(number).tolist():
+            mine = bad[number == each]
+            i, other, one = int(now[mine[0]]), int(row[mine[0]]), reads.of[each]
+            start = max(int(at[i]), int(reads.at[other]))
+            end = min(int(at[i] + size[i]), int(reads.at[other] + reads.size[other]))
+            rule = after(one.kind, "read", kind, how)
+            races.conflict(space, start, end, (one.agent, int(thread[i])), (one.kind, kind), ("read", how), len(mine), rule)
+
+    def _reads_of(self, space: str) -> _Reads:
+        """What operations have read that are done."""
+        found = self._reads.get(space)
+        if found is None:
+            of = tuple(self.done[space].values())
+            number = np.repeat(np.arange(len(of)), [len(one.at) for one in of])
+            at, size = [np.concatenate([getattr(one, name) for one in of]) for name in ("at", "size")]
+            agent, stamp = [np.array([getattr(one, name) for one in of], np.int64)[number] for name in ("agent", "stamp")]
+            found = self._reads[space] = _Reads(of, number, at, size, agent, stamp)
+        return found
 
     def happens_before(self, kind: Kind, place: Array, thread: Array, stamp: Array) -> Array:
         """Whether accesses happen before what threads do now; before an operation of a warpgroup, if they do for one of its threads."""
@@ -484,6 +507,8 @@ class InFlight:
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
         """Races of an operation that begins; of each instruction the first of different warps, if there is one."""
+        if not len(rows):
+            return
         warp = self.races.knowledge.warp_of
         within = warp(self.issuers_of(before.thread[rows])) == warp(one.place[row[rows]] + self.races.knowledge.first)
         rows = rows[np.argsort(within, kind="stable")]
@@ -533,17 +558,17 @@ class InFlight:
     def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
         """What is wrong with the waits for an operation of a group; nothing if there are none."""
         queue, issuer = one.flight.queue, int(one.place[row])
-        waited = self.waited.get(queue, {})
-        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) > one.waits[row]
-        is_open = bool(one.flight.group[one.footprint.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
-        if everywhere and not waited.get(issuer):
+        waited = self._counts(self.waited, queue)
+        everywhere = int(self._waits(np.array([issuer]))[0]) > one.waits[row]
+        is_open = bool(one.flight.group[one.footprint.lane[row]] >= self._counts(self.committed, queue)[issuer])
+        if everywhere and not waited[issuer]:
             return "A015", "the wait between is for groups of another kind"
         if is_open and (everywhere or queue == "bulk"):
             return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
         if everywhere:
             return ("A011" if one.footprint.kind == "read" else "A003"), "the wait between lets this group stay in flight"
         threads = self.races.knowledge.threads
-        if any(place != issuer and place // threads == issuer // threads for place in waited):
+        if any(place != issuer and place // threads == issuer // threads for place in np.flatnonzero(waited).tolist()):
             return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
         return "", ""
 

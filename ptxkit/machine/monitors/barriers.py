@@ -58,6 +58,8 @@ REGISTERS: Rule = ("C011", "setmaxnreg")
 NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
 REGISTER_FILE = 1 << 16
 """Registers of a multiprocessor."""
+STEP = 8
+"""Registers are given in steps of so many."""
 
 
 class Barriers(Monitor):
@@ -571,14 +573,13 @@ class Barriers(Monitor):
 
     def _registers(self, lanes: Any, bound: Bound) -> None:
         count = int(constant_value(lanes.site.instruction.operands[0]) or 0)
-        most = min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // 8 * 8)
+        most = self._begin_with() or min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // STEP * STEP)
         if bound.has(".dec") and count > most and not self.collected.knows((id(lanes.site), "release")):
             self.collected.add(
                 (id(lanes.site), "release"),
                 REGISTERS,
                 f"{spoken_thread(*self.collected.thread(lanes, 0))} releases registers down to {count}: with"
-                f" {self.residents.threads} threads a CTA"
-                f" no thread has more than {most}",
+                f" {self._why()} no thread has more than {most}",
                 lanes.site,
                 {"waiting": self.collected.groups(lanes.index, self.collected.line(lanes.site), "nothing")},
             )
@@ -586,25 +587,40 @@ class Barriers(Monitor):
         for cta, number in sorted(set(zip(lanes.cta.tolist(), group.tolist(), strict=True))):
             self._granted[cta, number] = (count, lanes.site)
 
+    def _begin_with(self) -> int:
+        """The registers that each thread begins with, where the kernel says so (`.maxnreg`); else 0."""
+        for directive in self.launch.program.entry.function.header.directives:
+            if directive.name == ".maxnreg" and directive.arguments:
+                return -(-int(constant_value(directive.arguments[0]) or 0) // STEP) * STEP
+        return 0
+
+    def _why(self) -> str:
+        return ".maxnreg" if self._begin_with() else f"{self.residents.threads} threads a CTA"
+
     def _pool(self) -> None:
-        """Whether all warpgroups can have the registers that they have asked for last."""
-        totals: dict[int, int] = {}
-        for (cta, _), (count, _) in self._granted.items():
-            totals[cta] = totals.get(cta, 0) + count * 4 * WARP
-        for cta, total in totals.items():
-            if total <= REGISTER_FILE:
+        """Whether all warpgroups can have the registers that they have asked for last, and others those that they began with."""
+        begin, threads = self._begin_with(), self.residents.threads
+        pool = begin * threads or REGISTER_FILE
+        what = f"it has {pool} (.maxnreg)" if begin else f"a multiprocessor has {pool}"
+        by_cta: dict[int, list[tuple[int, Site]]] = {}
+        for (cta, _), granted in self._granted.items():
+            by_cta.setdefault(cta, []).append(granted)
+        for cta, asked in by_cta.items():
+            others = max(0, -(-threads // (4 * WARP)) - len(asked)) if begin else 0
+            total = 4 * WARP * (sum([count for count, _ in asked]) + others * begin)
+            if total <= pool:
                 continue
-            asked = [(count, site) for (one, _), (count, site) in self._granted.items() if one == cta]
-            _, site = max(asked, key=lambda pair: pair[0])
+            takes = [one for one in asked if isinstance(one[1].bound, Bound) and one[1].bound.has(".inc")]
+            _, site = max(takes or asked, key=lambda pair: pair[0])
             if self.collected.knows((id(site), "pool")):
                 continue
-            mine = np.arange(cta * self.residents.threads, (cta + 1) * self.residents.threads) + self.residents.first
-            each = " + ".join([str(count) for count, _ in asked])
+            mine = np.arange(cta * threads, (cta + 1) * threads) + self.residents.first
+            each = " + ".join([str(count) for count in (*[count for count, _ in asked], *[begin] * others)])
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
-                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: a multiprocessor has"
-                f" {REGISTER_FILE}, so one waits without end",
+                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: {what}, so one"
+                " waits without end",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )

@@ -173,7 +173,7 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
         arriving = {"could_arrive": could[one.what]} if could.get(one.what) else {}
         waiting_ += collected.groups(one.index, line, one.what, **one.state, **arriving)
     notes = list(dict.fromkeys([one.missing for one in groups if one.missing]))
-    notes += [f"what would arrive at {what.removeprefix('mbarrier ')} stands on line {_lines(at)}" for what, at in could.items() if at]
+    notes += [f"arrivals at {what.removeprefix('mbarrier ')} are on {_lines(at)}" for what, at in could.items() if at]
     collected.add(
         (word,),
         first.rule,
@@ -185,4 +185,6 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
 
 
 def _lines(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:8]))
+    """`line 5`, `lines 5 and 7`."""
+    *most, last = map(str, lines[:8])
+    return f"lines {', '.join(most)} and {last}" if most else f"line {last}"

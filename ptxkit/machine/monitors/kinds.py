@@ -15,6 +15,8 @@ class Kind:
     strength: int
     """The scope of a strong access; 0: weak."""
     is_watched: bool
+    is_asked: bool
+    """Whether it matters with whom it races: what it orders is followed in any case."""
     updates: bool
     group: str
     """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""

@@ -4,7 +4,9 @@ A wgmma holds its accumulators and the registers of A from its instruction until
 loads until `tcgen05.wait::ld`. Registers that are written need a `wgmma.fence` before a wgmma uses them, except that wgmmas of one shape
 follow each other on the same accumulators. Constants and copies that compilers put between fence and wgmma do not count.
 
-It speaks for W001 to W005 and T003, and for tensor memory that is not deallocated (T001).
+Of the fragments of `wmma` nobody knows which element is where: what was made as one is to be read as the same (9.7.15.3.5).
+
+It speaks for W001 to W005 and T003, for tensor memory that is not deallocated (T001), and for fragments (F001 to F004).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Fragment
 from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 WGMMA, FENCE = "wgmma", "wgmma-fence"
 RULES = {
+    "F001": "wmma-shape-mismatch",
+    "F002": "wmma-layout-mismatch",
+    "F003": "wmma-type-mismatch",
+    "F004": "wmma-fragment-role-mismatch",
     "T001": "tmem-not-deallocated",
     "T003": "tmem-load-not-waited",
     "W001": "wgmma-fence-missing",
@@ -38,6 +45,9 @@ RULES = {
     "W004": "wgmma-wait-too-weak",
     "W005": "wgmma-uncommitted-at-wait",
 }
+
+
+_MATRICES = {"a": "matrix A", "b": "matrix B", "c": "an accumulator"}
 
 
 @attrs.define(eq=False)
@@ -61,6 +71,8 @@ class _Registers:
         """The number of the operation in flight that holds it; 0: none."""
         self.written = np.zeros((count, threads), bool)
         """Written since the last fence."""
+        self.fragment = np.zeros((count, threads), np.int16)
+        """The fragment that it is a register of, by number; 0: none, or nobody knows."""
         self.shape = np.zeros((count, threads), np.int16)
         """The shape of the wgmma that wrote it since the last fence; 0: none did."""
 
@@ -83,6 +95,8 @@ class Matrices(Monitor):
         self.launch = launch
         self.names = Names(launch)
         self._sites: dict[int, Site] = {}
+        self._fragments: dict[tuple[Fragment, int], int] = {}
+        self._makers: list[tuple[Fragment, Site]] = []
 
     def resident(self, residents: Residents) -> None:
         self.residents = residents
@@ -132,18 +146,19 @@ class Matrices(Monitor):
         if is_copy(site.bound):
             source = of.rows(reads)
             if len(source) and len(into):
-                for column in (of.holder, of.written, of.shape):
+                for column in (of.holder, of.written, of.shape, of.fragment):
                     column[np.ix_(into, places)] = column[np.ix_(source, places)]
             elif len(into):
                 self._used(of, into, lanes, "write")
-                of.written[np.ix_(into, places)] = False
-                of.shape[np.ix_(into, places)] = 0
+                for column in (of.written, of.shape, of.fragment):
+                    column[np.ix_(into, places)] = 0
             return
         self._used(of, of.rows(reads & ~writes), lanes, "read")
         self._used(of, into, lanes, "write")
         if len(into):
             of.written[np.ix_(into, places)] = self._computes(site)
             of.shape[np.ix_(into, places)] = 0
+        self._fragments_at(of, lanes, into)
 
     def vacant(self, residents: Residents) -> None:
         for cta, (site, thread) in sorted(self.allocated.items()):
@@ -167,6 +182,46 @@ class Matrices(Monitor):
         bound = site.bound
         assert isinstance(bound, Bound)
         return bool(bound.memory) or any(operand.reads and operand.shape.kind != "immediate" for operand in bound.operands)
+
+    # --- fragments
+
+    def _fragments_at(self, of: _Registers, lanes: Any, into: Array) -> None:
+        """What is read as a fragment was made as that one; what is written is one, or nothing that is known."""
+        site, places = lanes.site, lanes.place
+        fragments = site.body.fragments(site)
+        for fragment, writes, numbers in fragments:
+            if not writes:
+                self._read_as(fragment, of.fragment[np.ix_(of.of(numbers), places)], lanes)
+        if len(into):
+            of.fragment[np.ix_(into, places)] = 0
+        for fragment, writes, numbers in fragments:
+            if writes:
+                of.fragment[np.ix_(of.of(numbers), places)] = self._number(fragment, site)
+
+    def _number(self, fragment: Fragment, site: Site) -> int:
+        found = self._fragments.get((fragment, id(site)))
+        if found is None:
+            self._makers.append((fragment, site))
+            found = self._fragments[fragment, id(site)] = len(self._makers)
+        return found
+
+    def _read_as(self, taken: Fragment, made: Array, lanes: Any) -> None:
+        """Registers are read as a fragment: all of a thread were made as parts of fragments (`made`), of which one is another."""
+        known = (made > 0).all(axis=0)
+        for number in np.unique(made[:, known]).tolist():
+            fragment, maker = self._makers[number - 1]
+            rule, said = _mismatch(fragment, taken)
+            if not rule:
+                continue
+            lane = int(np.flatnonzero(known & (made == number).any(axis=0))[0])
+            who = self.names.thread(int(lanes.index[lane]))
+            lines = self.launch.span(maker).line, self.launch.span(lanes.site).line
+            sides = (Side(*who, lines[0], "write"), Side(*who, lines[1], "read"))
+            message = f"fragment of another matrix: {_thread(sides[1])} reads (line {lines[1]}) {said} (line {lines[0]})"
+            severity = Severity.WARNING if rule == "F004" else Severity.ERROR
+            self._report(rule, maker, lanes.site, message, sides, "", severity=severity)
+
+    # --- operations in flight
 
     def _opened(self, lanes: Any) -> None:
         """An operation begins, and holds registers."""
@@ -286,8 +341,16 @@ class Matrices(Monitor):
         return "a register"
 
     def _report(
-        self, rule: str, first: Site, second: Site, message: str, sides: tuple[Side, ...], register: str, count: int = 1
-    ) -> None:  # fmt: skip
+        self,
+        rule: str,
+        first: Site,
+        second: Site,
+        message: str,
+        sides: tuple[Side, ...],
+        register: str,
+        count: int = 1,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
         """Notes a finding; of an operation the first one, as what reads its results often reads all of them."""
         key = rule, id(first)
         known = self._found.get(key)
@@ -298,17 +361,30 @@ class Matrices(Monitor):
         diagnostic = Diagnostic(
             rule,
             RULES[rule],
-            Severity.ERROR,
+            severity,
             message,
             spans[1],
             path=self.launch.program.code.path,
             function=self.launch.program.kernel,
-            related=(Related(spans[0], "the operation begins here"),) if first is not second else (),
+            related=(Related(spans[0], "made here" if rule[0] == "F" else "the operation begins here"),) if first is not second else (),
         )
         witness = {"accesses": [side.as_json() for side in sides], "space": "register", "variable": register}
         self._found[key] = len(self.findings)
         self.findings.append(Finding(diagnostic, {**witness, "launch": launch_as_json(self.launch)}, count))
         self.launch.found()
+
+
+def _mismatch(made: Fragment, taken: Fragment) -> tuple[str, str]:
+    """The rule that a fragment breaks which is read as another, and what is read as what; empty if they are the same."""
+    if made.shape != taken.shape:
+        return "F001", f"as one of shape {taken.shape} what was made as one of shape {made.shape}"
+    if made.matrix != taken.matrix:
+        return "F004", f"as {_MATRICES[taken.matrix]} what was made as {_MATRICES[made.matrix]}"
+    if made.type != taken.type:
+        return "F003", f"as {taken.type} what was made as {made.type}"
+    if made.layout != taken.layout and made.matrix != "c":
+        return "F002", f"as {taken.layout} what was made as {made.layout}"
+    return "", ""
 
 
 def _thread(side: Side) -> str:

@@ -10,6 +10,7 @@
 | M009 | a wait for a phase at which nobody arrives |
 | M011 | the bytes of an object are accessed as data; an object is used after mbarrier.inval |
 | M013, M015 | a count that no object can have; an arrival that completes a phase and must not |
+| T005 | a wait for tcgen05 operations that have not been committed |
 | M020 | an arrival at an object of another CTA that releases to its own CTA only |
 | G004 | shared memory of a CTA that has ended, or that may have: nothing orders the access before its end |
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
@@ -56,6 +58,7 @@ REUSED: Rule = ("M011", "mbarrier-storage-reuse")
 RANGE: Rule = ("M013", "mbarrier-count-range")
 COMPLETES: Rule = ("M015", "no-complete-completes-phase")
 SCOPE: Rule = ("M020", "mbarrier-scope-too-narrow")
+NOT_COMMITTED: Rule = ("T005", "tcgen05-mma-not-committed")
 OWNER_ENDED: Rule = ("G004", "dsmem-owner-may-exit")
 NEVER = 1 << 60
 _ALLOTTED = 8
@@ -127,6 +130,8 @@ class Mbarriers(Monitor):
         self._sites: list[Site] = []
         self._numbers: dict[int, int] = {}
         self._polled: dict[int, Wait] = {}
+        self._uncommitted: set[int] = set()
+        """The CTAs of which tcgen05 operations have been started and not been committed to an mbarrier."""
         self._arriving: dict[str, dict[int, None]] = {}
         """By what an mbarrier is called the lines of what has arrived at it."""
 
@@ -179,6 +184,8 @@ class Mbarriers(Monitor):
         elif "init-fence" in bound.effects:
             self._fenced[lanes.place] = self.order.knowledge.stamp
             self._arrived[lanes.place] = NEVER
+        elif any(one.action == "commit" and one.group == "tcgen05" for one in bound.asynchronous):
+            self._uncommitted.difference_update(lanes.cta.tolist())
         elif bound.has(".cluster") and any(barrier.action == "arrive" for barrier in bound.barrier):
             phase = self.residents.cluster_barriers.phase[lanes.cta // self.launch.cluster_size]
             self._arrived[lanes.place] = np.minimum(self._arrived[lanes.place], phase)
@@ -369,6 +376,8 @@ class Mbarriers(Monitor):
     # --- copies that signal
 
     def started(self, flight: Flight) -> None:
+        if flight.queue == "tcgen05":
+            self._uncommitted.update(flight.lanes.cta.tolist())
         if flight.signals is None:
             return
         held = self.launch.machine.memory.shared.view(np.dtype(np.uint64))
@@ -500,11 +509,16 @@ class Mbarriers(Monitor):
             polled = self._polling(fault)
             waits = tuple([wait for wait in fault.waits if not (wait.iterates and polled)])
             could = {name: sorted(lines) for name, lines in self._arriving.items()}
-            groups = deadlocks.waiting(self.collected, (*waits, *polled))
+            groups = [self._not_committed(group) for group in deadlocks.waiting(self.collected, (*waits, *polled))]
             named = {group.what for group in groups}
             deadlocks.report(self.collected, fault, groups, {name: lines for name, lines in could.items() if name in named}, True)
         elif fault.kind == "mbarrier" and fault.threads:
             self._refused(fault)
+
+    def _not_committed(self, group: deadlocks.Waiting) -> deadlocks.Waiting:
+        """Threads that wait in a CTA whose products are in no group: these would arrive."""
+        is_lacking = group.rule == deadlocks.NEVER_ARRIVED and self._uncommitted.issuperset(group.wait.lanes.cta.tolist())
+        return attrs.evolve(group, rule=NOT_COMMITTED) if is_lacking else group
 
     def _polling(self, fault: Fault) -> tuple[Wait, ...]:
         """The tests of phases that those who iterate have executed last."""

@@ -10,12 +10,21 @@ Array = np.ndarray[Any, Any]
 LARGEST = 1 << 62
 DENSE = 4
 """Pieces that lie so close, on the average, are counted in a table."""
+SPAN = 32
+"""Keys that lie so close are ranked in a table."""
 
 
 def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
-    """The pieces of bytes, and which row each is of."""
-    first = (at - origin) // grain
-    counts = (at + size - 1 - origin) // grain - first + 1
+    """The pieces of bytes, and which row each is of. `grain` is a power of two."""
+    shift = grain.bit_length() - 1
+    start = at - origin
+    first = start >> shift
+    counts = ((start + (size - 1)) >> shift) - first + 1
+    most = int(counts.max(initial=0))
+    if most == int(counts.min(initial=most)):
+        # as of most accesses, whose addresses are multiples of their size
+        rows = np.arange(len(at))
+        return (first, rows) if most == 1 else ((first[:, None] + np.arange(most)).ravel(), np.repeat(rows, most))
     row = np.repeat(np.arange(len(at)), counts)
     return first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), row
 
@@ -49,13 +58,31 @@ def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
 
 def distinct(*columns: Array) -> tuple[Array, Array]:
     """Of the rows that are equal in all columns of small whole numbers one, and which of these each row is."""
-    key = columns[0]
-    for column in columns[1:]:
-        span = int(column.max(initial=0)) + 2
-        if int(key.max(initial=0)) >= LARGEST // span:
-            key = np.unique(key, return_inverse=True)[1]
-        key = key * span + column
-    if (key == key[:1]).all():
-        return np.arange(min(1, len(key))), np.zeros(len(key), np.int64)
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    count = len(columns[0])
+    key, span = np.zeros(count, np.int64), 1
+    for column in columns:
+        least = int(column.min(initial=LARGEST))
+        width = int(column.max(initial=least)) - least + 1
+        if width == 1:
+            continue
+        if span > SPAN * (count + 1):
+            present, _, key = _ranked(key, span)
+            span = len(present)
+        key = key * width + (column - least)
+        span *= width
+    if span == 1:
+        return np.arange(min(1, count)), key
+    _, first, which = _ranked(key, span)
     return first, which
+
+
+def _ranked(key: Array, span: int) -> tuple[Array, Array, Array]:
+    """The keys that there are, from 0 on and below `span`, in order; where each comes first; and which each row has."""
+    if span > SPAN * (len(key) + 1):
+        return np.unique(key, return_index=True, return_inverse=True)
+    at = np.full(span, -1)
+    at[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    present = np.flatnonzero(at >= 0)
+    first = at[present]
+    at[present] = np.arange(len(present))
+    return present, first, at[key]

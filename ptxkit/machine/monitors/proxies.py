@@ -7,8 +7,8 @@ proxy need none between them, not even in different CTAs, once one is known to b
 of one CTA.
 
 What the generic proxy has only read and a copy overwrites needs a fence by the letter (P004). Hardly a program has it: it is a note, and
-only looked for with `by_the_letter`. A fence that not the thread executes that has written, but one of its CTA after a barrier, satisfies
-the letter; as it has been seen to fail (P003), it is a warning.
+only looked for with `by_the_letter`. A fence that the thread that has written never executes, but one of its CTA after a barrier, satisfies
+the letter; as it has been seen to fail (P003), it is a warning. Where all threads execute it after the barrier, nothing is said.
 """
 
 from __future__ import annotations
@@ -207,8 +207,9 @@ class Fences:
             known = flying.happens_before(kind, np.full(len(threads), place), threads, np.full(len(threads), fence.stamp))
             if not known.any():
                 continue
-            mine = np.isin(thread, threads[known]) & (stamp <= fence.stamp)
-            own &= ~mine
+            earlier = stamp <= fence.stamp
+            own &= ~(np.isin(thread, threads) & earlier)
+            mine = np.isin(thread, threads[known]) & earlier
             rows = np.flatnonzero(left & ~mine)
             left &= ~mine
             if len(rows):
@@ -236,6 +237,8 @@ class Fences:
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:
         races = self.races
+        if not len(rows):
+            return
         _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
         for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
             start = int(before.piece[i]) * shadow.grain + shadow.origin

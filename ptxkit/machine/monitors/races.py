@@ -72,12 +72,20 @@ class Races(Monitor):
     `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
     proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
     to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
+    `lines`: only races between weak accesses on these lines are looked for; None: all.
     """
 
-    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False, by_collectives: bool = False) -> None:
+    def __init__(
+        self,
+        families: Sequence[str] = FAMILIES,
+        by_the_letter: bool = False,
+        by_collectives: bool = False,
+        lines: frozenset[int] | None = None,
+    ) -> None:
         self.families = frozenset(families)
         self.by_the_letter = by_the_letter
         self.by_collectives = by_collectives
+        self.lines = lines
         self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
@@ -174,11 +182,13 @@ class Races(Monitor):
             return
         kind = self.kind(lanes.site)
         if access.proxy == "tensormap":
-            self.fences.map_read(access, space, kind)
+            if kind.is_asked:
+                self.fences.map_read(access, space, kind)
             return
         if space == TENSOR:
-            self._access(access, space, kind)
-            self.fences.after_synchronization(access, kind)
+            if kind.is_asked:
+                self._access(access, space, kind)
+                self.fences.after_synchronization(access, kind)
             return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on
@@ -223,14 +233,24 @@ class Races(Monitor):
 
     def _access(self, access: Access, space: str, kind: Kind) -> None:
         """An access of the generic proxy."""
+        lanes, at = access.lanes, access.at
+        at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
+        if kind.is_asked and not self._compared(access, space, kind, at):
+            return
+        if kind.is_object:
+            for one, where in zip(lanes.place.tolist(), at.tolist(), strict=True) if not kind.strength else ():
+                self.made.setdefault(one, []).append(where)
+        elif kind.strength or self.chains:
+            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def _compared(self, access: Access, space: str, kind: Kind, at: Array) -> bool:
+        """Looks for races of an access. False if it says nothing new."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
-        at = access.at
-        at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
         self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
         if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
-            return
+            return False
         pieces = -(-access.size // shadow.grain)
         place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
         is_uniform = at.strides == (0,) and lanes.count > 0
@@ -247,11 +267,7 @@ class Races(Monitor):
                 place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
                 code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
             self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
-        if kind.is_object:
-            for one, where in zip(lanes.place.tolist(), at.tolist(), strict=True) if not kind.strength else ():
-                self.made.setdefault(one, []).append(where)
-        elif kind.strength or self.chains:
-            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+        return True
 
     def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: Kind) -> bool:
         """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
@@ -856,6 +872,8 @@ class Races(Monitor):
 
     def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
         """For instructions, by their numbers, whether something holds of their accesses: it is asked once for each."""
+        if len(numbers) and (numbers == numbers[0]).all():
+            return np.full(len(numbers), holds(self.kind_at(int(numbers[0]))))
         each, which = np.unique(numbers, return_inverse=True)
         return np.array([holds(self.kind_at(number)) for number in each.tolist()], bool)[which]
 
@@ -918,7 +936,11 @@ class Races(Monitor):
         if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
             # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
             strength = GPU
-        return Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
+        is_end = "dealloc" in bound.effects
+        is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
+        return Kind(
+            len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object
+        )  # fmt: skip
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool, collide: bool

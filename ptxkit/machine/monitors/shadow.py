@@ -270,7 +270,8 @@ class Shadow:
             numbers = self._hows[key] = np.concatenate([known, np.full(last + 1 - len(known), UNNUMBERED)])
         found: Array = numbers[offset]
         if found.min() == UNNUMBERED:
-            new = np.unique(offset[found == UNNUMBERED])
+            # `np.unique` would import masked arrays
+            new = np.array(sorted(set(offset[found == UNNUMBERED].tolist())))
             numbers[new] = self._how.shape[1] + np.arange(len(new))
             columns = np.stack([np.full(len(new), site), np.full(len(new), strength), code_of(size, new)])
             self._how = np.concatenate([self._how, columns], axis=1)

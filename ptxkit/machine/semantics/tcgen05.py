@@ -251,7 +251,7 @@ def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines:
     lane = lanes.at(np.array([position]))
     found = []
     for _, rank in _pair(op, lane):
-        where = _where(descriptor, rank, lines, chunks, k_major).reshape(-1)
+        where = descriptors.read_of(lanes, _where(descriptor, rank, lines, chunks, k_major)).reshape(-1)
         readers = lane.repeated(np.zeros(len(where), np.int64))
         _, at = places(readers, ".shared" if rank < 0 else ".shared::cluster", where, 16, "read", 16)
         found.append(_footprint("read", ".shared", at, 16))

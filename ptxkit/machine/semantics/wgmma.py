@@ -137,7 +137,7 @@ def _where(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: i
 
 def _chunks(lanes: Any, first: Array, descriptor: Any, n: int, k: int, bits: int, k_major: bool) -> Footprint:
     """The bytes of B, which all warps read, on behalf of one lane of each warpgroup."""
-    where = _where(lanes, first, descriptor, n, k, bits, k_major)
+    where = descriptors.read_of(lanes, _where(lanes, first, descriptor, n, k, bits, k_major))
     readers = np.repeat(first, where[0].size)
     found, at = places(lanes.repeated(readers), ".shared", where.reshape(-1), 16, "read", 16)
     return attrs.evolve(footprint(lanes, "read", found, at, 16, readers), by_all=True)
@@ -145,7 +145,7 @@ def _chunks(lanes: Any, first: Array, descriptor: Any, n: int, k: int, bits: int
 
 def _rows_of_a(lanes: Any, first: Array, heads: Array, descriptor: Any, m: int, k: int, bits: int, k_major: bool) -> Footprint:
     """The bytes of A, on behalf of the first lanes of warps (`heads`): each reads the rows of D that it holds (ISA 9.7.16.5.1)."""
-    where = _where(lanes, first, descriptor, m, k, bits, k_major)
+    where = descriptors.read_of(lanes, _where(lanes, first, descriptor, m, k, bits, k_major))
     line, chunk = np.indices(where.shape[1:])
     row = line if k_major else chunk * (128 // bits)
     readers = heads[:, (row * WARPS // m).reshape(-1)].reshape(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sysconfig
 import time
@@ -12,7 +13,7 @@ import pytest
 from programs import HEAD, HOSTILE, TEXTS, kernel, needs_program, structured
 
 from ptxkit.analyses.drawing import CannotDraw, Drawing, draw
-from ptxkit.analyses.drawing.render import program
+from ptxkit.analyses.drawing.render import program, rendered
 from ptxkit.syntax import Module, parse
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
@@ -151,3 +152,11 @@ def test_a_function_alone() -> None:
 
     assert isinstance(draw(module.functions[0]), Drawing)
     assert draw(module.functions[0]).dot == draw(module).dot
+
+
+def test_letters_beyond_ascii_are_as_wide_as_others(pure: None) -> None:
+    svg = rendered('digraph { a [shape=plain, fontname="Courier New", label=<<B>──▸</B> then>] }', "svg").decode()
+    before, after = (float(one) for one in re.findall(r'<text [^>]*x="(-?[\d.]+)"', svg))
+
+    assert "──▸" in svg
+    assert after - before < 4 * 9

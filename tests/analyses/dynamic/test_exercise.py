@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import ptxkit
@@ -71,11 +73,13 @@ def test_a_race_shows_with_other_sizes() -> None:
     assert not done.found[0].depends
 
 
-def test_a_barrier_that_an_odd_number_divides_a_block_at() -> None:
-    body = "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; bar.sync 0; END:"
+@pytest.mark.parametrize(("after", "families"), [("bar.sync 1;", {"C"}), ("", set())])
+def test_a_barrier_that_an_odd_number_divides_a_block_at(after: str, families: set[str]) -> None:
+    # that threads exit before it is no finding: a barrier waits for those that have not exited
+    body = f"ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; bar.sync 0; END: {after}"
     done = exercised(body, ".param .u32 n", ".reqntid 64")
 
-    assert {one.finding.diagnostic.rule[0] for one in done.found} == {"C"}
+    assert {one.finding.diagnostic.rule[0] for one in done.found} == families
 
 
 def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
@@ -100,6 +104,39 @@ def test_a_race_of_warps_that_one_warp_is_without() -> None:
     assert {one.other_shapes for one in done.found} == {False}
 
 
+def test_a_race_that_one_warp_and_its_shuffle_are_without() -> None:
+    # all lanes of a warp store the same, after a shuffle that all elements went into
+    body = "ld.global.u32 %r2, [%rd3]; shfl.sync.idx.b32 %r3, %r2, 5, 31, -1; st.global.u32 [%rd1], %r3;"
+    done = exercised(f"{INDEX} {body}")
+
+    assert {one.in_order for one in done.found} == {False}
+
+
+LEADERS = """.shared .align 4 .b8 s[8]; ld.global.u32 %r2, [%rd3]; and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+@!%p1 st.shared.u32 [s], %r2; bar.sync 0; {after} st.global.u32 [%rd3], %r2;"""
+
+
+@pytest.mark.parametrize(("after", "is_read"), [("ld.shared.u32 %r2, [s];", True), ("ld.shared.u32 %r2, [s+4];", False)])
+def test_what_nobody_reads_may_be_stored_by_several(after: str, is_read: bool) -> None:
+    done = exercised(f"{INDEX} {LEADERS.format(after=after)}", directives=".reqntid 128")
+
+    assert {one.is_read for one in done.found if one.finding.diagnostic.name == "smem-race"} == {is_read}
+
+
+GREATEST = """ld.param.u32 %r9, [n]; mov.b32 %r2, 0; mov.u32 %r3, %r1; shl.b32 %r8, %r1, 3; setp.lt.u32 %p1, %r8, %r9;
+shl.b32 %r7, %r1, 5; cvt.u64.u32 %rd6, %r7; add.s64 %rd6, %rd1, %rd6; @%p1 ld.global.u32 %r2, [%rd6]; add.u32 %r7, %r1, %r2;
+shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1; shfl.sync.bfly.b32 %r5, %r3, 1, 31, -1; setp.gt.u32 %p1, %r2, %r4;
+selp.b32 %r3, %r3, %r5, %p1; shr.u32 %r6, %r1, 1; mul.wide.u32 %rd4, %r6, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+65536], {};"""
+
+
+@pytest.mark.parametrize(("stored", "shows"), [("%r3", False), ("%r7", True)])
+def test_who_chooses_one_of_equal_elements_may_store_any(stored: str, shows: bool) -> None:
+    # the index of the greater of two elements: threads beyond the last one have none, and choose each other's
+    done = exercised(f"{INDEX} {GREATEST.format(stored)}", ".param .u64 p, .param .u32 n", ".reqntid 256")
+
+    assert [(one.depends, one.other_sizes, one.other_contents) for one in done.found] == [(True, True, shows)]
+
+
 def test_a_divisor_that_was_made_up_merges_threads() -> None:
     body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; div.u32 %r2, %r1, %r3;
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
@@ -107,6 +144,26 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
 
     assert done.found
     assert all(one.other_sizes is False for one in done.found)
+
+
+@pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
+def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; {chosen}
+mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert all(one.other_sizes is None for one in done.found)
+
+
+def test_a_block_that_may_be_longer_in_another_dimension_is_not_whole() -> None:
+    # each row of 32 threads writes one of the words that are read
+    body = """.shared .align 4 .b8 s[8]; .shared .align 4 .b8 t[128]; mov.u32 %r2, %tid.y; shl.b32 %r3, %r2, 2; mov.u32 %r4, s;
+add.u32 %r3, %r3, %r4; shl.b32 %r5, %r1, 2; mov.u32 %r6, t; add.u32 %r5, %r5, %r6; st.shared.u32 [%r5], %r1;
+setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u32 %r7, [s+4]; st.global.u32 [%rd3], %r7;"""
+    done = exercised(f"{INDEX} {body}", directives=".maxntid 32")
+
+    assert not any(one.is_whole for one in done.found)
 
 
 def test_what_only_a_shuffle_orders() -> None:
@@ -246,6 +303,37 @@ def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
     assert len(launches) == 4
 
 
+@pytest.mark.parametrize(("swap", "is_checked"), [("cas.b32 %r4, [%rd1], %r2, %r3;", True), ("exch.b32 %r4, [%rd1], %r3;", False)])
+def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> None:
+    # as the CUDA guide adds to what has no atomic addition
+    again = "setp.ne.u32 %p1, %r2, %r4; mov.u32 %r2, %r4; @%p1 bra L;"
+    body = f"ld.global.u32 %r2, [%rd1];\nL: add.u32 %r3, %r2, 1;\natom.global.{swap}\n{again if is_checked else ''}"
+    done = exercised(f"{INDEX} st.global.u32 [%rd3+65536], %r1;\n{body}", directives=".reqntid 64")
+
+    assert done.found
+    assert {one.is_checked for one in done.found} == {is_checked}
+
+
+def test_what_is_doubted_at_once_is_not_tried_again() -> None:
+    launches = []
+
+    class Counting(Exercise):
+        def _once(self, one: Example, *arguments: Any, **named: Any) -> Ran:
+            launches.append(one)
+            return super()._once(one, *arguments, **named)
+
+    module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [%rd1], %r1;\nret;\n}}\n")
+    routine, code = routines(module)[0], loaded(module)
+    judged = Counting(routine, code).run()
+    tried, launches = len(launches), []
+    done = Counting(routine, code, doubt=lambda finding, example: "so it is").run()
+
+    assert tried > len(launches) == 1
+    assert [one.finding.diagnostic.name for one in done.found] == [one.finding.diagnostic.name for one in judged.found]
+    assert {one.doubt for one in done.found} == {"so it is"}
+    assert {one.other_sizes for one in done.found} == {None}
+
+
 def test_what_equal_contents_decide() -> None:
     # who reads the same number as element 1 reads what others update: with zeros all do
     body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ntid.x; mad.lo.u32 %r1, %r6, %r7, %r1;
@@ -295,3 +383,78 @@ def test_a_block_without_those_that_the_kernel_tells_apart_refutes_nothing() -> 
     assert [one.finding.diagnostic.rule for one in done.found] == ["M009"]
     assert done.example is not None
     assert done.example.block[0] > 64
+
+
+def test_the_block_that_a_kernel_says_is_the_one_that_goes_wrong() -> None:
+    # with 128 threads, or with fewer, nobody comes to what the barrier awaits
+    done = exercised(f"{INDEX} bar.sync 1, 256; st.global.u32 [%rd3], %r1;", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["B003"]
+    assert done.example is not None
+    assert done.example.block == (128, 1, 1)
+
+
+def test_a_race_with_another_access_where_sizes_differ_is_the_same() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3; xor.b32 %r5, %r3, 256; add.u32 %r5, %r2, %r5; setp.eq.u32 %p1, %r9, 128; @%p1 bra ONE;
+st.shared.u32 [%r5], %r1; bra READ;
+ONE: st.shared.u32 [%r5], %r1;
+READ: ld.shared.u32 %r6, [%r4];
+ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
+
+
+def test_a_branch_beyond_its_targets_is_found() -> None:
+    body = "mov.u32 %r1, %tid.x; T: .branchtargets A, B; brx.idx %r1, T; A: mov.u32 %r2, 1; B: mov.u32 %r3, 1;"
+    done = exercised(body, directives=".reqntid 32")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["R007"]
+
+
+PARTS = f"{INDEX} ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; setp.eq.u32 %p1, %r2, 0;"
+
+
+def test_threads_that_part_by_contents_do_so_though_none_does_by_zeros() -> None:
+    done = exercised(f"{PARTS} @%p1 bra E; vote.sync.any.pred %p2, %p1, -1; bra F; E: bar.warp.sync -1; F: st.global.u32 [%rd3], 1;")
+
+    (found,) = [one for one in done.found if one.finding.diagnostic.rule == "C005"]
+    assert found.depends
+    assert found.other_contents
+
+
+def test_a_number_of_lanes_that_is_small() -> None:
+    body = "ld.param.u32 %r9, [n]; shr.u32 %r3, %r1, 2; and.b32 %r3, %r3, 7; setp.lt.u32 %p1, %r3, %r9; mov.u32 %r4, 0;"
+    together = "@!%p1 bra E; vote.sync.ballot.b32 %r4, 1, -1; E: bar.warp.sync -1; st.global.u32 [%rd3], %r4;"
+    done = exercised(f"{INDEX} {body} {together}", ".param .u64 p, .param .u32 n", ".reqntid 64")
+
+    assert {one.finding.diagnostic.rule for one in done.found} == {"C005"}
+
+
+def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
+    # it counts in global memory, but its addresses do not come from there
+    done = exercised(f"{INDEX} atom.global.add.u32 %r4, [%rd1], 1; st.global.u32 [%rd3+64], %r4;")
+
+    assert not [one for one in done.found if one.other_sizes]
+
+
+def test_a_block_of_fewer_than_a_warp_is_none_where_many_threads_are_said() -> None:
+    # with one thread it would stay within the array
+    body = f".shared .align 4 .b8 s[4]; {INDEX} mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"
+    done = exercised(f"{body} bar.sync 0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;", directives=".maxntid 128")
+
+    assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
+    assert done.example is not None
+    assert done.example.block == (128, 1, 1)
+
+
+def test_a_race_in_the_same_variable_with_other_sizes_is_the_same() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3; xor.b32 %r5, %r3, 256; add.u32 %r5, %r2, %r5; setp.eq.u32 %p1, %r9, 128; @%p1 bra ONE;
+st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4]; bra END;
+ONE: st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4];
+END: ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}

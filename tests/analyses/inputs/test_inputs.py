@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
-from ptxkit.analyses.inputs.boxes import split
+from ptxkit.analyses.inputs.boxes import box_of, is_guessed, split
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
 from ptxkit.analyses.inputs.launches import (
     FEW,
@@ -70,6 +72,17 @@ def test_a_pointer_in_a_structure() -> None:
     assert [at for at, part in made.parts if isinstance(part, Array)] == [8]
 
 
+@pytest.mark.parametrize(("differ", "count"), [(False, 1), (True, 2)])
+def test_the_strides_of_a_structure(differ: bool, count: int) -> None:
+    body = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r5, %tid.y; ld.param.u32 %r3, [p+8]; ld.param.u32 %r4, [p+12];
+mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEMENT}"""
+    routine = kernel(body, ".param .align 8 .b8 p[16]")
+    made = example(routine, shapes(routine)[0], Sizes(differ=differ)).arguments[0][1]
+
+    assert isinstance(made, Structure)
+    assert len({part for at, part in made.parts if at >= 8}) == count
+
+
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
     [
@@ -95,6 +108,24 @@ def test_a_cluster_is_what_the_directive_says() -> None:
 @pytest.mark.parametrize(("elements", "rank", "box"), [(2048, 2, (32, 64)), (512, 1, (256,)), (8192, 3, (1, 128, 64)), (48, 2, (3, 16))])
 def test_boxes(elements: int, rank: int, box: tuple[int, ...]) -> None:
     assert split(elements, rank) == box
+
+
+RING = """.shared .align 1024 .b8 s[24592]; .reg .pred %q; mov.u32 %r1, s; mov.u32 %r2, 0;
+mov.b64 %rd1, a; mov.b64 %rd2, b;
+L: and.b32 %r3, %r2, 1; shl.b32 %r4, %r3, 13; shl.b32 %r5, %r3, 12; add.u32 %r6, %r1, %r4; add.u32 %r7, %r1, %r5;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+24576], 12288;
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r6], [%rd1, {%r2, %r2}], [%r1+24576];
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r7+16384], [%rd2, {%r2, %r2}], [%r1+24576];
+add.u32 %r2, %r2, 1; setp.lt.u32 %q, %r2, 8; @%q bra L;"""
+
+
+def test_boxes_have_the_room_of_a_stage() -> None:
+    maps = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"
+    routine = kernel(RING, maps, target="sm_90")
+
+    sizes = [math.prod(box_of(routine, name, 2)[1]) * 2 for name in ("a", "b")]
+    assert sizes == [8192, 4096]
+    assert not is_guessed(routine)
 
 
 def test_launch_file_is_read_again() -> None:

@@ -81,6 +81,18 @@ OVERSIGHTS = {
         "dsmem_push_wait": "G005",
         "ring_missing_release": "M009",
     },
+    "oversights_shapes.sm_80.ptx": {
+        "collatzVote": "C005",
+        "tinyMma": "C008",
+        "feeder": "B003",
+        "hist": "S003",
+        "ldgOwn": "S007",
+        "transposeT": "S003",
+        "hist16": "S003",
+        "twoDim": "S002",
+    },
+    "oversights_rings.sm_90a.ptx": {"perWarpEmpty": "M005", "mcast": "M006", "mcRing": "M018", "cntBlock": "M005"},
+    "oversights_stages.sm_100a.ptx": {"earlyOut": "T001", "gemmTail": "T005", "plainEmpty": "T005"},
     "oversights_tensor.sm_100a.ptx": {"tc_ring_plain_arrive": "T005", "tc_lane_quarter": "T007"},
 }
 """By file and kernel, the rule that reports it."""

@@ -16,12 +16,13 @@ from ptxkit.diagnostics import Diagnostic
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 tile[512];\n"
 RACE = """\
-.visible .entry {name}()
+.visible .entry {name}() .reqntid 64
 {{
 	.reg .b32 %r<4>;
 	mov.u32 %r1, %tid.x;
 	mov.u32 %r2, tile;
 	st.shared.u32 [%r2], %r1;
+	ld.shared.u32 %r3, [%r2];
 	ret;
 }}
 """

@@ -59,6 +59,20 @@ def test_an_access_that_was_executed_and_seen_as_right_is_a_note() -> None:
     assert put_together([finding("S001", 9)], [], is_complete=True) == [("S001", 9, "info", [])]
 
 
+def test_what_no_execution_sees_is_not_refuted_by_one() -> None:
+    run = Shown("k", frozenset({"k"}), (), True, lines=frozenset({5}))
+    (found,) = merged(all_rules(), [finding("S007", 5, severity="warning")], [run])
+
+    assert found.severity is Severity.WARNING
+
+
+def test_a_stage_that_nothing_overwrites_in_a_run_to_completion_is_a_note() -> None:
+    run = Shown("k", frozenset({"k"}), (), True, lines=frozenset({5}))
+    (found,) = merged(all_rules(), [finding("W007", 5)], [run])
+
+    assert found.severity is Severity.INFO
+
+
 def test_what_is_argued_and_shown_with_some_inputs_is_a_warning() -> None:
     shown = [finding("C006", 23, 22, severity="info")]
 

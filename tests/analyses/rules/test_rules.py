@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,18 @@ def test_each_file_is_named_as_its_rule() -> None:
     names = {path.stem for path in folder.glob("*/*.py") if not path.name.startswith("_")}
 
     assert names == {rule.name.replace("-", "_") for rule in all_rules()}
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_the_first_line_of_a_file_names_its_rule(rule: Rule) -> None:
+    assert select([rule.id]) == (rule,)
+    assert select([rule.name]) == (rule,)
+
+
+def test_rules_that_are_not_selected_are_not_imported() -> None:
+    program = (
+        "import sys; from ptxkit.analyses.framework.rule import select; select(['E', 'V']);"
+        "print([name for name in sys.modules if name.startswith(('ptxkit.analyses.rules.mbarrier.', 'ptxkit.analyses.protocols'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

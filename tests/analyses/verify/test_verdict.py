@@ -180,6 +180,64 @@ class TestMadeUp:
     def test_what_lies_in_shared_memory_is_known(self) -> None:
         assert verdict("st.shared.u32 [data+512], 1;").outcome == REFUTED
 
+    @pytest.mark.parametrize(("step", "outcome"), [(4, REFUTED), (3, VERIFIED)])
+    def test_what_leaves_shared_memory_with_numbers_that_lead_there_is_wrong(self, step: int, outcome: str) -> None:
+        guard = "ld.param.u32 %r5, [n]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, %r5; @%p1 bra OUT;"
+        store = f"shl.b32 %r2, %r1, {step}; mov.u32 %r3, data; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; OUT:"
+
+        assert verdict(f"{guard} {store}").outcome == outcome
+
+    def test_real_numbers_are_tried_where_no_others_lead_to_a_store(self) -> None:
+        body = (
+            f"{ELEMENT} .reg .f32 %f; ld.global.f32 %f, [%d3]; setp.gt.f32 %p1, %f, 0f3E800000; setp.lt.f32 %p2, %f, 0f3F000000;"
+            "and.pred %p1, %p1, %p2; @!%p1 bra OUT; st.global.f32 [%d3], 0f00000000; OUT:"
+        )
+        found = verdict(body, declared=".param .u64 a, .param .u32 n")
+
+        assert found.outcome == VERIFIED
+        assert "random real numbers taken" in found.assumptions[-1]
+
+    def test_a_store_to_which_no_contents_lead_is_said(self) -> None:
+        body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3], 0; OUT:"
+        found = verdict(body, declared=".param .u64 a")
+
+        assert found.outcome == VERIFIED
+        assert "to which no contents that were tried lead" in found.not_covered[-1]
+
+
+class TestDescriptors:
+    """A matrix of which a descriptor names more than there is: 1024 bytes from eight lines to the next, in 1024."""
+
+    BODY = """.version 8.5
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 a)
+        {
+        .shared .align 128 .b8 s[1024]; .reg .f32 %d<9>; .reg .b32 %r<9>; .reg .b64 %t<5>;
+        mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 3; mov.u32 %r3, s; add.u32 %r2, %r2, %r3; ld.param.u64 %t2, [a];
+        st.shared.u64 [%r2], 0; fence.proxy.async.shared::cta; bar.sync 0;
+        shr.u32 %r4, %r3, 4; cvt.u64.u32 %t1, %r4; or.b64 %t1, %t1, DESCRIPTOR;
+        mov.f32 %d1, 0f00000000; mov.f32 %d2, %d1; mov.f32 %d3, %d1; mov.f32 %d4, %d1;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d1, %d2, %d3, %d4}, %t1, %t1, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        WAIT
+        mul.wide.u32 %t3, %r1, 4; add.s64 %t2, %t2, %t3; st.global.f32 [%t2], %d1;
+        wgmma.wait_group.sync.aligned 0;
+        ret;
+        }
+        """.replace("DESCRIPTOR", str(64 << 32 | 8 << 16))
+
+    @pytest.mark.parametrize(("wait", "outcome", "rules"), [("", REFUTED, ["W003"]), ("wgmma.wait_group.sync.aligned 0;", UNDECIDED, [])])
+    def test_what_else_is_wrong_is_found(self, wait: str, outcome: str, rules: list[str]) -> None:
+        module = ptxkit.parse(self.BODY.replace("WAIT", wait))
+        known = parameters(routines(module)[0])
+        arguments = tuple([one.made_up(128) for one in known])
+        found = verify(loaded(module), Launch("k", (1, 1, 1), (128, 1, 1), arguments), ["a"])
+
+        assert (found.outcome, [one.finding.diagnostic.rule for one in found.findings]) == (outcome, rules)
+        assert outcome == REFUTED or "which part of the matrix matters nobody says" in found.reasons[0].text
+
 
 class TestUnwritten:
     LOAD = f"{ELEMENT} ld.shared.u32 %r2, [data];"

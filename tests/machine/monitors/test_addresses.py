@@ -8,6 +8,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from ptxkit.machine import Fault, Machine  # noqa: E402
 from tests.machine.monitors.watching import rules, watched  # noqa: E402
 
 TWO = ".shared .align 16 .b8 a[256]; .shared .align 16 .b8 b[256]; .local .align 4 .b8 l[16]; .local .align 4 .b8 m[16];"
@@ -33,6 +34,9 @@ BAD = {
         "thread (1,0,0) of CTA (0,0,0) writes 4 bytes at out[1024..1027], 0 bytes past its end: it has 1024 bytes",
     ),
     "across its end": ("st.global.u64 [%rd1+1020], %rd1;", "S001", "address", "the address must be a multiple of 8"),
+    "the destination of a copy": (
+        "mov.u32 %r4, a; cp.async.ca.shared.global [%r4+4], [%rd1], 8;", "A007", "address", "the address must be a multiple of 8",
+    ),
     "a null pointer": (
         "mov.u64 %rd3, 0; ld.global.u32 %r5, [%rd3+8];", "S002", "address", "at 0x8 of global memory: a null pointer and 8 bytes",
     ),
@@ -95,3 +99,26 @@ def test_what_is_right_is_silent(name: str) -> None:
 def test_a_cause_is_reported_once_with_a_count() -> None:
     findings, _ = found("st.shared.u32 [a+256], %r1;", False)
     assert [finding.count for finding in findings] == [64]
+
+
+HEAD = ".version 6.5\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 m, .param .u32 n)\n"
+
+
+def test_a_parameter_that_is_read_with_another_width_is_no_question_of_alignment() -> None:
+    code = Machine("sm_80").load(HEAD.format(target="sm_80") + "{ .reg .b64 %d; ld.param.u64 %d, [n]; ret; }")
+    with pytest.raises(Fault) as fault:
+        code.machine.launch(code, "k", np.zeros(1, np.uint32), 1, 2, grid=1, block=1, checks="addresses")
+    (found,) = fault.value.findings
+    assert (found.diagnostic.rule, "across its end: it has 4 bytes" in found.diagnostic.message) == ("R006", True)
+
+
+@pytest.mark.parametrize(("target", "lanes", "expected"), [("sm_75", 31, ["F008"]), ("sm_75", 7, []), ("sm_80", 31, [])])
+def test_lanes_that_load_no_row_give_valid_addresses_up_to_sm_75(target: str, lanes: int, expected: list[str]) -> None:
+    body = (
+        "{ .shared .align 16 .b8 s[128]; .reg .b32 %r<6>; mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r3, %r2, %r3;"
+        f" st.shared.u32 [%r3], %r1; bar.sync 0; and.b32 %r4, %r1, {lanes}; shl.b32 %r4, %r4, 4; add.u32 %r4, %r2, %r4;"
+        " ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4]; ret; }"
+    )
+    code = Machine(target).load(HEAD.format(target=target) + body)
+    findings = code.machine.launch(code, "k", np.zeros(1, np.uint32), 1, 2, grid=1, block=32, checks="addresses").findings
+    assert rules(list(findings)) == expected

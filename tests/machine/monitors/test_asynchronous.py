@@ -57,7 +57,7 @@ BAD = {
     "no proxy fence": (f"{WRITE} bar.sync 0; {STORE} {BULK}", ["P001"]),
     "the fence before the write": (f"{FENCE} {WRITE} bar.sync 0; {STORE} {BULK}", ["P001"]),
     "a fence for other bytes": (f"{WRITE} fence.proxy.async.global; bar.sync 0; {STORE} {BULK}", ["P001"]),
-    "a fence by who copies only": (f"{WRITE} bar.sync 0; {FENCE} {STORE} {BULK}", ["P003"]),
+    "a fence by who copies only": (f"{WRITE} bar.sync 0; @%p1 {FENCE} {STORE} {BULK}", ["P003"]),
     "no fence in the thread itself": (f"@%p1 {WRITE} {STORE} {BULK}", ["P001"]),
     "an mbarrier that others do not know of": (
         "@%p1 mbarrier.init.shared.b64 [%r8], 64; mbarrier.arrive.shared.b64 %rd4, [%r8];", ["S003", "S009", "mbarrier"],
@@ -77,6 +77,7 @@ GOOD = {
     "a bulk load, observed by one, and a barrier": f"{INIT} {EXPECT} {LOAD} @!%p1 bra R; {SEEN} R: bar.sync 0; {OWN}",
     "a bulk load over what others have read, after a barrier": f"{INIT} {EXPECT} {OWN} bar.sync 0; {LOAD} {SEEN}",
     "a bulk store": f"{GIVEN} {STORE} {BULK_READ} bar.sync 0; {WRITE}",
+    "a fence by all after the barrier": f"{WRITE} bar.sync 0; {FENCE} {STORE} {BULK}",
     "what a bulk store has written": f"{GIVEN} {STORE} {BULK} @%p1 ld.global.u32 %r5, [%rd1];",
     "a load, then a store, by one proxy": f"{INIT} {EXPECT} {LOAD} {SEEN} {STORE} {BULK}",
 }

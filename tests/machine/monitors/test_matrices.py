@@ -108,7 +108,7 @@ shr.u32 %r12, %r5, 4; cvt.u64.u32 %rd4, %r12; or.b64 %rd4, %rd4, {tile};
 setp.ne.u32 %p3, %r1, %r1;
 @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {what}, %p3;
 {early}
-@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r8];
+{commit}
 WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 0; @!%p4 bra WAIT;
 {after}
 shl.b32 %r13, %r1, 16; and.b32 %r13, %r13, 6291456; add.u32 %r13, %r13, %r2;
@@ -125,6 +125,7 @@ PARTS = {
     "tile": 1 << 46 | 16 << 32 | 8 << 16,
     "what": 1 << 4 | 1 << 7 | 1 << 10 | 8 << 17 | 8 << 24,
     "early": "",
+    "commit": "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r8];",
     "after": "tcgen05.fence::after_thread_sync;",
     "wait": "tcgen05.wait::ld.sync.aligned;",
     "last": "bar.sync 0;",
@@ -137,6 +138,7 @@ TENSOR_CASES = {
     "no fence after the wait": ({"after": ""}, ["T006"]),
     "freed while others may load": ({"last": ""}, ["T004"]),
     "not freed": ({"free": "bar.warp.sync -1;"}, ["T001"]),
+    "not committed": ({"commit": ""}, ["T005", "deadlock"]),
     "a tile overwritten in flight": ({"early": "@%p1 st.shared.u32 [%r4], 0;"}, ["T005"]),
 }
 
@@ -146,8 +148,38 @@ def test_tensor_memory(case: str) -> None:
     changed, expected = TENSOR_CASES[case]
     machine = Machine("sm_100a")
     code = machine.load(TENSOR.format(**{**PARTS, **changed}))
+    ended = []
     try:
         findings = machine.launch(code, "k", np.zeros(128, np.uint32), grid=1, block=128, checks="all").findings
     except Fault as fault:
-        pytest.fail(str(fault))
-    assert sorted(set(rules(list(findings)))) == expected
+        findings, ended = fault.findings, [fault.kind]
+    assert [*sorted(set(rules(list(findings)))), *ended] == expected
+
+
+LOAD = "wmma.load.{matrix}.sync.aligned.{layout}.{shape}.global.{type} {{%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}}, [%rd1];"
+OTHER = "wmma.load.{matrix}.sync.aligned.{layout}.{shape}.global.{type} {{%r12, %r13, %r14, %r15, %r16, %r17, %r18, %r19}}, [%rd1];"
+MULTIPLY = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}}, {a}, {b},"
+    " {{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}};"
+)
+ACCUMULATOR = "wmma.load.c.sync.aligned.row.{shape}.global.f32 {{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}}, [%rd1];"
+REGISTERS = "{%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}", "{%r12, %r13, %r14, %r15, %r16, %r17, %r18, %r19}"
+RIGHT_A = {"matrix": "a", "layout": "row", "shape": "m16n16k16", "type": "f16"}
+RIGHT_B = {"matrix": "b", "layout": "col", "shape": "m16n16k16", "type": "f16"}
+FRAGMENTS_OF = {
+    "right": ({}, {}, "m16n16k16", "", []),
+    "another shape": ({"shape": "m32n8k16"}, {}, "m16n16k16", "", ["F001"]),
+    "another shape of the accumulator": ({}, {}, "m8n32k16", "", ["F001"]),
+    "another layout": ({}, {"layout": "row"}, "m16n16k16", "", ["F002"]),
+    "the other matrix": ({"matrix": "b", "layout": "row"}, {}, "m16n16k16", "", ["F004"]),
+    "a register that was computed": ({"shape": "m32n8k16"}, {}, "m16n16k16", "add.u32 %r4, %r4, 0;", []),
+    "a copy": ({}, {}, "m8n32k16", "mov.f32 %f1, %f2;", ["F001"]),
+}
+
+
+@pytest.mark.parametrize("case", FRAGMENTS_OF)
+def test_fragments_are_read_as_what_they_were_made_as(case: str) -> None:
+    a, b, c, between, expected = FRAGMENTS_OF[case]
+    loads = LOAD.format(**{**RIGHT_A, **a}) + OTHER.format(**{**RIGHT_B, **b}) + ACCUMULATOR.format(shape=c)
+    findings, ended = watched(f"{loads} {between} {MULTIPLY.format(a=REGISTERS[0], b=REGISTERS[1])}", "matrices", block=32, out=4096)
+    assert (sorted(set(rules(findings))), ended) == (expected, "ended")

@@ -43,6 +43,30 @@ def findings(body: str, grid: int = 1, block: int = 64, schedule: str | int = "l
     )
 
 
+def test_races_on_some_lines_only() -> None:
+    # two races, and a third pair that a barrier orders
+    body = """st.shared.u32 [s], %r1;
+ld.shared.u32 %r5, [s+4];
+@%p1 st.shared.u32 [s+4], %r5;
+bar.sync 0;
+st.shared.u32 [s], %r5;"""
+    machine = Machine()
+    text = KERNEL.format(body=body)
+    code = machine.load(text)
+    line = text.splitlines().index("ld.shared.u32 %r5, [s+4];") + 1
+
+    def found(lines: frozenset[int] | None) -> set[tuple[int, ...]]:
+        races = Races(lines=lines)
+        run = machine.launch(code, "k", OUT.copy(), 7, grid=1, block=64, monitors=(races,))
+        return {tuple(sorted({one.diagnostic.span.line, *[side.span.line for side in one.diagnostic.related]})) for one in run.findings}
+
+    assert found(frozenset()) == set()
+    assert found(frozenset([line, line + 1])) == {(line, line + 1)}
+    assert found(frozenset([line - 1, line + 3])) <= found(None)
+    assert (line - 1, line + 3) not in found(frozenset([line - 1, line + 3]))
+    assert (line, line + 1) in found(None)
+
+
 MESSAGE = """
 setp.ne.u32 %p3, %r9, 0; @%p3 bra READ;
 st.global.u32 [%rd1], 42;

@@ -1,0 +1,110 @@
+"""Grids that depend on another and access global memory before they have waited for it (ISA 9.7.14.13).
+
+A kernel that executes `griddepcontrol` may be launched while a grid that it depends on still runs, and writes memory. Which memory that is
+nobody says. What is read through `.nc` is not written meanwhile (9.7.10.8). Of the rest that is looked at which the kernel writes itself,
+and, where it reads some through `.nc` and some not, that which it reads otherwise.
+
+It speaks for G001 and G002: in this launch nothing goes wrong, in one that starts early it may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.collected import DOES, Collected, Rule, short, spoken_thread
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Site
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch
+    from ptxkit.machine.memory import Access
+
+WAITS, LAUNCHES = "grid-wait", "grid-launch"
+NO_WAIT: Rule = ("G001", "griddepcontrol-missing-wait")
+TOO_EARLY: Rule = ("G002", "griddepcontrol-access-before-wait")
+
+
+@attrs.frozen(eq=False)
+class _Early:
+    """An access of a buffer by a thread that has not waited: the first of its instruction."""
+
+    site: Site
+    thread: int
+    kind: str
+    start: int
+    name: str
+
+
+class Grids(Monitor):
+    """Watches what kernels access before they have waited for the grids that they depend on."""
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.collected = Collected(launch)
+        effects = {effect for site in launch.program.entry.sites if isinstance(site.bound, Bound) for effect in site.bound.effects}
+        self.waits, self.is_idle = WAITS in effects, effects.isdisjoint((WAITS, LAUNCHES))
+        self._waited = np.zeros(0 if self.is_idle else launch.ctas * launch.threads, bool)
+        self._early: dict[int, _Early] = {}
+        self._written: set[int] = set()
+        self._after: set[int] = set()
+        self._has_constants = False
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.collected.findings
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        if not self.is_idle and WAITS in lanes.site.bound.effects:
+            self._waited[lanes.index] = True
+
+    def access(self, access: Access) -> None:
+        site = getattr(access.lanes, "site", None)
+        if access.space != ".global" or site is None or not isinstance(site.bound, Bound):
+            return
+        if site.bound.has(".nc") or access.proxy != "generic":
+            self._has_constants = True
+            return
+        buffer = self.launch.machine.memory.allocations.containing(int(np.min(access.at)))
+        if buffer is None:
+            return
+        if access.kind != "read":
+            self._written.add(buffer.start)
+        waited = self._waited[access.lanes.index]
+        if waited.any():
+            self._after.add(buffer.start)
+        if not waited.all() and id(site) not in self._early:
+            thread = int(access.lanes.index[np.flatnonzero(~waited)[0]])
+            name = self.collected.names.buffer(buffer)
+            self._early[id(site)] = _Early(site, thread, access.kind, buffer.start, name)
+
+    def end(self, launch: Launch) -> None:
+        """The first access of what another grid may still write: whether a thread waits, and what is written, is known now."""
+        found = next((one for one in self._early.values() if self._matters(one)), None)
+        if found is None:
+            return
+        cta, thread = self.collected.names.thread(found.thread)
+        why = "it waits for the grids that it depends on only later" if self.waits else "it never waits for the grids that it depends on"
+        what = f"{DOES[found.kind]} {short(found.name) or 'global memory'}"
+        side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(found.site), "kind": found.kind}
+        self.collected.add(
+            (id(found.site), "early"),
+            TOO_EARLY if self.waits else NO_WAIT,
+            f"{spoken_thread(cta, thread)} {what}, and {why}: they may still write there",
+            found.site,
+            {"accesses": [side], "space": "global", "variable": found.name, "offset": 0, "bytes": 0},
+            severity=Severity.WARNING,
+        )
+
+    def _matters(self, one: _Early) -> bool:
+        is_own = one.start in self._written
+        if not self.waits:
+            return one.kind == "read" and (self._has_constants or is_own)
+        is_of_others = self._has_constants and one.kind == "read" and one.start not in self._after
+        # warps with other tasks need not wait where one of them does
+        return bool(self._waited[one.thread]) and (one.kind != "read" or is_own or is_of_others)
