@@ -20,7 +20,7 @@ from ptxkit.rewriters.repairs.cures import candidates
 from ptxkit.rewriters.repairs.edits import Shift, joined, parts
 from ptxkit.rewriters.repairs.looking import Looking, Seen
 from ptxkit.rewriters.repairs.trouble import Trouble, trouble
-from ptxkit.rewriters.repairs.trying import UNFIT, Key, Run, Setting, Trying
+from ptxkit.rewriters.repairs.trying import UNFIT, Conditions, Key, Run, Trying
 
 SECONDS = 60.0
 """So much time of a processor the tries for one finding may take."""
@@ -313,31 +313,31 @@ class _Solving:
         depends on contents of memory what a thread does, others are tried, too."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
-        settings = [Setting(schedule) for schedule in self.trying.schedules]
+        conditions = [Conditions(schedule) for schedule in self.trying.schedules]
         ran = self.trying.run(edits)
         if ran is not None and ran.depends:
-            settings.append(Setting(self.trying.schedule, RANDOM))
-        for setting in settings:
-            ran = self.trying.run(edits, setting)
+            conditions.append(Conditions(self.trying.schedule, RANDOM))
+        for under in conditions:
+            ran = self.trying.run(edits, under)
             if first is None or ran is None:
                 continue
             if ran.fault == UNFIT and self.trying.kernel in after.complete:
                 # a launch that ended early was no launch of what comes then
-                ran = self.trying.run(edits, setting, after.examples[self.trying.kernel]) or ran
-            if not self._is_as_good(first, ran, setting):
+                ran = self.trying.run(edits, under, after.examples[self.trying.kernel]) or ran
+            if not self._is_as_good(first, ran, under):
                 return None
-            if setting.contents == COUNT:
-                runs[setting.schedule] = ran
+            if under.contents == COUNT:
+                runs[under.schedule] = ran
         if first is not None and self._changes_results(first, runs, edits):
             self.reasons["it changes the results of runs in which nothing went wrong"] = None
             return None
         return runs
 
-    def _is_as_good(self, first: Run, ran: Run, setting: Setting) -> bool:
+    def _is_as_good(self, first: Run, ran: Run, under: Conditions) -> bool:
         """Whether a run shows nothing of the finding, or anything new. `first` is that of the text itself that showed it."""
         # what the text itself does is asked where it makes a difference
         is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
-        own = first if is_as_good else self.trying.own(setting) or first
+        own = first if is_as_good else self.trying.own(under) or first
         if _is_stuck(own, ran):
             self.reasons["threads wait without end, before and after: that is to be repaired first"] = None
             return False
@@ -345,10 +345,10 @@ class _Solving:
         others = own.found.keys() - target
         # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
         again = ran.found.keys() & target if others or own.fault else ran.found.keys()
-        if setting.contents != COUNT:
+        if under.contents != COUNT:
             again |= ran.found.keys() - own.found.keys()
         if not _ends_no_worse(own, ran) or again:
-            how = f"under schedule {setting.schedule}" if setting.contents == COUNT else "with other contents of memory"
+            how = f"under schedule {under.schedule}" if under.contents == COUNT else "with other contents of memory"
             self.reasons[f"{how}: {ran.why or 'it shows again'}"] = None
             return False
         return True
@@ -364,7 +364,7 @@ class _Solving:
             return False
         if len(results) == 1 and self._target(first) and all(one.start == one.end for one in edits):
             return False
-        theirs = [self.trying.own(Setting(schedule)) for schedule in runs]
+        theirs = [self.trying.own(Conditions(schedule)) for schedule in runs]
         return all(one is not None and not one.fault and one.memory == first.memory for one in theirs)
 
 

@@ -71,7 +71,7 @@ class Run:
 
 
 @frozen
-class Setting:
+class Conditions:
     """How a launch is run."""
 
     schedule: str | int
@@ -92,7 +92,7 @@ class Trying:
         self._facts = functools.lru_cache(KEPT)(looking.facts)
         self._ran: dict[str, dict[Example, Ran]] = {seen.text: dict(seen.ran)}
         """By text, the runs in the usual order."""
-        self._known: dict[tuple[tuple[Edit, ...], Setting, Example], Run | None] = {}
+        self._known: dict[tuple[tuple[Edit, ...], Conditions, Example], Run | None] = {}
         self._line = seen.facts.index.line_column
 
     def _example(self) -> Example | None:
@@ -123,14 +123,14 @@ class Trying:
 
     # --- on the machine
 
-    def own(self, setting: Setting | None = None) -> Run | None:
+    def own(self, under: Conditions | None = None) -> Run | None:
         """What the text itself does in the launch, under the schedule that showed the finding if nothing else is said."""
-        return self.run((), setting)
+        return self.run((), under)
 
     def run(
         self,
         edits: Sequence[Edit],
-        setting: Setting | None = None,
+        under: Conditions | None = None,
         among: Sequence[Example] = (),
         is_enough: Callable[[Set[Key]], bool] | None = None,
     ) -> Run | None:
@@ -139,20 +139,20 @@ class Trying:
         launched = among[-1] if among else self.example
         if launched is None:
             return None
-        key = (tuple(edits), setting or Setting(self.schedule), launched)
+        key = (tuple(edits), under or Conditions(self.schedule), launched)
         if key not in self._known:
             self._known[key] = self._run(*key, is_enough)
         return self._known[key]
 
     def _run(
-        self, edits: Sequence[Edit], setting: Setting, launched: Example, is_enough: Callable[[Set[Key]], bool] | None = None
+        self, edits: Sequence[Edit], under: Conditions, launched: Example, is_enough: Callable[[Set[Key]], bool] | None = None
     ) -> Run | None:
         facts = self.facts(edits)
         kernel = next((one for one in facts.routines if one.name == launched.kernel), None)
         if kernel is None:
             return None
         counting, shift = Counting(), Shift(edits)
-        usual = self._ran.setdefault(facts.index.text, {}) if setting == Setting(LOCKSTEP) else {}
+        usual = self._ran.setdefault(facts.index.text, {}) if under == Conditions(LOCKSTEP) else {}
         example = _with_boxes(launched, kernel)
         ran = usual.get(example)
         if ran is None:
@@ -160,8 +160,8 @@ class Trying:
             if is_enough is not None:
                 also.append(Judging(lambda found: is_enough(self._keys(found, shift))))
             try:
-                operations = most_operations(kernel) * (1 if setting.schedule == self.schedule else PATIENCE)
-                ran = once(_code(facts, kernel), example, setting.contents, operations, SECONDS, setting.schedule, keep=True, also=also)
+                operations = most_operations(kernel) * (1 if under.schedule == self.schedule else PATIENCE)
+                ran = once(_code(facts, kernel), example, under.contents, operations, SECONDS, under.schedule, keep=True, also=also)
             except (ValueError, MemoryError):
                 return None
             if ran.fault is None or ran.fault.kind != GIVEN_UP:

@@ -147,8 +147,8 @@ class _Mbarriers:
     def _seen(self, what: str) -> list[int]:
         """Numbers of the executions that show it: of arrivals that came at once, and of what had come to mbarriers when threads waited
         for them without end."""
-        shown = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
-        return list(dict.fromkeys([int(group[what]) for group in shown if group.get(what)]))
+        groups = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
+        return list(dict.fromkeys([int(group[what]) for group in groups if group.get(what)]))
 
     def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
         """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
