@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.parameters import belong_together
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import accesses, locate, size_of
 from ptxkit.analyses.symbolic.terms import Term
@@ -74,13 +75,13 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     found: dict[str, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
+    # that it adds up says little where the other numbers of a launch that are made up do not fit together
+    is_apart = bool(fitting) and not belong_together(routine)
+    is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
-        if fitting:
-            found[name] = (fitting[name], _element(routine, symbol), True)
-            continue
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
-        apart = len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
-        found[name] = (share, _element(routine, symbol), True if apart and len(amounts) == 1 else None)
+        is_sure = is_apart and len(amounts) == 1
+        found[name] = (fitting.get(name, share), _element(routine, symbol), True if is_sure else None)
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:

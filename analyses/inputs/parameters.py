@@ -88,6 +88,19 @@ def parameters(routine: Routine) -> tuple[Parameter, ...]:
     return tuple([_parameter(routine, one) for one in declared]) if declared else ()
 
 
+SEVERAL = 4
+"""So many numbers of one structure belong together."""
+MANY = 6
+"""So many numbers of a launch do."""
+WHOLE = frozenset((Role.COUNT, Role.NUMBER, Role.STRIDE))
+
+
+def belong_together(routine: Routine) -> bool:
+    """Whether a kernel reads many whole numbers, or several of one structure. The host keeps them consistent; made-up ones are not."""
+    found = [(sum([slot.role in WHOLE for slot in one.slots]), one.is_array) for one in parameters(routine)]
+    return sum([count for count, _ in found]) >= MANY or any(is_array and count >= SEVERAL for count, is_array in found)
+
+
 def _parameter(routine: Routine, declared: Declared) -> Parameter:
     scope = routine.names.scopes[(*routine.path, 0)]
     symbol = scope.lookup(declared.name)

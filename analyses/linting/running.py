@@ -16,6 +16,7 @@ from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.parameters import belong_together
 from ptxkit.analyses.inputs.shapes import is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
@@ -145,6 +146,8 @@ DIVERGENT = "aligned-barrier-divergent"
 """The rule of those that miss a barrier."""
 DIVERGING = "C"
 """The family of rules about threads that part: no contents may make them do so."""
+MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
+"""The rules of it about masks, which contents may choose."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -214,7 +217,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address has nothing to do with the variable: what it is made of was made up"
         if is_said(kernel, block):
-            return ""
+            return OF_NUMBERS if launch(kernel).threads is None and belong_together(kernel) else ""
         if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
@@ -254,12 +257,13 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
         return "not shown with all contents of memory: these were made up"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
         return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
-    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES):
+    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES or rule.name in MASKED):
         return OF_CONTENTS
     return ""
 
 
 OF_OTHERS = "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
+OF_NUMBERS = "the kernel takes many numbers that belong together, and those that were made up need not fit together"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"
 
 

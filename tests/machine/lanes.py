@@ -50,6 +50,7 @@ class Lanes:
         self.thread = self.index % 128
         self.agents = Agents()
         self.memory = SimpleNamespace(watch=None)
+        self.launch = SimpleNamespace(first_lines=False)
         self.bytes = np.zeros((max(1, (warps + 3) // 4), memory), np.uint8)
 
     def broadcast(self, x: Any) -> Any:

@@ -602,20 +602,22 @@ class Barriers(Monitor):
         begin, threads = self._begin_with(), self.residents.threads
         pool = begin * threads or REGISTER_FILE
         what = f"it has {pool} (.maxnreg)" if begin else f"a multiprocessor has {pool}"
-        by_cta: dict[int, list[tuple[int, Site]]] = {}
-        for (cta, _), granted in self._granted.items():
-            by_cta.setdefault(cta, []).append(granted)
+        by_cta: dict[int, list[tuple[int, Site, int]]] = {}
+        for (cta, group), (count, site) in self._granted.items():
+            by_cta.setdefault(cta, []).append((count, site, group))
         for cta, asked in by_cta.items():
             others = max(0, -(-threads // (4 * WARP)) - len(asked)) if begin else 0
-            total = 4 * WARP * (sum([count for count, _ in asked]) + others * begin)
+            total = 4 * WARP * (sum([count for count, *_ in asked]) + others * begin)
             if total <= pool:
                 continue
             takes = [one for one in asked if isinstance(one[1].bound, Bound) and one[1].bound.has(".inc")]
-            _, site = max(takes or asked, key=lambda pair: pair[0])
+            _, site, _ = max(takes or asked, key=lambda one: one[0])
             if self.collected.knows((id(site), "pool")):
                 continue
-            mine = np.arange(cta * threads, (cta + 1) * threads) + self.residents.first
-            each = " + ".join([str(count) for count in (*[count for count, _ in asked], *[begin] * others)])
+            thread = np.arange(threads)
+            groups = [group for _, at, group in asked if at is site]
+            mine = thread[np.isin(thread // (4 * WARP), groups)] + cta * threads + self.residents.first
+            each = " + ".join([str(count) for count in (*[count for count, *_ in asked], *[begin] * others)])
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
