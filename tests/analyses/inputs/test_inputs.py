@@ -20,7 +20,7 @@ from ptxkit.analyses.inputs.launches import (
     example,
     most_operations,
 )
-from ptxkit.analyses.inputs.parameters import Role, parameters
+from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, belong_together, parameters
 from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
 from ptxkit.rewriters.profiling.description import parse
 
@@ -126,6 +126,23 @@ def test_boxes_have_the_room_of_a_stage() -> None:
     sizes = [math.prod(box_of(routine, name, 2)[1]) * 2 for name in ("a", "b")]
     assert sizes == [8192, 4096]
     assert not is_guessed(routine)
+
+
+def test_that_boxes_fit_says_little_where_many_numbers_are_made_up() -> None:
+    maps = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"
+    numbers = "".join([f", .param .u32 n{i}" for i in range(MANY)])
+    loads = "".join([f"ld.param.u32 %r8, [n{i}]; setp.lt.u32 %q, %r2, %r8; @%q bra L;\n" for i in range(MANY)])
+    routine = kernel(RING + loads, maps + numbers, target="sm_90")
+
+    assert belong_together(routine)
+    assert is_guessed(routine)
+
+
+@pytest.mark.parametrize(("numbers", "together"), [(SEVERAL - 1, False), (SEVERAL, True)])
+def test_numbers_of_one_structure_belong_together(numbers: int, together: bool) -> None:
+    loads = "".join([f"ld.param.u32 %r1, [s+{4 * i}]; setp.lt.u32 %p1, %r1, 7; @%p1 ret;\n" for i in range(numbers)])
+
+    assert belong_together(kernel(loads, ".param .align 4 .b8 s[64]")) == together
 
 
 def test_launch_file_is_read_again() -> None:
