@@ -3,8 +3,8 @@
     python benchmarks/witnesses.py [--every N] [PATH...]
 
 Each file (without a path the bad ones of ../shared/lint) is linted; of each error that an execution has shown, the two commands are
-executed: `ptxkit inputs` writes the launch, `ptxkit run` runs it under all monitors. It is shown again if one of the findings is of the
-same family and has a line in common with it. Prints those that are not; exit status 1 if there are any.
+executed: `ptxkit inputs` writes the launch, `ptxkit run` runs it under all monitors. It is shown again if one of the findings, or the fault
+that ends the launch, is of the same family and has a line in common with it. Prints those that are not; exit status 1 if there are any.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def shown_again(one: Diagnostic, folder: Path) -> str:
     if not out.exists():
         return said.strip()[-200:] or "nothing is written"
     lines = {one.span.line, *[related.span.line for related in one.related]}
-    found = [finding for launch in json.loads(out.read_text())["launches"] for finding in launch["findings"]]
+    launches = json.loads(out.read_text())["launches"]
+    ended = [launch["fault"] for launch in launches if launch.get("fault", {}).get("rule")]
+    found = [*ended, *[finding for launch in launches for finding in launch["findings"]]]
     for finding in found:
         others = {finding["line"], *[related["line"] for related in finding.get("related", ())]}
         if (finding["rule"][:1] == one.rule[:1] or finding["name"] == one.name) and lines & others:
