@@ -81,7 +81,7 @@ SMALL, SMALL_TOO = 5, 3
 TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 ELEMENTS = 16
-"""So many times as many elements as threads: each has as many as registers are for."""
+"""Elements for each thread, so that every register that may hold one does."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
@@ -93,11 +93,11 @@ BARRIERS = "B"
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 OF_WARPS = "C"
-"""The family of rules about threads that part: with equal contents nobody does."""
+"""The family of rules about divergence: with equal contents no thread diverges."""
 AT_ENDS = "CBR"
 """Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
 OF_TENSORS = "T"
-"""The family of rules about tensor memory, which those with nothing to compute must free too."""
+"""The family of rules about tensor memory, which a kernel with nothing to compute must free, too."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 WAITS = frozenset(("budget", "deadlock"))
@@ -140,16 +140,16 @@ class Found:
     """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
     about a barrier."""
     is_checked: bool = False
-    """Of a load that races with updates, whether its word is compared and swapped next, which finds out that it was changed."""
+    """Of a load that races with updates, whether a compare-and-swap of the same word follows, which detects the change."""
     is_read: bool = True
-    """Of two stores to shared memory, whether anybody reads what they store."""
+    """Of two stores to shared memory, whether any thread reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is none, no matter what others would show: nothing else was tried."""
+    """Why it is dropped whatever further runs would show; none were made then."""
 
 
 @attrs.frozen
@@ -250,7 +250,7 @@ class Exercise:
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
 
     def _of_noise(self, shape: Shape) -> list[Found]:
-        """What threads miss that all must execute, where they branch by contents of any size and sign."""
+        """Findings about divergence, from a run with contents of any size and sign."""
         self.contents = NOISE
         launched = self._first((shape,), Sizes())
         found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
@@ -488,7 +488,7 @@ class Exercise:
         self.contents = COUNT if COUNT in others else self.contents
         doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
-        # of a shared variable any other race shows that it is one
+        # a race in a shared variable is confirmed by any other race in it, on whatever lines
         self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
         shows_too = self._shows_with_other_sizes(asked, launched, contrast)
         resized = [shows_too.get(id(finding)) for finding in ran.wrong]
@@ -528,7 +528,7 @@ class Exercise:
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether contents that were made up decide about a finding: at its `lines`, or as threads do not part with others."""
+        """Whether a finding depends on made-up contents: at its `lines`, or because threads do not diverge with others."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
         return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
@@ -633,7 +633,7 @@ class Exercise:
         return few[0] if few is not None else None
 
     def _is_usual(self, shape: Shape, sizes: Sizes) -> bool:
-        """Whether a kernel has no number that these sizes make another."""
+        """Whether these sizes change none of the numbers of a kernel."""
         return example(self.routine, shape, sizes) == example(self.routine, shape)
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
@@ -773,15 +773,15 @@ def has_rounds(routine: Routine) -> bool:
 
 
 def _says_nothing(fault: Fault, ran: Ran) -> bool:
-    """Whether what ended a run says nothing of the kernel; a branch beyond its targets does where a monitor saw it."""
+    """Whether the fault that ended a run says nothing about the kernel. A branch beyond its targets does, if a monitor saw it."""
     if fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
         return False
     return fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows something of the kind at the lines of a finding; a race in shared memory, in the same variable: where a
-    loop was unrolled, others may meet there with other sizes."""
+    """Whether another run shows a finding of the same family on the same lines or, for a race in shared memory, in the same variable: in an
+    unrolled loop, other accesses may collide with other sizes."""
     return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
 
 

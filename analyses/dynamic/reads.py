@@ -1,4 +1,4 @@
-"""Which stores to shared memory anybody reads: two that nothing orders matter to nobody else."""
+"""Which stores to shared memory are read: an unordered pair of stores matters only to a thread that reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reads(Monitor):
             self.read.update([line for n, line in enumerate(self.lines) if bits >> n & 1])
 
     def _bit(self, site: Any) -> int:
-        """That of the line of an instruction; 0 if nobody asked for it."""
+        """The bit of the line of an instruction; 0 if the line was not asked for."""
         if site is None:
             return 0
         found = self._bits.get(id(site))

@@ -357,7 +357,7 @@ class _Executing:
         if left:
             lines = sorted({self.code.index.span(best.unseen[path].path).line for path in left})
             more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
-            self.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, to which no contents that were tried lead")
+            self.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, which no tried contents reach")
         return found
 
     def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import belong_together
+from ptxkit.analyses.inputs.parameters import are_many, belong_together
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import accesses, locate, size_of
 from ptxkit.analyses.symbolic.terms import Term
@@ -75,8 +75,8 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     found: dict[str, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
-    # that it adds up says little where the other numbers of a launch that are made up do not fit together
-    is_apart = bool(fitting) and not belong_together(routine)
+    # a sum that fits proves little if the other made-up numbers of the launch are inconsistent
+    is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
@@ -98,7 +98,7 @@ class _Copy:
     symbol: Symbol | None
     start: int
     strides: tuple[int, ...]
-    """By how many bytes the target differs from one stage, or CTA, to another."""
+    """Bytes between the targets of two stages, or of two CTAs."""
     is_multicast: bool
 
 
@@ -118,7 +118,7 @@ def _copies(routine: Routine) -> list[_Copy]:
 
 
 def _stride(known: Values, atom: Term, factor: int) -> int:
-    """By how much at least an address changes with a part of it; 0 where nothing tells."""
+    """The least change of an address when one of its terms changes; 0 if it is not known."""
     if atom.operator == "and" and atom.args[1].constant:
         return abs(factor) * (atom.args[1].constant & -atom.args[1].constant)
     if atom.operator == "phi" and isinstance(atom.data[0], int):
@@ -128,7 +128,7 @@ def _stride(known: Values, atom: Term, factor: int) -> int:
 
 
 def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -> dict[str, int]:
-    """By parameter, the bytes for which there is room before the next copy; none if together they are not what is expected.
+    """By parameter, the bytes before the next copy begins; empty if together they are not what the mbarrier expects.
 
     A stage may have several copies with one map. What is multicast comes from each CTA of the cluster, where each brings its part.
     """

@@ -89,16 +89,24 @@ def parameters(routine: Routine) -> tuple[Parameter, ...]:
 
 
 SEVERAL = 4
-"""So many numbers of one structure belong together."""
+"""From this many whole numbers on, those of one structure are taken to depend on each other."""
 MANY = 6
-"""So many numbers of a launch do."""
+"""From this many on, so are all numbers of a launch: a matrix product has three extents and three strides."""
 WHOLE = frozenset((Role.COUNT, Role.NUMBER, Role.STRIDE))
 
 
 def belong_together(routine: Routine) -> bool:
-    """Whether a kernel reads many whole numbers, or several of one structure. The host keeps them consistent; made-up ones are not."""
-    found = [(sum([slot.role in WHOLE for slot in one.slots]), one.is_array) for one in parameters(routine)]
-    return sum([count for count, _ in found]) >= MANY or any(is_array and count >= SEVERAL for count, is_array in found)
+    """Whether a kernel reads several whole numbers of one structure. The host keeps them consistent; made-up ones are not."""
+    return any(one.is_array and _whole(one) >= SEVERAL for one in parameters(routine))
+
+
+def are_many(routine: Routine) -> bool:
+    """Whether a kernel reads many whole numbers, which may depend on each other, whether they are in a structure or not."""
+    return sum(map(_whole, parameters(routine))) >= MANY
+
+
+def _whole(one: Parameter) -> int:
+    return sum([slot.role in WHOLE for slot in one.slots])
 
 
 def _parameter(routine: Routine, declared: Declared) -> Parameter:

@@ -145,9 +145,9 @@ RACING = "SGAPTW"
 DIVERGENT = "aligned-barrier-divergent"
 """The rule of those that miss a barrier."""
 DIVERGING = "C"
-"""The family of rules about threads that part: no contents may make them do so."""
+"""The family of rules about divergence, which no contents of memory may cause."""
 MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
-"""The rules of it about masks, which contents may choose."""
+"""Rules about membermasks. A mask that is computed from contents of memory may be right with those that the host writes."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses, of a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
@@ -200,8 +200,8 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 
 
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
-    """What says at once why a finding of a run of a kernel is none: it is usual, or may be the fault of the launch.
-    Empty if others are to be tried."""
+    """A function that says at once why a finding of a run is dropped: what it reports is usual, or the made-up launch may cause it.
+    It gives an empty text if further runs are to decide."""
     from ptxkit.analyses.dynamic.exercise import may_be_whole
 
     @functools.cache
@@ -215,13 +215,13 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         if rule.name == LOAD and usual() & {of.span.line, *[related.span.line for related in of.related]}:
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
-            return "the address has nothing to do with the variable: what it is made of was made up"
+            return "the address is unrelated to the variable: it was computed from made-up numbers"
         if is_said(kernel, block):
             return OF_NUMBERS if launch(kernel).threads is None and belong_together(kernel) else ""
         if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
-            return "the kernel looks at a dimension of the block of which this has one thread"
+            return "the kernel uses a dimension of the block in which this launch has one thread"
         return OF_OTHERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
 
     return doubt
@@ -233,7 +233,7 @@ def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
 
 
 def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
-    """Why what a run showed may be the fault of the inputs that were made up for it; empty if it is a finding."""
+    """Why the made-up inputs may have caused what a run showed; empty if it is a finding."""
     of = one.finding.diagnostic
     if not one.other_sizes:
         return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
@@ -248,9 +248,9 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
     if one.is_checked:
-        return "who compares and swaps finds out that it was changed"
+        return "the compare-and-swap that follows fails if another thread has changed the word"
     if not one.is_read:
-        return "nobody reads what is stored"
+        return "no thread reads the stored value"
     if not one.one_thread:
         return "not shown with one thread, and nothing in the kernel needs several"
     if not one.other_contents:
@@ -262,8 +262,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     return ""
 
 
-OF_OTHERS = "the kernel does not say how many threads a CTA has: one that is not there may be the one that writes"
-OF_NUMBERS = "the kernel takes many numbers that belong together, and those that were made up need not fit together"
+OF_OTHERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
+OF_NUMBERS = "several numbers come from one structure, and the made-up ones need not be consistent"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"
 
 

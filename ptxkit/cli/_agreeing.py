@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 SECONDS = 60.0
-"""So long `lint` may execute the kernels of the module with launches that it makes up: what it is cut off from leaves no doubt."""
+"""So long `lint` may execute the kernels of the module with launches that it makes up: what it does not reach raises no doubt."""
 VERSIONS = "V"
 """The family of rules about what a module asks for: no execution is wrong for it."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))

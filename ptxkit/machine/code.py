@@ -120,7 +120,7 @@ class BasicBlock:
         return self._live_out
 
     def worked_out(self, live: set[int], live_out: set[int]) -> None:
-        """What was worked out."""
+        """Sets the live registers at the start and at the end, once they are known."""
         self._live, self._live_out = live, live_out
 
     @property
@@ -221,7 +221,7 @@ class Body:
         keeps_dead: bool = False,
         is_plain: bool = False,
     ) -> None:
-        """With `keeps_dead` registers keep their values after their last use. `is_plain`: nobody watches, so liveness has time."""
+        """With `keeps_dead`, registers keep their values after their last use. With `is_plain`, no monitor watches: liveness may wait."""
         self.module = module
         self.names = names
         self.function = function
@@ -238,7 +238,7 @@ class Body:
         """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
-        """As what a register is kept between blocks."""
+        """The dtype in which each register is kept between blocks."""
         self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
         """By `id` of the site: its parts of matrices."""
         self.known: dict[Any, Any] = {}
@@ -280,12 +280,12 @@ class Body:
         self._users: dict[int, list[Chain]] = {}
         """By register: the chains that read it before they write it."""
         self._settled: set[int] = set()
-        """The registers of which it is settled as which dtype they are kept."""
+        """The registers whose dtype is settled."""
         if not is_plain or len(self.instructions) < MANY:
             self.settle()
 
     def is_provisional(self) -> bool:
-        """Whether liveness is not worked out yet, and need not be for a question more."""
+        """Whether liveness is still unknown, and too few blocks have asked for it to be worth its time."""
         if self._is_settled:
             return False
         self._asked += 1

@@ -20,7 +20,7 @@ from ptxkit.analyses.inputs.launches import (
     example,
     most_operations,
 )
-from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, belong_together, parameters
+from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, parameters
 from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
 from ptxkit.rewriters.profiling.description import parse
 
@@ -134,7 +134,7 @@ def test_that_boxes_fit_says_little_where_many_numbers_are_made_up() -> None:
     loads = "".join([f"ld.param.u32 %r8, [n{i}]; setp.lt.u32 %q, %r2, %r8; @%q bra L;\n" for i in range(MANY)])
     routine = kernel(RING + loads, maps + numbers, target="sm_90")
 
-    assert belong_together(routine)
+    assert are_many(routine) and not belong_together(routine)
     assert is_guessed(routine)
 
 
