@@ -70,7 +70,8 @@ def sample(tests: Sequence[Test], options: argparse.Namespace) -> list[Test]:
     chosen: set[str] = set()
     for listed in by_form.values():
         seen: set[str] = set()
-        new, rest = [], []
+        new: list[Test] = []
+        rest: list[Test] = []
         for test in listed:
             words = set(re.findall(r"[.:]\w+|//.*", test.name))
             (rest if words <= seen else new).append(test)

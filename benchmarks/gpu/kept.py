@@ -1,4 +1,4 @@
-"""What a repository can hold of a record of `forms.py`: hashes of the outputs of all tests, and those outputs that the machine has otherwise.
+"""What a repository can hold of a record of `forms.py`: of every test a hash, and the outputs of those where the machine differs.
 
 The file is xz of a line of JSON, and behind it the outputs one after another.
 """
