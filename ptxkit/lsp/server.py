@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
@@ -85,8 +86,12 @@ class Server(LanguageServer):
         """By the URI of a PTX file its findings in files of the source."""
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
-        # a daemon: nobody waits for rules when the editor is closed
+        self.is_told_to_end = False
         Thread(target=self._work, name="analyst", daemon=True).start()
+
+    def shutdown(self) -> NoReturn:
+        """Ends the process, as nothing else is to be said: rules and searches for repairs at work in other threads are not waited for."""
+        os._exit(0 if self.is_told_to_end else 1)
 
     def document(self, uri: str) -> Document:
         """The document of a URI as it is now; that of a program is empty, since it is no PTX."""
@@ -273,6 +278,10 @@ def server() -> Server:
 
 
 def _synchronise(ls: Server) -> None:
+    @ls.feature(lsp.SHUTDOWN)
+    def ending(params: None) -> None:
+        ls.is_told_to_end = True
+
     @ls.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
