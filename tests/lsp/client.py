@@ -11,7 +11,6 @@ import time
 from queue import Queue
 from typing import Any
 
-
 HANG = 600
 """Seconds after which a server that says nothing is taken to hang. No measure of anything: a server that ends is noticed at once."""
 
