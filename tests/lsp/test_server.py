@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from client import HANG, Client, position
 
+from ptxkit.lsp.changes import NONE, Outdated
+from ptxkit.lsp.diagnosing import findings as findings_of
+from ptxkit.lsp.document import Document
+from ptxkit.lsp.server import LARGE, Server
+
 URI = "file:///nowhere/kernel.ptx"
 TEXT = """.version 8.5
 .target sm_80
@@ -144,6 +149,58 @@ def test_a_repair_is_looked_for_when_it_is_chosen(client: Client) -> None:
     changes = resolved["edit"]["changes"][URI]
     assert sorted([change["newText"].strip() for change in changes]) == ["", "bar.sync 0;"]
     client.close()
+
+
+def test_of_what_is_typed_fast_the_last_is_looked_at(client: Client) -> None:
+    client.start()
+    client.open(URI, TEXT)
+    settled(client)
+    at = position(TEXT, "    ret;")
+    typed = "    bar.sync 1, 33;\n"
+    for version, letter in enumerate(typed, 2):
+        edit(client, version, at, at, letter)
+        at = {"line": at["line"] + 1, "character": 0} if letter == "\n" else {**at, "character": at["character"] + 1}
+    said = []
+    while len(said) < 2:
+        sent = client.notified("textDocument/publishDiagnostics")
+        if sent["version"] == 1 + len(typed):
+            said.append({one["range"]["start"]["line"] for one in sent["diagnostics"]})
+    assert said[0] == {14} and said[1] >= {11, 14}
+    client.close()
+
+
+def test_a_large_text_that_is_not_parsed_yet_is_answered_from_the_one_before() -> None:
+    ls = Server()
+    large = TEXT + "// more\n" * (LARGE // 8)
+    old, new = Document(large), Document(large.replace("    bar.sync 0;", "    // here\n    bar.sync 1;"))
+    ls.before[URI] = old
+    at, behind, inside = [new.text.index(words) for words in ("setp", "st.shared", "sync 1")]
+
+    assert ls.known(new, URI, at)[:2] == (old, at)
+    known, offset, change = ls.known(new, URI, behind)
+    assert known is old and old.text.startswith("st.shared", offset) and change.after(offset) == behind
+    assert ls.known(new, URI, inside) == (new, inside, NONE)
+    assert ls.known(Document(TEXT), URI, 5)[1:] == (5, NONE)
+    _ = new.facts
+    assert ls.known(new, URI, behind) == (new, behind, NONE)
+
+
+def test_what_is_not_wanted_any_more_is_not_found_out() -> None:
+    document = Document(TEXT)
+    asked = []
+
+    def go_on() -> None:
+        asked.append(1)
+        if len(asked) == 4:
+            raise Outdated
+
+    with pytest.raises(Outdated):
+        findings_of(document, go_on=go_on)
+    asked.clear()
+    with pytest.raises(Outdated):
+        document.settle(go_on)
+    assert not document.is_analysed
+    assert "C001" in [one.rule for one in findings_of(document)]
 
 
 def test_any_text_is_answered(client: Client) -> None:
