@@ -37,9 +37,11 @@ from ptxkit.lsp.spans import formatted_part
 from ptxkit.names import Kind
 
 PAUSE = 0.4
-"""Seconds between two changes that are no typing: the second is looked at immediately."""
-REST = 0.2
-"""So many seconds at most is a text left alone after a change while one types."""
+"""Seconds between two changes that are no typing."""
+REST = 0.15
+"""So many seconds is a text left alone after a change while one types."""
+BREATH = 0.025
+"""So many else: what editors ask right after a change is answered first."""
 LARGE = 100_000
 """Characters of a text that take too long to parse for a question to wait for it."""
 QUIET = 10.0
@@ -171,7 +173,7 @@ class Server(LanguageServer):
     # findings
 
     def look_later(self, uri: str) -> None:
-        """Has a document looked at: immediately, or while one types, when the next keystroke is late."""
+        """Has a document looked at: soon, or while one types, when the next keystroke is late."""
         if uri in self.waiting:
             self.waiting.pop(uri).cancel()
         loop = asyncio.get_running_loop()
@@ -179,7 +181,7 @@ class Server(LanguageServer):
         self.changed[uri] = loop.time()
         # what is said of the text as it was is not wanted any more
         self.document(uri)
-        self.waiting[uri] = loop.call_later(0 if gap >= PAUSE else min(1.5 * gap, REST), self.look, uri)
+        self.waiting[uri] = loop.call_later(REST if gap < PAUSE else BREATH, self.look, uri)
 
     def look(self, uri: str) -> None:
         """Has all that is to be found out about a document found out by the other thread."""

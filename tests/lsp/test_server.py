@@ -160,7 +160,7 @@ def test_of_what_is_typed_fast_the_last_is_looked_at(client: Client) -> None:
     for version, letter in enumerate(typed, 2):
         edit(client, version, at, at, letter)
         at = {"line": at["line"] + 1, "character": 0} if letter == "\n" else {**at, "character": at["character"] + 1}
-    said = []
+    said: list[set[int]] = []
     while len(said) < 2:
         sent = client.notified("textDocument/publishDiagnostics")
         if sent["version"] == 1 + len(typed):
