@@ -53,7 +53,7 @@ class Document:
                 if self._facts is None:
                     facts = Facts(parse(self.text, self.path), self.settings.target, _version(self.settings.ptx))
                     # both are kept by the facts from here on
-                    _ = facts.names, facts.index.line_starts, facts.index.path_at(0)
+                    _ = facts.names, facts.index.line_starts
                     self._facts = facts
         return self._facts
 
