@@ -95,12 +95,12 @@ class Server(LanguageServer):
         self.changed: dict[str, float] = {}
         """By URI when its text was last changed, by the clock of the event loop."""
         self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
-        self.is_told_to_end = False
+        self.is_ending = False
         Thread(target=self._work, name="analyst", daemon=True).start()
 
     def shutdown(self) -> NoReturn:
         """Ends the process, as nothing else is to be said: rules and searches for repairs at work in other threads are not waited for."""
-        os._exit(0 if self.is_told_to_end else 1)
+        os._exit(0 if self.is_ending else 1)
 
     def document(self, uri: str) -> Document:
         """The document of a URI as it is now; that of a program is empty, since it is no PTX."""
@@ -317,7 +317,7 @@ def server() -> Server:
 def _synchronise(ls: Server) -> None:
     @ls.feature(lsp.SHUTDOWN)
     def ending(params: None) -> None:
-        ls.is_told_to_end = True
+        ls.is_ending = True
 
     @ls.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
