@@ -56,7 +56,8 @@ def made(known: dict[tuple[int, ...], Fused], shape: tuple[int, ...], dtype: Any
         known.clear()
     left, product, right = (np.ones(shape, _COMPLEX[np.dtype(dtype)]) for _ in range(3))
     first, third, other, result, second = left.real, left.imag, product.real, product.imag, right.imag
-    factor = last = None
+    factor: Any = None
+    last: Array = first
 
     def run(a: Any, b: Any, c: Any) -> Array:
         nonlocal left, product, first, third, other, result, factor, last
