@@ -38,7 +38,7 @@ def performance(
     * `remove`: Directives to remove: names with commas.
 
     Raises ValueError for an unknown kernel. Raises Refused if the directives would cause an error, and for `maxnreg` on a kernel that moves
-    registers between its warps (setmaxnreg, 9.7.19.5): its counts were chosen for another limit, so it would deadlock waiting for registers.
+    registers between its warps (setmaxnreg, 9.7.19.5): its counts were chosen for another limit, and it would deadlock.
     """
     options = {
         "maxnreg": str(maxnreg or ""),

@@ -33,7 +33,7 @@ def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = 
     parameters stay in the signature, and the kernel must still be launched with these values.
 
     * `kernel`: The kernel.
-    * `values`: Pairs such as `n=1024,alpha=0f3f800000`, by name or by number from 0 (`2=1024`); an array of bytes as `hex:00ff…`, as in memory.
+    * `values`: Pairs such as `n=1024,alpha=0f3f800000`, by name or by number from 0 (`2=1024`); the bytes of an array as `hex:00ff…`.
     * `reqntid`: Also fix the size of a CTA, such as `128,1,1`.
     * `clean`: Remove code that is never executed or never used afterwards.
 
