@@ -16,9 +16,10 @@ def distinct_numbers(values: Any) -> Array:
     """The numbers of an array, each once and in order. None of them is a NaN."""
     values = np.asarray(values).ravel()
     if not len(values) or values.strides == (0,):
-        return values[:1].copy()
+        found: Array = values[:1].copy()
+        return found
     ordered = np.sort(values)
     is_first = np.empty(len(ordered), bool)
     is_first[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    return ordered[is_first]  # type: ignore[no-any-return]
+    return ordered[is_first]
