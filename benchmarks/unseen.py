@@ -54,6 +54,8 @@ class Source:
     """A package of which the generator only reads the source: it is unpacked, not installed."""
     each: int = EACH
     """So many files are taken."""
+    most: int = MOST
+    """None is larger, in bytes."""
 
 
 WHEELS = (
@@ -90,8 +92,14 @@ LATER = (
 )
 """Wheels of the second lot, of which fewer files are taken: it was fetched when the first had been judged."""
 FEWER = 12
+NUMERICAL = ()
+"""Wheels of numerical libraries, of data libraries and of NVIDIA: the third lot."""
+PLATFORMS = (*[f"manylinux_2_{n}" for n in (39, 35, 34, 31, 28, 27, 24, 17)], "manylinux2014", "manylinux2010", "manylinux1", "linux")
+FEWEST, LARGER = 6, 400_000
+"""Of each source of the third lot so many files are taken, none larger."""
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
+    *[Source("third-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in NUMERICAL],
     *[Source("later-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWER) for wheel in LATER],
     Source(
         "later-conch",
@@ -123,11 +131,11 @@ def half(source: str) -> int:
     return hashlib.sha256(source.encode()).digest()[0] & 1
 
 
-def chosen(paths: list[Path], each: int) -> list[Path]:
+def chosen(paths: list[Path], each: int, most: int = MOST) -> list[Path]:
     """So many of the files, by lot; texts that are equal count once. Where few are taken, each has a kernel."""
     if each < EACH:
         paths = [path for path in paths if b".entry" in path.read_bytes()]
-    small = sorted((path for path in paths if path.stat().st_size <= MOST), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
+    small = sorted((path for path in paths if path.stat().st_size <= most), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
     texts = {hashlib.sha256(path.read_bytes()).digest(): path for path in reversed(small)}
     kept = set(texts.values())
     return [path for path in small if path in kept][:each]
@@ -152,7 +160,7 @@ def make(folder: Path, only: set[str]) -> None:
 def take(source: Source, work: Path, out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    for path in chosen(sorted(work.rglob("*.ptx")), source.each):
+    for path in chosen(sorted(work.rglob("*.ptx")), source.each, source.most):
         shutil.copy(path, out / path.name)
     print(f"{source.name}: {len(list(out.iterdir()))} files")
 
@@ -161,10 +169,12 @@ def download(package: str, folder: Path) -> Path:
     name, _, version = package.partition("==")
     pattern = f"{name.replace('-', '_')}-{version}-*.whl"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
-    # an old one may not be there for this Python
-    for more in ([], ["--python-version", "3.10"]):
+    platforms = [word for one in PLATFORMS for word in ("--platform", f"{one}_x86_64")]
+    # one may not be there for this Python, or be for a newer system
+    others = [["--python-version", python, *platforms] for python in ("3.11", "3.12", "3.10", "3.9", "3.8")]
+    for more in ([], ["--python-version", "3.10"], *others):
         if not list(folder.glob(pattern)):
-            subprocess.run([*command, *more], check=bool(more))
+            subprocess.run([*command, *more], check=False)
     return next(folder.glob(pattern))
 
 

@@ -34,6 +34,8 @@ def kernel(body: str, parameters_: str = ".param .u64 p", directives: str = "", 
 
 
 ELEMENT = "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
+NUMBER = """ld.param.u64 %rd1, [p]; mov.u32 %r4, %tid.z; mov.u32 %r5, %ntid.y; mov.u32 %r6, %tid.y; mov.u32 %r7, %ntid.x;
+mov.u32 %r8, %tid.x; mad.lo.s32 %r9, %r5, %r4, %r6; mad.lo.s32 %r1, %r9, %r7, %r8;"""
 SHARED = """.shared .align 4 .b8 s[256];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"""
 LOOP = """
@@ -91,8 +93,9 @@ mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEM
         (SHARED, "", (64, 1, 1)),
         ("bar.sync 0;", "", (64, 1, 1)),
         ("mov.u32 %r1, 1;", "", (1, 1, 1)),
+        (f"{NUMBER} {ELEMENT}", ".maxntid 128", (128, 1, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks"],
+    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread"],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block
