@@ -10,7 +10,7 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.boxes import box_of, is_guessed, split
-from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
+from ptxkit.analyses.inputs.example import Array, Example, Number, Structure, memory_of
 from ptxkit.analyses.inputs.launches import (
     FEW,
     OPERATIONS,
@@ -249,3 +249,23 @@ L: st.shared.u32 [%r2], %r1; add.u32 %r2, %r2, 128; add.u32 %r1, %r1, 32; setp.l
 
     assert fewest(found) == 32
     assert shapes(found)[0].block == (32, 1, 1)
+
+
+@pytest.mark.parametrize("step", ["add.u32 %r3, %r3, 1;", "@%p2 add.u32 %r3, %r3, 1;"])
+def test_a_range_starts_at_nought(step: str) -> None:
+    # as many iterations as from `n` to `m`, if any: with numbers that are alike none
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; ld.param.u32 %r2, [m];
+setp.ge.u32 %p1, %r3, %r2; @%p1 bra END; L: ld.global.u32 %r5, [%rd1]; setp.ne.u32 %p2, %r5, 7; {step}
+setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; END:"""
+    routine = kernel(body, ".param .u64 p, .param .u32 n, .param .u32 m")
+
+    numbers = [argument.value for _, argument in example(routine, shapes(routine)[0]).arguments if isinstance(argument, Number)]
+    assert numbers == [0, FEW]
+
+
+def test_an_example_with_some_numbers_chosen() -> None:
+    numbers = Structure(8, ((0, Number(".u32", 1)), (4, Number(".u32", 2))))
+    one = Example("k", (1, 1, 1), (1, 1, 1), (("n", Number(".u32", 3)), ("s", numbers)))
+
+    changed = one.having({(0, 0, 4): 7, (1, 4, 4): 8})
+    assert changed.arguments == (("n", Number(".u32", 7)), ("s", Structure(8, ((0, Number(".u32", 1)), (4, Number(".u32", 8))))))
