@@ -22,7 +22,6 @@ from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.boxes import is_guessed
-from ptxkit.analyses.inputs.decisions import decisions
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -151,7 +150,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is dropped whatever further runs would show; none were made then."""
+    """Why it is dropped no matter what further runs would show; none were made then."""
 
 
 @attrs.frozen
@@ -576,20 +575,7 @@ class Exercise:
         uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
         if uneven is not None:
             left += [one for one in at_ends if _is_in(one, uneven[0])]
-        left = self._with_other_decisions(left, launched)
         return {**shows, **dict.fromkeys(map(id, left), True)}
-
-    def _with_other_decisions(self, found: list[Finding], launched: Launched) -> list[Finding]:
-        """Those of some findings that numbers with which the kernel decides otherwise do not refute, as one does that is the first of a
-        range and less than the last: in a run that does all that was done, and as much, none shows."""
-        ran, shape = launched
-        parts = [(n, slot.offset, slot.size) for n, one in enumerate(parameters(self.routine)) for slot in one.slots if slot.value is None]
-        for chosen in decisions(self.routine, shape, frozenset(parts)) if found and len(parts) > 1 else ():
-            other = self._once(ran.example.having(dict(chosen)), self.contents)
-            is_more = other.observer.operations >= ran.observer.operations and ran.lines <= other.lines
-            if is_more and other.fault is None and not other.outside:
-                found = [one for one in found if _is_in(one, other)]
-        return found
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
         """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import Contents, Part
+from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.isa.types import types
 
@@ -207,21 +207,6 @@ class Example:
     def changed(self, change: Callable[[Argument], Argument]) -> Example:
         """The same with other arguments."""
         return attrs.evolve(self, arguments=tuple([(name, _changed(argument, change)) for name, argument in self.arguments]))
-
-    def having(self, chosen: Mapping[Part, int]) -> Example:
-        """The same with some numbers chosen by themselves."""
-
-        def changed(at: Part, argument: Argument) -> Argument:
-            return attrs.evolve(argument, value=chosen[at]) if isinstance(argument, Number) and at in chosen else argument
-
-        found = []
-        for n, (name, one) in enumerate(self.arguments):
-            if isinstance(one, Structure):
-                parts = tuple([(at, changed((n, at, part.size), part)) for at, part in one.parts])
-                found.append((name, attrs.evolve(one, parts=parts)))  # type: ignore[arg-type]
-            else:
-                found.append((name, changed((n, 0, one.size), one)))  # type: ignore[arg-type]
-        return attrs.evolve(self, arguments=tuple(found))
 
     def with_larger_arrays(self, factor: int) -> Example:
         """The same with so many times the elements in every array."""

@@ -146,17 +146,6 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
     assert all(one.other_sizes is False for one in done.found)
 
 
-@pytest.mark.parametrize(("further", "shows"), [("bar.sync 0;", False), ("", True)])
-def test_a_launch_that_does_more_is_without_a_race(further: str, shows: bool) -> None:
-    # all read the word that thread 0 writes, and wait before if one number is less than another
-    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; ld.param.u32 %r3, [m]; mov.u32 %r1, %tid.x;
-ld.global.u32 %r4, [%rd1]; setp.ge.u32 %p1, %r2, %r3; @%p1 bra NEXT; {further} NEXT: st.global.u32 [%rd3+256], %r4;
-setp.ne.u32 %p2, %r1, 0; @!%p2 st.global.u32 [%rd1], %r1;"""
-    done = exercised(f"{INDEX} {body}", ".param .u64 p, .param .u32 n, .param .u32 m", ".reqntid 64")
-
-    assert {one.other_sizes for one in done.found} == {shows}
-
-
 @pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
 def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
     body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; {chosen}

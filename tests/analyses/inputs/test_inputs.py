@@ -10,7 +10,7 @@ import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
 from ptxkit.analyses.inputs.boxes import box_of, is_guessed, split
-from ptxkit.analyses.inputs.example import Array, Example, Number, Structure, memory_of
+from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
 from ptxkit.analyses.inputs.launches import (
     FEW,
     OPERATIONS,
@@ -261,11 +261,3 @@ setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; END:"""
 
     numbers = [argument.value for _, argument in example(routine, shapes(routine)[0]).arguments if isinstance(argument, Number)]
     assert numbers == [0, FEW]
-
-
-def test_an_example_with_some_numbers_chosen() -> None:
-    numbers = Structure(8, ((0, Number(".u32", 1)), (4, Number(".u32", 2))))
-    one = Example("k", (1, 1, 1), (1, 1, 1), (("n", Number(".u32", 3)), ("s", numbers)))
-
-    changed = one.having({(0, 0, 4): 7, (1, 4, 4): 8})
-    assert changed.arguments == (("n", Number(".u32", 7)), ("s", Structure(8, ((0, Number(".u32", 1)), (4, Number(".u32", 8))))))
