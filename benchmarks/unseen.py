@@ -90,6 +90,15 @@ LATER = (
 )
 """Wheels of the second lot, of which fewer files are taken: it was fetched when the first had been judged."""
 FEWER = 12
+FEWEST = 6
+"""Of each source of the third lot so many files are taken."""
+TRITON = (
+    ("flag-gems", "flag_gems.ops", "flag-gems==5.0.2"),
+    ("sglang", "sglang.srt.layers", "sglang==0.5.3"),
+    ("unsloth", "unsloth.kernels", "unsloth==2025.9.1"),
+    ("torchao", "torchao.kernel", "torchao==0.13.0"),
+)
+"""Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
     *[Source("later-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWER) for wheel in LATER],
@@ -116,6 +125,13 @@ SOURCES = (
     ),
     Source("fla-core", "Triton 3.4.0", ("triton==3.4.0", "packaging"), ("triton_kernels.py", "fla.ops", "90", "80"), "fla-core==0.3.2"),
     Source("cuda-samples", "nvcc"),
+    *[
+        Source(f"third-{name}", "Triton 3.6.0", ("triton==3.6.0", "packaging"), ("triton_kernels.py", root, "90", "100"), package, FEWEST)
+        for name, root, package in TRITON
+    ],
+    Source("third-numba-cuda-0.22", "Numba", ("numba-cuda==0.22.0", "numba==0.62.1"), ("numba_tests.py",), each=FEWEST),
+    Source("third-warp-1.13", "Warp (NVRTC)", ("warp-lang==1.13.0", "numpy"), ("warp_modules.py", "80"), each=FEWEST),
+    Source("third-tinygrad-0.12", "tinygrad", ("tinygrad==0.12.0", "numpy"), ("tinygrad_schedules.py",), each=FEWEST),
 )
 
 
