@@ -93,10 +93,12 @@ FEWER = 12
 FEWEST = 6
 """Of each source of the third lot so many files are taken."""
 TRITON = (
-    ("flag-gems", "flag_gems.ops", "flag-gems==5.0.2"),
-    ("sglang", "sglang.srt.layers", "sglang==0.5.3"),
-    ("unsloth", "unsloth.kernels", "unsloth==2025.9.1"),
-    ("torchao", "torchao.kernel", "torchao==0.13.0"),
+    ("adasplash", "adasplash", "adasplash==0.2.2"),
+    ("flash-kmeans", "flash_kmeans", "flash-kmeans==0.3.1"),
+    ("flash-sinkhorn", "flash_sinkhorn", "flash-sinkhorn==0.4.1"),
+    ("flashnn", "flashnn", "flashnn==0.1.1"),
+    ("jvp-flash-attention", "jvp_flash_attention", "jvp-flash-attention==0.14.0"),
+    ("gptq-triton", "gptq_triton", "gptq-triton==0.0.4"),
 )
 """Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
 SOURCES = (
@@ -129,7 +131,6 @@ SOURCES = (
         Source(f"third-{name}", "Triton 3.6.0", ("triton==3.6.0", "packaging"), ("triton_kernels.py", root, "90", "100"), package, FEWEST)
         for name, root, package in TRITON
     ],
-    Source("third-numba-cuda-0.22", "Numba", ("numba-cuda==0.22.0", "numba==0.62.1"), ("numba_tests.py",), each=FEWEST),
     Source("third-warp-1.13", "Warp (NVRTC)", ("warp-lang==1.13.0", "numpy"), ("warp_modules.py", "80"), each=FEWEST),
     Source("third-tinygrad-0.12", "tinygrad", ("tinygrad==0.12.0", "numpy"), ("tinygrad_schedules.py",), each=FEWEST),
 )
