@@ -3,10 +3,12 @@
     python benchmarks/gpu/forms.py prepare [--only GROUP…] [--assemble]         # counts; has ptxas take every text
     python benchmarks/gpu/forms.py run RECORD [--only GROUP…] [--seconds 480]    # on the machine with the GPU; needs ptxas on the PATH
     python benchmarks/gpu/forms.py judge RECORD [--only GROUP…] [--form WORD…] [--show N]
+    python benchmarks/gpu/forms.py keep RECORD -o FILE         # of a record what a repository can hold (`kept.py`); `judge` takes it, too
 
 A test is a kernel that executes one instruction on 2,560 sets of operands or more: all pairs of edge values, then random ones, from a
 counter (`operands.py`), so that the record holds outputs alone. `judge` makes the same operands, executes the same instruction with the
-semantics of `ptxkit.machine` and says for every form how many of its tests give the same bits.
+semantics of `ptxkit.machine` and says for every form how many of its tests give the same bits. `--most N` takes N tests of each form:
+first such as have a modifier that none before had, then by lot.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ import concurrent.futures
 import hashlib
 import json
 import lzma
+import re
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import device
+import kept
 import launcher
 import operands
 from formtests import ELSEWHERE, Test, other_register_tests, register_tests
@@ -54,6 +59,27 @@ def all_tests(only: Sequence[str] = ()) -> list[Test]:
     return [test for test in {test.key: test for test in found}.values() if not only or test.group in only]
 
 
+def sample(tests: Sequence[Test], options: argparse.Namespace) -> list[Test]:
+    """One in `--every` tests, and of each form `--most`: first such as have a modifier that none before had, then by lot."""
+    taken = tests[:: options.every]
+    if not options.most:
+        return list(taken)
+    by_form: dict[str, list[Test]] = {}
+    for test in sorted(taken, key=lambda test: zlib.crc32(test.key.encode())):
+        by_form.setdefault(test.form, []).append(test)
+    chosen: set[str] = set()
+    for listed in by_form.values():
+        seen: set[str] = set()
+        new: list[Test] = []
+        rest: list[Test] = []
+        for test in listed:
+            words = set(re.findall(r"[.:]\w+|//.*", test.name))
+            (rest if words <= seen else new).append(test)
+            seen |= words
+        chosen.update(test.key for test in [*new, *rest][: max(options.most, len(new))])
+    return [test for test in taken if test.key in chosen]
+
+
 def _others() -> list[Any]:
     found = []
     for name in ("memorytests", "matrixtests", "copytests", "texturetests"):
@@ -70,7 +96,7 @@ def _others() -> list[Any]:
 
 def prepare(options: argparse.Namespace) -> None:
     begun = time.monotonic()
-    tests = all_tests(options.only)
+    tests = sample(all_tests(options.only), options)
     groups = Counter(test.group for test in tests)
     sizes: Counter[str] = Counter()
     for test in tests:
@@ -83,10 +109,10 @@ def prepare(options: argparse.Namespace) -> None:
     )
     if not options.assemble:
         return
-    refused = assembled(tests[:: options.every])
+    refused = assembled(tests)
     for test, said in refused[: options.show]:
         print(f"  {test.form} {test.name}: {said}")
-    print(f"ptxas refuses {len(refused)} of {len(tests[:: options.every])}")
+    print(f"ptxas refuses {len(refused)} of {len(tests)}")
     sys.exit(bool(refused))
 
 
@@ -108,7 +134,7 @@ def assembled(tests: Sequence[Test]) -> list[tuple[Test, str]]:
 
 def run(options: argparse.Namespace) -> None:
     begun = time.monotonic()
-    tests = all_tests(options.only)[:: options.every]
+    tests = sample(all_tests(options.only), options)
     made_of = operands.fingerprint()
     print(f"{len(tests)} tests ({time.monotonic() - begun:.0f} s)", flush=True)
     index: dict[str, Any] = {}
@@ -222,22 +248,35 @@ class Records:
         return max(found, key=len, default=None)
 
 
+def opened(paths: Sequence[Path]) -> Any:
+    """The record at these places: a file that `keep` wrote, or folders that `run` wrote."""
+    return kept.Kept(paths[0]) if paths[0].is_file() else Records([Record(path) for path in paths])
+
+
 def judged(options: argparse.Namespace) -> None:
     import judging
 
-    sys.exit(judging.judge(Records([Record(path) for path in options.record]), all_tests(options.only), options))
+    record = opened(options.record)
+    sys.exit(judging.judge(record, [test for test in sample(all_tests(options.only), options) if test.key in record.tests], options))
+
+
+def keep(options: argparse.Namespace) -> None:
+    record = opened(options.record)
+    size = kept.keep(record, [test for test in sample(all_tests(options.only), options) if test.key in record.tests], options.output)
+    print(f"{options.output}: {size} bytes, {len(record.tests)} tests")
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = arguments.add_subparsers(dest="command", required=True)
-    for name, action in (("prepare", prepare), ("run", run), ("judge", judged)):
+    for name, action in (("prepare", prepare), ("run", run), ("judge", judged), ("keep", keep)):
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         if name != "prepare":
-            command.add_argument("record", type=Path, nargs="+" if name == "judge" else None, help="of several, a later one overrides")
+            command.add_argument("record", type=Path, nargs=None if name == "run" else "+", help="of several, a later one overrides")
         command.add_argument("--only", nargs="*", default=[], help="groups of tests, as integer")
         command.add_argument("--every", type=int, default=1, help="only one in so many tests")
+        command.add_argument("--most", type=int, default=0, help="only so many tests of each form")
         command.add_argument("--show", type=int, default=20)
         if name == "prepare":
             command.add_argument("--assemble", action="store_true")
@@ -245,6 +284,8 @@ def main() -> None:
             command.add_argument("--workers", type=int, default=16)
             command.add_argument("--limit", type=float, default=40, help="seconds for one launch")
             command.add_argument("--seconds", type=float, default=480, help="after which no module is begun")
+        if name == "keep":
+            command.add_argument("-o", "--output", type=Path, required=True)
         if name == "judge":
             command.add_argument("--form", nargs="*", default=[], help="words of which one is in the instruction or the form's place")
             command.add_argument("--machine", action="store_true", help="launch the kernels, also where the semantics alone would do")

@@ -3,15 +3,22 @@
 In a loop the same threads mostly come again. So each thread keeps, for a block there, the mask it came with last and how often in a row;
 when the mask changes, or the thread leaves, the lowest thread of that mask adds this to memory. All threads of a mask have been there each
 time, so that none of its executions is lost or counted twice.
+
+A loop is steady if the threads of a warp take the same path at all its branches: those that enter it together are together in each of its
+iterations, as far as they can be told apart. They read their mask once, before it, and only count in it.
 """
 
 from __future__ import annotations
 
-from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.loops import loops
+import attrs
+
+from ptxkit.analyses.cfg.graph import ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 from ptxkit.rewriters.counting import calls, may_exit
-from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
+from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare, OnEdge
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
@@ -32,57 +39,98 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
             plan.refuse(routine, -1, "needs-target", "`activemask` needs PTX 6.2")
         return
     exits = may_exit(plan.module)
-    sites: list[tuple[Routine, int, bool]] = []
+    sites: list[tuple[Routine, int]] = []
+    rows: dict[Routine, list[_Row]] = {}
     for routine in plan.routines:
         # a thread that a called function ends does not come to the exits of this one
         repeated = _repeated(routine, kept) if not (exits and calls(routine)) else {}
         flow = control_flow(routine)
+        first: dict[Edge, int] = {}
         for index in sorted(flow.reachable):
-            at = repeated.get(index, point_in(routine, flow.blocks[index]))
+            at, entry = repeated.get(index, (point_in(routine, flow.blocks[index]), None))
             if at is None:
                 plan.refuse(routine, flow.blocks[index].start, "call-sequence-split", "the whole block is part of a call")
-            else:
-                sites.append((routine, at, index in repeated))
+                continue
+            if index in repeated:
+                number = len(sites)
+                mask = first.setdefault(entry, number) if entry is not None else number
+                rows.setdefault(routine, []).append(_Row(number, plan.name("mask", mask), plan.name("times", number), entry))
+            sites.append((routine, at))
     if not sites:
         return
     buffer = plan.region("masks", 8 * BINS, len(sites))
-    keeping = {routine for routine, _, is_repeated in sites if is_repeated}
-    for number, (routine, at, is_repeated) in enumerate(sites):
-        once = _once if routine in keeping else _at_once
-        code = _in_a_row(plan, number) if is_repeated else once(plan, buffer, number)
+    row_of = {row.number: row for own in rows.values() for row in own}
+    for number, (routine, at) in enumerate(sites):
+        once = _once if routine in rows else _at_once
+        code = _again(plan, row_of[number]) if number in row_of else once(plan, buffer, number)
         plan.put(Before(Site(routine, at), code), site=plan.site(routine, at))
-    for routine in plan.routines:
-        if routine in keeping:
-            own = [number for number, (other, _, is_repeated) in enumerate(sites) if other is routine and is_repeated]
-            _keep(plan, buffer, routine, own)
+    for routine, own in rows.items():
+        _keep(plan, buffer, routine, own)
 
 
-def _repeated(routine: Routine, most: int) -> dict[int, int]:
-    """So many blocks in loops, the deepest first, each with an instruction before which code may stand and branch.
+@attrs.frozen
+class _Row:
+    """A site whose executions a thread counts in registers: with the mask that it had last, or, in a steady loop, at the loop's entry."""
 
-    None in a function where threads must come together by themselves: they need not after a branch.
+    number: int
+    mask: str
+    times: str
+    entry: Edge | None
+
+
+def _repeated(routine: Routine, most: int) -> dict[int, tuple[int, Edge | None]]:
+    """So many blocks in loops, the deepest first, each with an instruction before which code may stand, and the entry of its steady loop.
+
+    Outside of steady loops the code branches: there are none in a function where threads must come together by themselves, as they need not
+    after a branch.
     """
-    if points(routine).aligned >= 0:
+    flow, nest, steady = control_flow(routine), loops(routine), _steady(routine) if most else {}
+    branching = points(routine).aligned < 0
+    looping = [index for index in flow.reachable if index in steady or (branching and nest.depth(index))]
+    found: dict[int, tuple[int, Edge | None]] = {}
+    for index in sorted(looping, key=lambda index: (-nest.depth(index), index))[:most]:
+        block = flow.blocks[index]
+        at = point_in(routine, block) if index in steady else branching_point_in(routine, block)
+        if at is not None:
+            found[index] = at, steady.get(index)
+    return found
+
+
+def _steady(routine: Routine) -> dict[int, Edge]:
+    """By block of an outermost loop that is steady, whatever the launch, the one edge by which control enters the loop."""
+    flow = control_flow(routine)
+    entries = {
+        loop: entry
+        for loop in loops(routine).loops
+        if (entry := _entry(flow, loop)) and points(routine).sequence[flow.blocks[entry.source].end - 1] < 0
+    }
+    if not entries:
         return {}
-    flow, nest = control_flow(routine), loops(routine)
-    looping = sorted([index for index in flow.reachable if nest.depth(index)], key=lambda index: (-nest.depth(index), index))
-    found = {index: branching_point_in(routine, flow.blocks[index]) for index in looping[:most]}
-    return {index: at for index, at in found.items() if at is not None}
+    # what holds for all threads of a CTA holds whatever its shape
+    level = Level.CTA if uniformity(routine).assumption else Level.WARP
+    _, branches, _ = uniformity(routine).levels()
+    steady = [loop for loop in entries if all(branches[block] >= level for block in bits(loop.blocks))]
+    return {block: entries[loop] for loop in steady for block in bits(loop.blocks)}
 
 
-def _names(plan: Plan, number: int) -> tuple[str, str]:
-    """The registers with the last mask of a site and how often it came in a row."""
-    return plan.name("mask", number), plan.name("times", number)
+def _entry(flow: ControlFlow, loop: Loop) -> Edge | None:
+    """The one edge by which control enters an outermost loop, if control goes straight on there."""
+    if loop.parent is not None or not loop.is_reducible:
+        return None
+    before = [index for index in flow.blocks[loop.header].predecessors if index not in loop and index in flow.reachable]
+    found = [edge for index in before for edge in flow.blocks[index].edges if edge.target == loop.header]
+    return found[0] if len(found) == 1 and found[0].via in (Via.FALL, Via.NOT_TAKEN) else None
 
 
-def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[int]) -> None:
+def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[_Row]) -> None:
     """Declares the registers of a function, and has the threads that leave it add those of these sites to memory.
 
     `at` is where the copy of the warp begins. `below` are the lanes below the own one; of a mask, only the lowest thread has none below.
     Without a buffer they are all lanes, so that no thread is the lowest. A mask is full at first: most warps come so, and add nothing.
     """
     at, below, copy, on = plan.name("at"), plan.name("below"), plan.name("c"), plan.name("on")
-    counts = ", ".join([name for number in own for name in _names(plan, number)])
+    masks = list(dict.fromkeys([row.mask for row in own]))
+    counts = ", ".join([*masks, *[row.times for row in own]])
     plan.put(Declare(routine, f".reg .b64 {at}; .reg .b32 {below}, {counts};"), whole=routine)
     code = f"""{{ .reg .b32 {copy}; .reg .pred {on};
 ld{buffer.space}.u64 {at}, [{buffer.words}];
@@ -90,9 +138,11 @@ setp.ne.u64 {on}, {at}, 0;
 {buffer.copied(at, copy)}
 mov.u32 {below}, %lanemask_lt;
 selp.b32 {below}, {below}, -1, {on}; }}"""
-    first = [f"mov.b32 {mask}, -1; mov.b32 {times}, 0;" for mask, times in [_names(plan, number) for number in own]]
+    first = [*[f"mov.b32 {mask}, -1;" for mask in masks], *[f"mov.b32 {row.times}, 0;" for row in own]]
     plan.put(AtEntry(routine, " ".join([*first, code])), whole=routine)
-    plan.put(AtExits(routine, " ".join([_add(plan, number) for number in own])), whole=routine)
+    for mask, entry in {row.mask: row.entry for row in own if row.entry is not None}.items():
+        plan.put(OnEdge(routine, entry, f"activemask.b32 {mask};"), whole=routine)
+    plan.put(AtExits(routine, " ".join([_add(plan, row) for row in own])), whole=routine)
 
 
 def _lowest(plan: Plan, number: int, mask: str, times: str) -> str:
@@ -113,27 +163,27 @@ def _once(plan: Plan, _: Buffer, number: int) -> str:
     return f"{{ .reg .b32 {mask};\nactivemask.b32 {mask};\n{_lowest(plan, number, mask, '1')} }}"
 
 
-def _add(plan: Plan, number: int) -> str:
+def _add(plan: Plan, row: _Row) -> str:
     """Code that adds what a thread knows of a site to memory, if it is the lowest thread of its mask."""
     sum_ = plan.name("s")
-    mask, times = _names(plan, number)
-    return f"{{ .reg .b64 {sum_};\ncvt.u64.u32 {sum_}, {times};\n{_lowest(plan, number, mask, sum_)} }}"
+    return f"{{ .reg .b64 {sum_};\ncvt.u64.u32 {sum_}, {row.times};\n{_lowest(plan, row.number, row.mask, sum_)} }}"
 
 
-def _in_a_row(plan: Plan, number: int) -> str:
+def _again(plan: Plan, row: _Row) -> str:
     """Code that counts executions with one mask in registers."""
+    if row.entry is not None:
+        return f"add.u32 {row.times}, {row.times}, 1;"
     now, other = plan.name("m"), plan.name("o")
-    mask, times = _names(plan, number)
-    same = plan.batch.fresh.label(f"p{plan.number}_same", number)
+    same = plan.batch.fresh.label(f"p{plan.number}_same", row.number)
     return f"""{{ .reg .b32 {now}; .reg .pred {other};
 activemask.b32 {now};
-setp.ne.u32 {other}, {now}, {mask};
+setp.ne.u32 {other}, {now}, {row.mask};
 @!{other} bra {same};
-{_add(plan, number)}
-mov.u32 {mask}, {now};
-mov.u32 {times}, 0;
+{_add(plan, row)}
+mov.u32 {row.mask}, {now};
+mov.u32 {row.times}, 0;
 {same}:
-add.u32 {times}, {times}, 1; }}"""
+add.u32 {row.times}, {row.times}, 1; }}"""
 
 
 def _at_once(plan: Plan, buffer: Buffer, number: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import device
 import forms
 import judging
+import kept
 import numpy as np
 import operands
 import pytest
@@ -82,7 +83,7 @@ def recorded(folder: Path, tests: list[FormTest], spoiled: str = "") -> forms.Re
 
 
 def options(**given: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"every": 1, "form": [], "machine": False, "show": 9, "json": None, **given})
+    return argparse.Namespace(**{"every": 1, "most": 0, "form": [], "machine": False, "show": 9, "json": None, **given})
 
 
 def test_equal_outputs_are_equal(tmp_path: Path, some: list[FormTest], capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,3 +110,21 @@ def test_what_is_too_long_is_compared_by_its_hash(tmp_path: Path, some: list[For
     assert whole is not None
     record.output = lambda digest: whole[:64]  # type: ignore[method-assign]
     assert judging.compare(test, record, {**entry, "digest": "0" * 24}, False).detail == "beyond what was kept"
+
+
+def test_what_is_kept_of_a_record_says_the_same(tmp_path: Path, some: list[FormTest], capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = next(test for test in some if "div" not in test.name and "rem" not in test.name)
+    record = recorded(tmp_path / "whole", some, wrong.key)
+    kept.keep(record, some, tmp_path / "kept")
+    whole, part = [
+        (judging.judge(one, some, options()), capsys.readouterr().out.rpartition(" (")[0]) for one in (record, kept.Kept(tmp_path / "kept"))
+    ]
+    assert whole == part and whole[0] == 1 and "the GPU has" in whole[1]
+    assert (tmp_path / "kept").stat().st_size < 20_000
+
+
+def test_a_sample_has_every_modifier_of_a_form(every: list[FormTest]) -> None:
+    tests = [test for test in every if test.group == "conversion"]
+    some = forms.sample(tests, options(most=4))
+    words = [{word for test in listed for word in test.name.partition(" ")[0].split(".")} for listed in (tests, some)]
+    assert words[0] == words[1] and len(some) < len(tests) / 2

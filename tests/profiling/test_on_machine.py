@@ -163,3 +163,56 @@ def test_masks_in_loops_are_counted_alike_in_registers_and_in_memory(tmp_path: P
 
     assert len(kept[0].rows()) == 8 and len(kept[1].rows()) > 20
     assert [table.rows() for table in kept] == [table.rows() for table in direct]
+
+
+STEADY = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry sums(.param .u64 out, .param .u32 n)
+{
+	.reg .pred %p<5>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+	.shared .align 4 .b8 tile[1024];
+	mov.u32 %r0, %tid.x;
+	ld.param.u32 %r1, [n];
+	mov.u32 %r2, 0;
+	mov.u32 %r3, 0;
+	and.b32 %r4, %r0, 3;
+	setp.eq.u32 %p0, %r4, 3;
+	@%p0 bra done;
+outer:
+	mov.u32 %r5, 0;
+inner:
+	add.u32 %r3, %r3, %r0;
+	add.u32 %r5, %r5, 1;
+	setp.le.u32 %p1, %r5, %r2;
+	@%p1 bra inner;
+	and.b32 %r6, %r2, 1;
+	setp.eq.u32 %p2, %r6, 0;
+	@%p2 bra even;
+	xor.b32 %r3, %r3, %r2;
+even:
+	add.u32 %r2, %r2, 1;
+	setp.lt.u32 %p3, %r2, %r1;
+	@%p3 bra outer;
+done:
+	bar.sync 0;
+	ld.param.u64 %rd0, [out];
+	mad.wide.u32 %rd1, %r0, 4, %rd0;
+	st.global.u32 [%rd1], %r3;
+	ret;
+}
+"""
+
+
+def test_masks_of_a_steady_loop_are_read_once_before_it() -> None:
+    def run(probe: str) -> tuple[str, list[Any], np.ndarray[Any, Any]]:
+        module = ptxkit.parse(STEADY)
+        out = np.zeros(80, np.uint32)
+        with rewriters.instrumented(module, [probe], on="machine") as run:
+            run.launch("sums", out, 7, grid=2, block=80)
+            return rewriters.instrument(module, [probe]).text, [table.rows() for table in run.tables], out
+
+    kept, direct = run("warp-masks:kept=9"), run("warp-masks:kept=0")
+
+    assert kept[0].count("activemask") == 3 and direct[0].count("activemask") == 7
+    assert kept[1] == direct[1] and np.array_equal(kept[2], direct[2])
