@@ -20,11 +20,7 @@ from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.execution.straying import Made, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
-<<<<<<< HEAD
-=======
 from ptxkit.analyses.inputs.bits import chooses_bits
-from ptxkit.analyses.inputs.boxes import is_guessed
->>>>>>> main
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
@@ -154,11 +150,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-<<<<<<< HEAD
-    """Why it is dropped, no matter what further runs would show; none were made then."""
-=======
     """Why it is dropped, without further runs."""
->>>>>>> main
 
 
 @attrs.frozen

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import Fit, box_of
+from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
-from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
@@ -51,6 +52,8 @@ class Sizes:
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
     single: bool = False
     """What loops count to is 1, no matter how much of it makes an iteration."""
+    covers: bool = False
+    """Numbers that are compared with the index of a CTA are so large that the last one has something to do."""
     empty: bool = False
     """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
 
@@ -64,19 +67,21 @@ def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
-    arguments = tuple([(one.name, _argument(routine, one, number, sizes, fits)) for one, number in given])
+    least = covering(routine, shape) if sizes.covers else {}
+    arguments = tuple([(one.name, _argument(routine, one, number, sizes, least, fits)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes, fits: Fits) -> Argument:
+def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits) -> Argument:
     parts = []
     strides = 0
     for slot in parameter.slots:
         # the strides of a structure differ in what no thread index is as large as
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
-        parts.append((slot.offset, _part(routine, parameter, slot, number, sizes, more, fits)))
+        own = max(number, least.get((parameter.name, slot.offset, slot.size), 0))
+        parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
