@@ -149,7 +149,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is dropped whatever further runs would show; none were made then."""
+    """Why it is dropped, without further runs."""
 
 
 @attrs.frozen

@@ -70,7 +70,7 @@ RULE = Rule(
     name="uninitialised-register",
     severity=Severity.ERROR,
     summary="a register is read before anything writes it",
-    why="A register has no value until an instruction gives it one (5.1.1); ptxas uses what is there without a warning.",
+    why="A register has no value until an instruction writes it (5.1.1); ptxas uses what is there, without a warning.",
     bad="""
         add.u32 %r1, %r2, 1;
         st.global.u32 [%rd1], %r1;
@@ -82,8 +82,8 @@ RULE = Rule(
         st.global.u32 [%rd1], %r1;
     """,
     proof=(
-        "All paths from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
-        "path writes the register."
+        "All paths from the entry to the read are followed, with guards and branches on one predicate kept together; it is an "
+        "error if no path writes the register."
     ),
     sanitizer="initcheck looks at memory, not at registers.",
     check=check,
