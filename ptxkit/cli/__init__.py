@@ -16,6 +16,8 @@ import click
 
 import ptxkit
 
+COMPLETING = "_PTXKIT_COMPLETE"
+"""The environment variable by which a shell asks what may stand where."""
 YOUNG = 100_000
 """So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
 
@@ -37,6 +39,10 @@ class Commands(click.Group):
                 raise
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}_")
         command: click.Command = module.command
+        if COMPLETING in os.environ:
+            from ptxkit.cli._completing import completed
+
+            return completed(command)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -11,6 +11,8 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ptxkit.analyses.framework.routine import Routine
     from ptxkit.syntax import Module
 
@@ -117,6 +119,13 @@ class Target(click.ParamType[str]):
         if value not in targets():
             self.fail(unknown("target", value, targets()), param, ctx)
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        from ptxkit.isa.targets import targets
+
+        return [CompletionItem(name) for name in targets() if name.startswith(incomplete)]
 
 
 def write(path: str, content: str | bytes) -> None:
