@@ -146,6 +146,8 @@ class Found:
     """Of two stores to shared memory, whether any thread reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    is_by_table: bool = False
+    """Of a race in global memory, whether contents that were made up say where: threads may each have their own elements with others."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
@@ -500,6 +502,7 @@ class Exercise:
         alone = self._of_one_thread(sure, shape, sizes_of)
         sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
         stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        tables = {self.code.index.span(site.path).line for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
@@ -523,6 +526,7 @@ class Exercise:
                 _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 id(finding) in ids[2] or not _is_race(finding),
+                _is_global_race(finding) and bool(_lines(finding) & tables),
                 contents,
                 schedule,
                 doubts[id(finding)],
@@ -893,10 +897,15 @@ def _is_race(finding: Finding) -> bool:
     return finding.diagnostic.name in RACES
 
 
+def _is_global_race(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory."""
+    return _is_race(finding) and finding.witness.get("space") == "global"
+
+
 def _is_between_ctas(finding: Finding) -> bool:
     """Whether a finding is a race in global memory between threads of two CTAs."""
     accesses = finding.witness.get("accesses", ())
-    return _is_race(finding) and finding.witness.get("space") == "global" and len({tuple(one["cta"]) for one in accesses}) > 1
+    return _is_global_race(finding) and len({tuple(one["cta"]) for one in accesses}) > 1
 
 
 def _is_of_writes(finding: Finding) -> bool:

@@ -18,12 +18,12 @@ from ptxkit.machine.code import Body, Site, part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False) -> tuple[Site, ...]:
+def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False, guards: bool = True) -> tuple[Site, ...]:
     """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
     `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
     the instruction itself counts, a branch to it does not: the branch is among those found. What was not executed passes nothing on. With
-    `stores` also those that store such values.
+    `stores` also those that store such values; without `guards` none of which only whether they are executed depends on them.
     """
     if not sources:
         return ()
@@ -33,7 +33,7 @@ def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False
     for key, own in facts.items():
         made = registers[key]
         for one in own:
-            matters = one.where | (one.guard if one.matters else 0) | (one.reads if stores and one.stores else 0)
+            matters = one.where | (one.guard if one.matters and guards else 0) | (one.reads if stores and one.stores else 0)
             if made & matters:
                 found.append(one.site)
     return tuple(found)
