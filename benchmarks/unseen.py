@@ -146,7 +146,16 @@ NUMERICAL = (
 """Wheels of numerical libraries, of data libraries and of NVIDIA: the third lot."""
 PLATFORMS = (*[f"manylinux_2_{n}" for n in (39, 35, 34, 31, 28, 27, 24, 17)], "manylinux2014", "manylinux2010", "manylinux1", "linux")
 FEWEST, LARGER = 6, 400_000
-"""Of each source of the third lot so many files are taken, none larger."""
+"""Of each source of the third lot so many files are taken; of wheels none larger."""
+TRITON = (
+    ("adasplash", "adasplash", "adasplash==0.2.2"),
+    ("flash-kmeans", "flash_kmeans", "flash-kmeans==0.3.1"),
+    ("flash-sinkhorn", "flash_sinkhorn", "flash-sinkhorn==0.4.1"),
+    ("flashnn", "flashnn", "flashnn==0.1.1"),
+    ("jvp-flash-attention", "jvp_flash_attention", "jvp-flash-attention==0.14.0"),
+    ("gptq-triton", "gptq_triton", "gptq-triton==0.0.4"),
+)
+"""Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
     *[Source("third-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in NUMERICAL],
@@ -174,6 +183,12 @@ SOURCES = (
     ),
     Source("fla-core", "Triton 3.4.0", ("triton==3.4.0", "packaging"), ("triton_kernels.py", "fla.ops", "90", "80"), "fla-core==0.3.2"),
     Source("cuda-samples", "nvcc"),
+    *[
+        Source(f"third-{name}", "Triton 3.6.0", ("triton==3.6.0", "packaging"), ("triton_kernels.py", root, "90", "100"), package, FEWEST)
+        for name, root, package in TRITON
+    ],
+    Source("third-warp-1.13", "Warp (NVRTC)", ("warp-lang==1.13.0", "numpy"), ("warp_modules.py", "80"), each=FEWEST),
+    Source("third-tinygrad-0.12", "tinygrad", ("tinygrad==0.12.0", "numpy"), ("tinygrad_schedules.py",), each=FEWEST),
 )
 
 

@@ -152,7 +152,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is dropped no matter what further runs would show; none were made then."""
+    """Why it is dropped, without further runs."""
 
 
 @attrs.frozen
