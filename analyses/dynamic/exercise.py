@@ -147,7 +147,8 @@ class Found:
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
     is_by_table: bool = False
-    """Of a race in global memory, whether contents that were made up say where: threads may each have their own elements with others."""
+    """Of a race in global memory, whether contents that were made up say where, and it is no update in two steps: with others threads may
+    each have elements of their own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
@@ -526,7 +527,7 @@ class Exercise:
                 _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 id(finding) in ids[2] or not _is_race(finding),
-                _is_global_race(finding) and bool(_lines(finding) & tables),
+                _is_global_race(finding) and bool(_lines(finding) & tables) and not _is_of_one_address(finding, ran),
                 contents,
                 schedule,
                 doubts[id(finding)],
@@ -872,6 +873,13 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
 
 
+def _is_of_one_address(finding: Finding, ran: Ran) -> bool:
+    """Whether the accesses of a finding are at one address, as it is written."""
+    lines = _lines(finding)
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    return len(lines) > 1 and len({_address_of(site) for site in sites}) == 1
+
+
 def _is_checked(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
     lines = _lines(finding)
@@ -879,7 +887,7 @@ def _is_checked(finding: Finding, ran: Ran) -> bool:
         return False
     sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
     does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
-    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
+    return does == {"ld", "cas"} and _is_of_one_address(finding, ran)
 
 
 def _address_of(site: Any) -> tuple[str, ...]:

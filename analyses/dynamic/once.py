@@ -133,8 +133,8 @@ class Ran:
 
     @property
     def by_tables(self) -> tuple[Any, ...]:
-        """The instructions whose addresses depend on such contents."""
-        return self._dependent(self._data, guards=False)
+        """The instructions whose addresses are made of such contents."""
+        return self._dependent(self._data, direct=True)
 
     @property
     def _data(self) -> dict[int, Any]:
@@ -145,9 +145,9 @@ class Ran:
         """The instructions that depend on variables of the module that the host may have written over."""
         return self._dependent(self.observer.preset)
 
-    def _dependent(self, sources: dict[int, Any], *, stores: bool = False, guards: bool = True) -> tuple[Any, ...]:
+    def _dependent(self, sources: dict[int, Any], *, stores: bool = False, direct: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, sources, stores=stores, guards=guards) if program is not None else ()
+        return dependent(program, sources, stores=stores, direct=direct) if program is not None else ()
 
 
 def _waits_for_others(finding: Finding) -> bool:
