@@ -52,7 +52,7 @@ def _parts(load: Access) -> Parts:
 
 
 def _meet(routine: Routine, load: Access, store: Access) -> bool:
-    """Whether both access a common byte, and who executes the load has executed the store: what is read before it is written is as it was."""
+    """Whether both access a common byte, and who executes the load has executed the store: nothing is wrong before that."""
     if load.address is None or store.address is None or not load.bytes or not store.bytes or not _parts(load):
         return False
     size = 1 << load.address.width
