@@ -497,8 +497,8 @@ class Exercise:
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
-        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
-        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        sites = {id(site): self.code.line(site.path) for site in ran.depends} if sure else {}
+        stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
@@ -541,7 +541,7 @@ class Exercise:
         ran, shape = launched
         if is_guessed(self.routine):
             return {}
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+        presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:
             if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
@@ -869,7 +869,7 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
 def _is_checked(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
     lines = _lines(finding)
-    if not _is_race(finding) or len(lines) != 2:
+    if not _is_race(finding) or len(lines) != 2 or not any(bound.has(".cas") for body in ran.bodies for bound in body.forms):
         return False
     sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
     does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
