@@ -846,11 +846,12 @@ def _lines(finding: Finding) -> set[int]:
 
 def _scatters(ran: Ran) -> bool:
     """Whether it depends on contents where something is stored in shared memory."""
-    return any(_stores_to_shared(site) for site in ran.depends)
+    if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
+        return False
+    return any(_stores_to_shared(site.bound) for site in ran.depends)
 
 
-def _stores_to_shared(site: Any) -> bool:
-    bound = site.bound
+def _stores_to_shared(bound: Any) -> bool:
     return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
 
 
