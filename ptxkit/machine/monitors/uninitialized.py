@@ -114,7 +114,8 @@ class Uninitialized(Monitor):
         self.residents, self._first = residents, residents.first
         self._threads = np.ones(residents.count, bool)
         self.undefined.clear()
-        self._shadows = {".shared": np.zeros(len(memory.shared.data), np.uint8), ".local": np.zeros(len(memory.local.data), np.uint8)}
+        for space, buffer in ((".shared", memory.shared), (".local", memory.local)):
+            self._shadows[space] = _nothing_written(self._shadows.get(space), len(buffer.data))
         self._begin_registers(slice(None))
 
     def _begin_registers(self, threads: slice) -> None:
@@ -418,6 +419,14 @@ class Uninitialized(Monitor):
                 else (),
                 count=len(mine),
             )
+
+
+def _nothing_written(shadow: Array | None, size: int) -> Array:
+    """A shadow of so many bytes that nobody has written, in the same memory if that is as large."""
+    if shadow is None or len(shadow) != size:
+        return np.zeros(size, np.uint8)
+    shadow.fill(NEVER)
+    return shadow
 
 
 def _name_of(body: Body, number: int) -> str:

@@ -130,7 +130,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given: 64, then 49 taken",)
+        assert found.assumptions == ("`n` not given: 64, then 49 assumed",)
 
 
 class TestMadeUp:
@@ -148,7 +148,7 @@ class TestMadeUp:
 
         assert found.outcome == VERIFIED
         assert found.covered["contents"] == 4
-        assert "who goes where depends on them" in found.assumptions[0]
+        assert "control flow depends on them" in found.assumptions[0]
 
     def test_a_race_at_an_address_that_depends_on_a_number_is_undecided(self) -> None:
         body = "ld.param.u64 %d1, [a]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; and.b32 %r2, %r2, 0; mul.lo.u32 %r3, %r1, %r2;"
@@ -195,7 +195,7 @@ class TestMadeUp:
         found = verdict(body, declared=".param .u64 a, .param .u32 n")
 
         assert found.outcome == VERIFIED
-        assert "random real numbers taken" in found.assumptions[-1]
+        assert "random real numbers assumed" in found.assumptions[-1]
 
     def test_a_store_to_which_no_contents_lead_is_said(self) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3], 0; OUT:"
@@ -265,6 +265,24 @@ class TestUnknown:
 
         assert found.outcome == VERIFIED
         assert "what `f` does, which nothing defines" in found.not_covered
+
+    CALL = """
+        ld.param.u64 %d5, [f]; { .reg .b32 temp; .param .b32 x; st.param.b32 [x], %r1; .param .b32 y;
+        form: .callprototype (.param .b32 _) _ (.param .b32 _); call (y), %d5, (x), form; ld.param.b32 %r2, [y]; }
+        st.global.u32 [%d3], %r2;
+    """
+
+    def test_a_pointer_to_a_function_that_no_module_defines(self) -> None:
+        found = verdict(ELEMENT + self.CALL, declared=".param .u64 a, .param .u64 f")
+
+        assert found.outcome == VERIFIED
+        assert "what `%d5` does, which nothing defines" in found.not_covered
+
+    def test_a_pointer_to_nowhere_where_there_is_a_function_to_call(self) -> None:
+        own = ".func (.param .b32 r) g(.param .b32 a) { .reg .b32 %r<2>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret; }\n"
+        found = verdict(ELEMENT + self.CALL, declared=".param .u64 a, .param .u64 f", given={"f": 64}, module_level=own)
+
+        assert found.outcome == UNDECIDED
 
     def test_a_race_that_depends_on_what_such_a_function_returns(self) -> None:
         store = "mul.wide.u32 %d2, %r2, 4; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;"
