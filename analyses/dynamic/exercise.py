@@ -501,9 +501,9 @@ class Exercise:
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
-        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
-        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
-        tables = {self.code.index.span(site.path).line for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
+        sites = {id(site): self.code.line(site.path) for site in ran.depends} if sure else {}
+        stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        tables = {self.code.line(site.path) for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
@@ -547,7 +547,7 @@ class Exercise:
         ran, shape = launched
         if is_guessed(self.routine):
             return {}
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+        presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:
             if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
@@ -853,11 +853,12 @@ def _lines(finding: Finding) -> set[int]:
 
 def _scatters(ran: Ran) -> bool:
     """Whether it depends on contents where something is stored in shared memory."""
-    return any(_stores_to_shared(site) for site in ran.depends)
+    if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
+        return False
+    return any(_stores_to_shared(site.bound) for site in ran.depends)
 
 
-def _stores_to_shared(site: Any) -> bool:
-    bound = site.bound
+def _stores_to_shared(bound: Any) -> bool:
     return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
 
 
@@ -883,7 +884,7 @@ def _is_of_one_address(finding: Finding, ran: Ran) -> bool:
 def _is_checked(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
     lines = _lines(finding)
-    if not _is_race(finding) or len(lines) != 2:
+    if not _is_race(finding) or len(lines) != 2 or not any(bound.has(".cas") for body in ran.bodies for bound in body.forms):
         return False
     sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
     does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}

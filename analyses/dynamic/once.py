@@ -59,7 +59,7 @@ class Ran:
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
-        return self.code.index.span(site.path).line
+        return self.code.line(site.path)
 
     @property
     def bodies(self) -> tuple[Any, ...]:
