@@ -74,7 +74,7 @@ def rule_page(rule: Rule) -> str:
 {rule.why}
 
 * How it is proved: {rule.proof[0].lower()}{rule.proof[1:]}
-* ptxas {PTXAS} {rule.ptxas}.
+* ptxas {PTXAS} {rule.ptxas.rstrip(".")}.
 * compute-sanitizer: {rule.sanitizer}
 
 ## Bad
@@ -115,7 +115,7 @@ def command_page() -> dict[str, str]:
         usage = [words, *(["[OPTIONS]"] if any(isinstance(one, click.Option) for one in command.params) else [])]
         usage += [_metavar(one) for one in command.params if isinstance(one, click.Argument)]
         said = inspect.cleandoc(command.help or "").replace("\b\n", "").replace("\f", "")
-        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", f"`{' '.join(usage)}`", "", said, ""]
+        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", f"`{' '.join(usage)}`", "", _marked(said), ""]
         options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
         if options:
             lines += ["| option | |", "| --- | --- |"]
@@ -141,8 +141,13 @@ def _first(command: click.Command) -> str:
     return re.sub(r"(?<=[^.])[.:] .*", ".", said)
 
 
+def _marked(text: str) -> str:
+    """Options as code, outside of what is code already."""
+    return re.sub(r"`[^`]*`|(?<![\w-])--[a-z][\w-]*", lambda found: f"`{found[0].strip('`')}`", text)
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
+    return _marked(text).replace("|", r"\|")
 
 
 def _metavar(argument: click.Argument) -> str:
