@@ -47,7 +47,7 @@ def isa_pages() -> dict[str, str]:
     ]
     for file, forms in sorted(by_file.items()):
         name = file.removesuffix(".isa")
-        title = name.replace("_", " ").capitalize()
+        title = name if name in {form.mnemonic for form in forms} else name.replace("_", " ").capitalize()
         lines = [f"# {title}", ""]
         seen = set()
         for form in sorted(forms, key=lambda form: form.line):
