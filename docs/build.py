@@ -94,12 +94,10 @@ def rule_page(rule: Rule) -> str:
 def rule_pages() -> dict[str, str]:
     pages = {f"rules/{rule.id}.md": rule_page(rule) for rule in all_rules()}
     table = [
-        f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.severity} | {'yes' if rule.default else 'no'} | {rule.summary} |"
+        f"| [{rule.id}]({rule.id}.md) {rule.name} | {rule.summary} | {rule.severity}{'' if rule.default else '; off by default'} |"
         for rule in all_rules()
     ]
-    pages["rules/index.md"] = "\n".join(
-        ["# Rules", "", "| id | name | severity | by default | what |", "| --- | --- | --- | --- | --- |", *table, ""]
-    )
+    pages["rules/index.md"] = "\n".join(["# Rules", "", "| rule | what it finds | severity |", "| --- | --- | --- |", *table, ""])
     return pages
 
 
