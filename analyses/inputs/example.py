@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -153,6 +154,8 @@ HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
 
 
+KEPT = 32
+"""What so many arrays have in them is kept: the runs of a kernel are given the same, and it takes longer to draw than to copy."""
 APART = 1 << 13
 """Allocations are less than this apart."""
 MOST_BYTES = 1 << 28
@@ -168,7 +171,14 @@ def _within_reason(size: int) -> None:
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
-    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot."""
+    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot. Kept, not to be changed."""
+    found = _drawn(type, count, contents, seed)
+    found.setflags(write=False)
+    return found
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
     import numpy as np
 
     size = types()[type].bytes

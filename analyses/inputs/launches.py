@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import box_of
+from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
-from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, reached
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
@@ -55,6 +58,8 @@ class Sizes:
     """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
     single: bool = False
     """What loops count to is 1, no matter how much of it makes an iteration."""
+    covers: bool = False
+    """Numbers that are compared with the index of a CTA are so large that the last one has something to do."""
     empty: bool = False
     """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
 
@@ -64,7 +69,8 @@ def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example: 
     longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
-    made = tuple([(one.name, _argument(routine, one, number, sizes)) for one, number in given])
+    least = covering(routine, shape) if sizes.covers else {}
+    made = tuple([(one.name, _argument(routine, one, number, sizes, least)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
 
@@ -79,14 +85,15 @@ def is_compared(routine: Routine) -> bool:
     return any(slot.role is Role.NUMBER and slot.is_compared for one in parameters(routine) for slot in one.slots)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
+def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes, least: Mapping[Leaf, int]) -> Argument:
     parts = []
     strides = 0
     for slot in parameter.slots:
         # the strides of a structure differ in what no thread index is as large as
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
-        parts.append((slot.offset, _part(routine, parameter, slot, number, sizes, more)))
+        own = max(number, least.get((parameter.name, slot.offset, slot.size), 0))
+        parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):

@@ -135,7 +135,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     found: dict[str, dict[int, Slot]] = {}
     known = values(routine)
     pointers, loaded = _pointers(routine)
-    counts, compared = _counts(routine)
+    counts, compared, starts = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
     descriptors = _descriptors(routine)
@@ -171,6 +171,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.FLOAT, kind)
             elif leaf in counts:
                 own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
+            elif leaf in starts and leaf not in divisors:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=0)
             elif leaf in factors and leaf not in compared:
                 own[at] = Slot(at, element, Role.STRIDE, kind)
             elif element == 8 and leaf not in numbers:
@@ -287,12 +289,14 @@ def conditions(routine: Routine) -> Iterator[Term]:
                 yield guard
 
 
-def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
+def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
     """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
-    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on, and those that
+    such a loop counts up from: with the same for both ends of a range it would be empty."""
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
+    starts: set[Leaf] = set()
     for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
@@ -304,13 +308,15 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            before = [known.of(one) for term in phis for one in ssa(routine).values[int(str(term.data[0]))].operands if one >= 0]
+            starts.update([leaf for one in before if (leaf := leaf_of(one)) is not None and leaf not in leaves])
             own: dict[Leaf, int] = {}
             for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
                 # a sign that is shifted out besides does not count
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
-    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}, starts - others
 
 
 def _parts(condition: Term) -> Iterator[Term]:

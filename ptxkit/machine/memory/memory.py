@@ -16,6 +16,7 @@ from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.operands import AddressCache, SplitAddress
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.memory.updates import Update, serially
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +71,7 @@ class Memory:
         """Textures, samplers and surfaces by their handles."""
         self.constant = Buffer.of_size(0)
         self.constant_size = 0
-        self.shared = self.local = self.parameters = Buffer.of_size(0)
+        self.shared, self.local, self.parameters = Buffer.of_size(0), Buffer.of_size(0), Buffer.of_size(0)
         self.shared_size = self.shared_stride = self.local_size = self.local_stride = self.parameter_size = 0
         self.ctas = self.threads = self.cluster = 1
         self._top = GLOBAL_BASE
@@ -184,8 +185,8 @@ class Memory:
         self.ctas, self.threads, self.cluster = ctas, threads, cluster
         self.shared_size, self.shared_stride = shared, -(-max(shared, 1) // STRIDE_ALIGN) * STRIDE_ALIGN
         self.local_size, self.local_stride = local, -(-max(local, 1) // 64) * 64
-        self.shared = Buffer.of_size(self.shared_stride * ctas, fill)
-        self.local = Buffer.of_size(self.local_stride * ctas * threads if local else 0, fill)
+        self.shared = self.shared.anew(self.shared_stride * ctas, fill)
+        self.local = self.local.anew(self.local_stride * ctas * threads if local else 0, fill)
         self.parameters, self.parameter_size = _filled(parameters), len(parameters)
         self._bases = {}
         self.places.clear()
@@ -332,7 +333,7 @@ class Memory:
             return [(spaces[low], address & inside, None)] if low < len(spaces) else [(".global", address, None)]
         window = (address >> np.uint64(windows.WINDOW_BITS)).astype(np.int64)
         window[window >= len(spaces)] = 0
-        chosen = [(w, np.flatnonzero(window == w)) for w in np.unique(window).tolist()]
+        chosen = [(w, np.flatnonzero(window == w)) for w in distinct_numbers(window).tolist()]
         return [(spaces[w], address[mine] & inside if w else address[mine], mine) for w, mine in chosen]
 
     def _check(self, lanes: Any, space: str, address: Any, size: int, kind: str, align: int) -> Any:

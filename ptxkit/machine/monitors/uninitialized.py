@@ -32,6 +32,7 @@ from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.machine.semantics._shuffling import sources
+from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ class Uninitialized(Monitor):
         self.residents, self._first = residents, residents.first
         self._threads = np.ones(residents.count, bool)
         self.undefined.clear()
-        self._shadows = {".shared": np.zeros(len(memory.shared.data), np.uint8), ".local": np.zeros(len(memory.local.data), np.uint8)}
+        for space, buffer in ((".shared", memory.shared), (".local", memory.local)):
+            self._shadows[space] = _nothing_written(self._shadows.get(space), len(buffer.data))
         self._begin_registers(slice(None))
 
     def _begin_registers(self, threads: slice) -> None:
@@ -384,7 +386,7 @@ class Uninitialized(Monitor):
             self._found(stored[0], lanes, source, "stores to global memory")
 
     def _found(self, site: Site, lanes: Any, source: Array, verb: str) -> None:
-        for number in np.unique(source[source > 0]).tolist():
+        for number in distinct_numbers(source[source > 0]).tolist():
             origin = self._origins[min(number - 2, len(self._origins) - 1)]
             mine = np.flatnonzero(source == number)
             cause = (id(origin), id(site) if origin.site is None else id(origin.site))
@@ -414,6 +416,14 @@ class Uninitialized(Monitor):
                 else (),
                 count=len(mine),
             )
+
+
+def _nothing_written(shadow: Array | None, size: int) -> Array:
+    """A shadow of so many bytes that nobody has written, in the same memory if that is as large."""
+    if shadow is None or len(shadow) != size:
+        return np.zeros(size, np.uint8)
+    shadow.fill(NEVER)
+    return shadow
 
 
 def _name_of(body: Body, number: int) -> str:
