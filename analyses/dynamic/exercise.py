@@ -21,8 +21,8 @@ from ptxkit.analyses.execution.straying import Made, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
-from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters

@@ -68,6 +68,8 @@ class Slot:
     """Of a number, what it is to be: a part of a descriptor of an MMA."""
     is_divisor: bool = False
     """Of a number, whether something is divided by it."""
+    maps: tuple[tuple[int, int], ...] = ()
+    """Of a pointer to tensor maps, the offsets of these from where it points, as far as they are known, and their dimensions."""
 
 
 @frozen
@@ -141,6 +143,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     descriptors = _descriptors(routine)
     divisors = _divisors(routine)
     bounds = bindings(routine)
+    pointed = _pointed_maps(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
         location = _location(known, access.address)
@@ -149,7 +152,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
         name, offset, _ = location
         own = found.setdefault(name, {})
         if access.memory.proxy == "tensormap":
-            rank = next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
+            rank = _rank(bound)
             before = own.get(offset)
             own[offset] = Slot(offset, TENSOR_MAP, Role.TENSOR_MAP, rank=max(rank, before.rank if before else 0))
             continue
@@ -165,6 +168,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = images[leaf]
             elif leaf in descriptors:
                 own[at] = Slot(at, element, Role.NUMBER, kind, value=descriptors[leaf])
+            elif leaf in pointed:
+                own[at] = Slot(at, element, Role.POINTER, ".b64", maps=tuple(sorted(pointed[leaf].items())))
             elif element == 8 and leaf in pointers:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
@@ -181,6 +186,31 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
             if leaf in divisors:
                 own[at] = attrs.evolve(own[at], is_divisor=True)
+    return found
+
+
+def _rank(bound: Bound) -> int:
+    """The dimensions of the tensor that an instruction copies from or to; 0 if it does not say."""
+    return next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
+
+
+def _pointed_maps(routine: Routine) -> dict[Leaf, dict[int, int]]:
+    """The parts of parameters that are pointers to tensor maps, with the offsets of these and their dimensions.
+
+    Of an array of maps, of which an index says which one it is, the first offset is known.
+    """
+    known = values(routine)
+    bounds = bindings(routine)
+    found: dict[Leaf, dict[int, int]] = {}
+    for access in accesses(routine):
+        bound = bounds[access.instruction]
+        if access.memory.proxy != "tensormap" or access.address is None or not isinstance(bound, Bound):
+            continue
+        offset, _ = access.address.linear
+        for leaf, depth in bases(routine, known, access.address, {}) if _location(known, access.address) is None else ():
+            if not depth:
+                own = found.setdefault(leaf, {})
+                own[offset] = max(_rank(bound), own.get(offset, 0))
     return found
 
 

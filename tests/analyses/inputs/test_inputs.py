@@ -9,17 +9,12 @@ import pytest
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
-from ptxkit.analyses.inputs.boxes import box_of, is_guessed, split
+from ptxkit.analyses.inputs.arguments import FEW, Sizes
+from ptxkit.analyses.inputs.boxes import box_of, split
+from ptxkit.analyses.inputs.cost import IN_FLIGHT, OPERATIONS, OPERATIONS_AN_INSTRUCTION, most_operations
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
-from ptxkit.analyses.inputs.launches import (
-    FEW,
-    OPERATIONS,
-    OPERATIONS_AN_INSTRUCTION,
-    Sizes,
-    divides,
-    example,
-    most_operations,
-)
+from ptxkit.analyses.inputs.fitting import is_guessed
+from ptxkit.analyses.inputs.launches import divides, example
 from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, parameters
 from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
 from ptxkit.rewriters.profiling.description import parse
@@ -239,6 +234,8 @@ def test_a_longer_kernel_may_cost_more() -> None:
     routine = kernel("mov.u32 %r1, 1; mov.u32 %r2, 2;")
 
     assert most_operations(routine) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION
+    in_flight = kernel("cp.async.commit_group; mov.u32 %r2, 2;")
+    assert most_operations(in_flight) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION * IN_FLIGHT
 
 
 def test_who_goes_on_by_a_warp_is_one() -> None:
