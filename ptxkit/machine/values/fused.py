@@ -131,6 +131,6 @@ def is_there(size: int) -> bool:
         # rounded twice it would be nothing
         if not (made({}, shape, dtype)(x, y, -z) == i * j * least * least).all():
             return False
-        if size == 4 and shape and not (total_of_many(x, y, -z, count) == i * j * least * least).all():
+        if size == 4 and count in (7, 16, 69) and not (total_of_many(x, y, -z, count) == i * j * least * least).all():
             return False
     return True
