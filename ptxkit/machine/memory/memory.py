@@ -117,8 +117,8 @@ class Memory:
         return self._top
 
     def trim(self, end: int = 0) -> None:
-        """Lets the addresses behind the last allocation, but none before `end`, be allocated again, with zeros there: for who is done with all
-        that lay there."""
+        """Lets the addresses behind the last allocation, but none before `end`, be allocated again, with zeros there: for who is done with
+        all that lay there."""
         last = max([GLOBAL_BASE, end, *[one.end + GUARD for one in self.allocations]])
         if self.host or last >= self._top:
             return
