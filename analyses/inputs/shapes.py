@@ -208,27 +208,6 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
 
 
-@fact
-def chooses_bits(routine: Routine) -> bool:
-    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on: a mask, or by how many bits it
-    is shifted. With any that was made up threads come to one address that have their own."""
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
-    return any(_chooses_bits(part) for term in terms for part in walk(term))
-
-
-def _chooses_bits(term: Term) -> bool:
-    if term.operator not in _OF_BITS or len(term.args) != 2:
-        return False
-    made_of = [{_kind_of(leaf) for leaf in one.leaves()} for one in term.args]
-    return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))
-
-
-def _kind_of(leaf: Term) -> str:
-    is_index = bool(leaf.data) and str(leaf.data[0]).partition(".")[0] in _WHO | _CTAS
-    return "index" if is_index else leaf.operator
-
-
-_OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
 _WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
@@ -367,8 +346,24 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
 
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
-    leaves = {str(leaf.data[0]) for term in terms for leaf in term.leaves() if leaf.data}
+    """The dimensions of an index that terms depend on; not those of which only the number of a thread in its CTA is made."""
+    leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
     return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
+
+
+def _without_ranks(term: Term) -> Iterator[Term]:
+    """The leaves of a term, but for what is multiplied by the size of a block: `(%tid.z * %ntid.y + %tid.y) * %ntid.x` is what comes before
+    `%tid.x` in the number of a thread."""
+    is_asked = any(_is_of(leaf, "%tid") for leaf in term.leaves()) and any(_is_of(leaf, "%ntid") for leaf in term.leaves())
+    if not is_asked:
+        yield from term.leaves()
+    elif term.operator != "mul" or not any(_is_of(one, "%ntid") for one in term.args):
+        for one in term.inner:
+            yield from _without_ranks(one)
+
+
+def _is_of(leaf: Term, name: str) -> bool:
+    return bool(leaf.is_leaf and leaf.data) and str(leaf.data[0]).startswith(name + ".")
 
 
 @fact
@@ -415,7 +410,8 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
     asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in _AXES]
-    x, y, z = [max(2, _ctas_compared(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
+    compared = _ctas_compared(routine)
+    x, y, z = [max(2, compared.get(f"%ctaid.{axis}", 1)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
     if not any(asks) and _updates(routine, (".add", ".inc")):
@@ -426,14 +422,18 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     return x, y, z
 
 
-def _ctas_compared(routine: Routine, axis: str) -> int:
-    """How many CTAs there are at least along a dimension where branches compare the index of a CTA with constants: four for
-    `%ctaid.x == 3`."""
-    found = 1
-    for term in [part for of in reached(routine) for condition in conditions(of) for part in walk(condition)]:
+@fact
+def _ctas_compared(routine: Routine) -> dict[str, int]:
+    """By the only index in it, how many there are at least where branches compare that with constants: four CTAs for `%ctaid.x == 3`."""
+    found: dict[str, int] = {}
+    for term in {part: None for of in reached(routine) for condition in conditions(of) for part in walk(condition)}:
         compared = _compared(term)
-        if compared is not None and {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data} == {f"%ctaid.{axis}"}:
-            found = max(found, compared[1] + 1 if compared[1] < MOST_CTAS else 1)
+        if compared is None or compared[1] >= MOST_CTAS:
+            continue
+        names = {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data}
+        if len(names) == 1:
+            name = names.pop()
+            found[name] = max(found.get(name, 1), compared[1] + 1)
     return found
 
 
@@ -448,6 +448,7 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
                 yield symbol
 
 
+@fact
 def has_dynamic_shared(routine: Routine) -> bool:
     """Whether a kernel names shared memory without a size."""
     names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}

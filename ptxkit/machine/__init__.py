@@ -236,6 +236,9 @@ class Machine:
             self._by_address[found] = (code, name)
         return found
 
+    def has_function_at(self, address: int) -> bool:
+        return address in self._by_address
+
     def function_at(self, address: int) -> tuple[Code, str]:
         """The function at an address. Raises `Stop` if there is none."""
         from ptxkit.machine.fault import Stop

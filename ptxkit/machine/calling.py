@@ -20,7 +20,7 @@ from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
-    from ptxkit.machine.interfaces import Program, Scheduler
+    from ptxkit.machine.interfaces import Machine, Program, Scheduler
 
 U64 = np.dtype(np.uint64)
 DEPTH = 4000
@@ -91,17 +91,33 @@ def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
     if plan.name:
         _enter(scheduler, group, block, plan, code, plan.name, values)
         return
-    machine = code.machine
     if not target.ndim:
-        code, name = machine.function_at(int(target))
-        _enter(scheduler, group, block, plan, code, name, values)
+        _enter_at(scheduler, group, block, plan, code.machine, int(target), values)
         return
     for address in distinct_numbers(target):
         positions = np.flatnonzero(target == address)
         part = group.part(positions)
         mine = [x.take(positions) if getattr(x, "ndim", 0) else x for x in values]
-        code, name = machine.function_at(int(address))
-        _enter(scheduler, part, block, plan, code, name, mine)
+        _enter_at(scheduler, part, block, plan, code.machine, int(address), mine)
+
+
+def _enter_at(
+    scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, machine: Machine, address: int, values: list[Any]
+) -> None:
+    """The function at an address; where no module defines one that is called so, one that nobody defines."""
+    if scheduler.launch.stand_in is not None and not machine.has_function_at(address) and not _is_defined(machine, plan):
+        _stand_in(scheduler, group, block, plan, call_parts(group.body.sites[block.last].instruction).target.text, values)
+        scheduler.go(group, block.fall)
+        return
+    code, name = machine.function_at(address)
+    _enter(scheduler, group, block, plan, code, name, values)
+
+
+def _is_defined(machine: Machine, plan: CallPlan) -> bool:
+    """Whether a function that was loaded takes and returns as many values as a call gives and takes."""
+    arity = (len(plan.results), len(plan.kinds) - len(plan.results))
+    headers = [function.header for code in machine.codes for _, function in code.defined.values()]
+    return any(not one.is_entry and (len(one.returns), len(one.parameters)) == arity for one in headers)
 
 
 def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, code: Any, name: str, values: list[Any]) -> None:

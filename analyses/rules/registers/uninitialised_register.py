@@ -16,8 +16,8 @@ from ptxkit.syntax import Path
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """The first read of each register that holds nothing: an error if no path writes it before, a warning if one does not.
 
-    Where only a load was left out, or nothing may come of it, which may be on purpose, it is for information; registers of one location are
-    reported together.
+    Where only a load was left out, or nothing may come of it, which may be on purpose, or contents of memory decide whether it happens, it
+    is for information; registers of one location are reported together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{table[read.register].name}` is read here, and nothing can have written it before",
                 )
             else:
-                is_note = read.only_loads or not read.is_shown
+                is_note = read.only_loads or not read.is_shown or read.is_of_contents
                 index = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
                 together.setdefault((*index, is_note), []).append(read)
         for (*_, is_note), reads in together.items():
@@ -42,6 +42,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if is_note:
                 usual = "on other paths it is loaded; " if first.only_loads else ""
                 notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
+                if first.is_of_contents:
+                    notes[-1] = "contents of memory decide whether control goes there: this is no bug if they never do"
             message = f"`{name}` is read here, and there is a path to here on which nothing writes it"
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)

@@ -30,6 +30,14 @@ class Buffer:
         length = -(-max(size, 1) // 64) * 64
         return Buffer(np.full(length, fill, np.uint8) if fill else zeros(length), origin)
 
+    def anew(self, size: int, fill: int) -> Buffer:
+        """As `of_size`, in the same memory if that is as large: to write to it costs less than to ask for new pages."""
+        length = -(-max(size, 1) // 64) * 64
+        if not fill or len(self.data) != length:
+            return Buffer.of_size(size, fill, self.origin)
+        self.data.fill(fill)
+        return self
+
     def extend(self, size: int, fill: int = 0) -> None:
         """Makes it longer; addresses stay what they are."""
         longer = Buffer.of_size(size, fill).data

@@ -71,7 +71,7 @@ class Memory:
         """Textures, samplers and surfaces by their handles."""
         self.constant = Buffer.of_size(0)
         self.constant_size = 0
-        self.shared = self.local = self.parameters = Buffer.of_size(0)
+        self.shared, self.local, self.parameters = Buffer.of_size(0), Buffer.of_size(0), Buffer.of_size(0)
         self.shared_size = self.shared_stride = self.local_size = self.local_stride = self.parameter_size = 0
         self.ctas = self.threads = self.cluster = 1
         self._top = GLOBAL_BASE
@@ -191,8 +191,8 @@ class Memory:
         self.ctas, self.threads, self.cluster = ctas, threads, cluster
         self.shared_size, self.shared_stride = shared, -(-max(shared, 1) // STRIDE_ALIGN) * STRIDE_ALIGN
         self.local_size, self.local_stride = local, -(-max(local, 1) // 64) * 64
-        self.shared = Buffer.of_size(self.shared_stride * ctas, fill)
-        self.local = Buffer.of_size(self.local_stride * ctas * threads if local else 0, fill)
+        self.shared = self.shared.anew(self.shared_stride * ctas, fill)
+        self.local = self.local.anew(self.local_stride * ctas * threads if local else 0, fill)
         self.parameters, self.parameter_size = _filled(parameters), len(parameters)
         self._bases = {}
         self.places.clear()

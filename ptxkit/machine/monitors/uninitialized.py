@@ -20,6 +20,7 @@ in the mask, is C006 (9.7.10.6).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -57,7 +58,8 @@ class _Origin:
     """Where an undefined value came from: a register, bytes of memory, or a lane."""
 
     rule: Rule
-    text: str
+    says: Callable[[], str]
+    """It in words, which take time, and which nobody asks for unless the value is used."""
     site: Site | None
     space: str = ""
     variable: str = ""
@@ -112,7 +114,8 @@ class Uninitialized(Monitor):
         self.residents, self._first = residents, residents.first
         self._threads = np.ones(residents.count, bool)
         self.undefined.clear()
-        self._shadows = {".shared": np.zeros(len(memory.shared.data), np.uint8), ".local": np.zeros(len(memory.local.data), np.uint8)}
+        for space, buffer in ((".shared", memory.shared), (".local", memory.local)):
+            self._shadows[space] = _nothing_written(self._shadows.get(space), len(buffer.data))
         self._begin_registers(slice(None))
 
     def _begin_registers(self, threads: slice) -> None:
@@ -131,7 +134,7 @@ class Uninitialized(Monitor):
         """The origin of a register that nothing has written."""
 
         def made() -> _Origin:
-            return _Origin(REGISTER, f"{_name_of(body, number)} before anything writes it", None)
+            return _Origin(REGISTER, lambda: f"{_name_of(body, number)} before anything writes it", None)
 
         return self._origin(("register", id(body), number), made)
 
@@ -292,7 +295,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else f"{space.removeprefix('.')} memory"
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
-        return _Origin(MEMORY, f"{text}, which nobody has written", site, space, variable, offset, size, severity)
+        return _Origin(MEMORY, lambda: f"{text}, which nobody has written", site, space, variable, offset, size, severity)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -350,7 +353,9 @@ class Uninitialized(Monitor):
                 ("lane", id(plan.site)),
                 lambda: _Origin(
                     SHUFFLE,
-                    f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask",
+                    lambda: (
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask"
+                    ),
                     plan.site,
                 ),
             )
@@ -393,9 +398,8 @@ class Uninitialized(Monitor):
                 continue
             lane = int(mine[0])
             who = spoken_thread(*self.collected.thread(lanes, lane))
-            value = (
-                origin.text if origin.site is None or origin.site is site else f"{origin.text} (line {self.collected.line(origin.site)})"
-            )
+            is_elsewhere = origin.site is not None and origin.site is not site
+            value = f"{origin.says()} (line {self.collected.line(origin.site)})" if is_elsewhere else origin.says()
             read = [self.collected.access(lanes, lane, "read", origin.site)] if origin.site is not None else []
             self.collected.add(
                 cause,
@@ -415,6 +419,14 @@ class Uninitialized(Monitor):
                 else (),
                 count=len(mine),
             )
+
+
+def _nothing_written(shadow: Array | None, size: int) -> Array:
+    """A shadow of so many bytes that nobody has written, in the same memory if that is as large."""
+    if shadow is None or len(shadow) != size:
+        return np.zeros(size, np.uint8)
+    shadow.fill(NEVER)
+    return shadow
 
 
 def _name_of(body: Body, number: int) -> str:

@@ -266,6 +266,24 @@ class TestUnknown:
         assert found.outcome == VERIFIED
         assert "what `f` does, which nothing defines" in found.not_covered
 
+    CALL = """
+        ld.param.u64 %d5, [f]; { .reg .b32 temp; .param .b32 x; st.param.b32 [x], %r1; .param .b32 y;
+        form: .callprototype (.param .b32 _) _ (.param .b32 _); call (y), %d5, (x), form; ld.param.b32 %r2, [y]; }
+        st.global.u32 [%d3], %r2;
+    """
+
+    def test_a_pointer_to_a_function_that_no_module_defines(self) -> None:
+        found = verdict(ELEMENT + self.CALL, declared=".param .u64 a, .param .u64 f")
+
+        assert found.outcome == VERIFIED
+        assert "what `%d5` does, which nothing defines" in found.not_covered
+
+    def test_a_pointer_to_nowhere_where_there_is_a_function_to_call(self) -> None:
+        own = ".func (.param .b32 r) g(.param .b32 a) { .reg .b32 %r<2>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret; }\n"
+        found = verdict(ELEMENT + self.CALL, declared=".param .u64 a, .param .u64 f", given={"f": 64}, module_level=own)
+
+        assert found.outcome == UNDECIDED
+
     def test_a_race_that_depends_on_what_such_a_function_returns(self) -> None:
         store = "mul.wide.u32 %d2, %r2, 4; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;"
         found = verdict(f"{ELEMENT} call (%r2), f, (%r1); {store}", declared=".param .u64 a", module_level=FUNCTION)

@@ -14,6 +14,7 @@ from stand_in import Stopped, all_lanes
 
 from ptxkit.machine import Machine
 from ptxkit.machine.memory import LOCAL, PARAM_FRAME, SHARED, Memory, cluster_address, cluster_rank
+from ptxkit.machine.memory.memory import UNDEFINED
 from ptxkit.machine.memory.updates import Update, folding
 
 
@@ -26,6 +27,17 @@ def memory() -> Memory:
     memory = Memory()
     memory.begin(ctas=2, threads=4, shared=64, local=16, parameters=bytes(range(24)))
     return memory
+
+
+def test_the_next_ctas_find_nothing_of_those_before_them(memory):
+    lanes = all_lanes(memory)
+    for space in (".shared", ".local"):
+        memory.store(lanes, space, np.uint64(8), np.uint32(7))
+    before = memory.shared
+    memory.begin(ctas=2, threads=4, shared=64, local=16, parameters=b"")
+
+    assert (memory.shared is before, memory.shared is memory.local) == (True, False)
+    assert {int(byte) for buffer in (memory.shared, memory.local) for byte in buffer.data} == {UNDEFINED}
 
 
 def test_what_is_written_is_read(memory):
