@@ -100,6 +100,7 @@ def shown(
             spoken_for = [(one, _rule_of(one.finding, by_id)) for one in done.found]
             is_assumed = not is_said(kernel, done.example.block)
             doubts = [(one, rule, one.doubt or _doubt(one, rule, is_assumed)) for one, rule in spoken_for if rule is not None]
+            doubts = with_doubtful_ends(doubts)
             found.append(
                 Shown(
                     kernel.name,
@@ -214,7 +215,8 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         of, rule, block = finding.diagnostic, _rule_of(finding, by_id), example.block
         if rule is None:
             return "no rule is asked for it"
-        if rule.name == LOAD and usual() & {of.span.line, *[related.span.line for related in of.related]}:
+        lines = {of.span.line, *[related.span.line for related in of.related]}
+        if rule.name == LOAD and finding.witness.get("space") == "register" and usual() & lines:
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from made-up numbers"
@@ -266,6 +268,18 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     return ""
 
 
+def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found, Rule, str]]:
+    """Findings with why they are in doubt: where it is in doubt that a launch ends in a deadlock, so is what else is wrong with waiting in
+    it, as both may be the fault of inputs for which the kernel is not meant."""
+    ends = [(one, doubt) for one, _, doubt in found if "ends" in one.finding.witness]
+    doubtful = {one.example for one, doubt in ends if doubt} - {one.example for one, doubt in ends if not doubt}
+    return [
+        (one, rule, doubt or (OF_END if one.example in doubtful and one.finding.diagnostic.rule[:1] in WAITING else ""))
+        for one, rule, doubt in found
+    ]
+
+
+OF_END = "the launch ends in a deadlock that the made-up inputs may cause"
 OF_OTHERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
 OF_NUMBERS = "several numbers come from one structure, and the made-up ones need not be consistent"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"

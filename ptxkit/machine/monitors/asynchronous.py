@@ -466,6 +466,7 @@ class InFlight:
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
+                races.stores.check(place, before, one.kind, footprint.kind)
                 mine = self.issuers_of(before.thread) == place + races.knowledge.first
                 piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]

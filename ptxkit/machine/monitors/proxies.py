@@ -156,6 +156,7 @@ class Fences:
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
             before = shadow.last_writes(piece[there])
+            races.stores.check(lanes.place[there], before, kind, access.kind)
             self._without_fence(lanes.place[there], before, kind, access.kind, there)
 
     def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str, rows: Array) -> None:

@@ -32,6 +32,7 @@ from ptxkit.machine.monitors.pieces import expanded, matching
 from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
+from ptxkit.machine.monitors.tensor_stores import TensorStores, is_wait
 from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 
@@ -107,6 +108,7 @@ class Races(Monitor):
         self._cells: Buffer | None = None
         self.flying = InFlight(self)
         self.fences = Fences(self, self.by_the_letter)
+        self.stores = TensorStores(self)
         self.chains: dict[tuple[str, int], _Chain] = {}
         self.ordered: set[tuple[str, int]] = set()
         """The locations that ever had a chain."""
@@ -147,6 +149,7 @@ class Races(Monitor):
         self.seen, self.given = {}, {}
         self.flying.reset()
         self.fences.reset()
+        self.stores.reset()
 
     def vacant(self, residents: Residents) -> None:
         self.flying.reset()
@@ -626,6 +629,8 @@ class Races(Monitor):
                 self.published.setdefault(place, []).extend(self.made.pop(place, ()))
         elif AFTER_SYNCHRONIZATION in bound.effects:
             self.fences.synchronized(lanes)
+        elif is_wait(bound):
+            self.stores.waited(lanes)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
         elif bound.barrier and bound.form.mnemonic in _BARRIERS:

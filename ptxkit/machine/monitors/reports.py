@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
-from ptxkit.machine.monitors import asynchronous, proxies
+from ptxkit.machine.monitors import asynchronous, proxies, tensor_stores
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
-_NAMES = {**asynchronous.RULES, **proxies.RULES}
+_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_stores.RULE: tensor_stores.NAME}
 _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
 """Of what the letter of the manual asks for and compilers in wide use leave out; all else is an error."""
 

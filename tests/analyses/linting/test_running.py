@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 import ptxkit
+from ptxkit.analyses.linting.running import with_doubtful_ends
 from ptxkit.diagnostics import Severity
 
 FAR = """.version 8.0
@@ -35,3 +39,19 @@ def test_an_address_that_has_nothing_to_do_with_its_variable_is_no_overrun(dista
     found = ptxkit.lint(FAR.format(distance=distance))
 
     assert is_found == any(one.rule == "S002" and one.severity is Severity.ERROR for one in found)
+
+
+def _found(rule: str, example: str, *, ends: bool) -> Any:
+    witness = {"ends": "deadlock"} if ends else {}
+    return SimpleNamespace(example=example, finding=SimpleNamespace(diagnostic=SimpleNamespace(rule=rule), witness=witness))
+
+
+@pytest.mark.parametrize("doubt", ["", "contents"])
+def test_what_is_wrong_with_waiting_is_as_sure_as_the_deadlock_that_ends_the_launch(doubt: str) -> None:
+    deadlock, others = _found("M009", "one", ends=True), [_found(rule, "one", ends=False) for rule in ("M005", "S003")]
+    elsewhere = _found("M005", "other", ends=False)
+    rule: Any = None
+
+    judged = with_doubtful_ends([(deadlock, rule, doubt), *[(one, rule, "") for one in (*others, elsewhere)]])
+
+    assert [bool(why) for _, _, why in judged] == [bool(doubt), bool(doubt), False, False]

@@ -131,7 +131,18 @@ PARTS = {
     "last": "bar.sync 0;",
     "free": "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 64;",
 }
+STORE = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r13], {%r20, %r21};"
+STORED = "tcgen05.wait::st.sync.aligned;"
+HANDED_OVER = "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;"
+AGAIN = f"""@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {PARTS["what"]}, %p1; {PARTS["commit"]}
+MORE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 1; @!%p4 bra MORE; {HANDED_OVER}"""
+READ_BACK = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13]; tcgen05.wait::ld.sync.aligned; bar.sync 0;"
 TENSOR_CASES = {
+    "a store that is waited for": ({"last": STORE + STORED + HANDED_OVER + AGAIN}, []),
+    "a store that is not": ({"last": STORE + HANDED_OVER + AGAIN}, ["T003"]),
+    "a store that is waited for too late": ({"last": STORE + HANDED_OVER + STORED + AGAIN}, ["T003"]),
+    "a store that is read back": ({"last": STORE + STORED + READ_BACK}, []),
+    "a store that is read back too early": ({"last": STORE + READ_BACK}, ["T003"]),
     "right": ({}, []),
     "no proxy fence": ({"fence": ""}, ["P002"]),
     "a load that is not waited for": ({"wait": ""}, ["T003"]),
