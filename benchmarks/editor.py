@@ -6,7 +6,8 @@ FILE is a large PTX file, by default the one of the reference corpus that is nea
 and behind a slash what the server computed meanwhile, in CPU time: on a computer that does other things these are the ones to go by. From
 opening the file to the first findings and to those of all rules; of single questions at 50 places by lot, before and after a keystroke; and
 from an edit within a kernel (three additions by lot that become subtractions) to the first findings and to those of all rules, on an idle
-server. `--record` writes down what was said in a short session on a small file instead, as Markdown.
+server; and of an instruction typed within a kernel, ten keystrokes a second for three seconds: what is asked after each, and from the last
+to the findings. `--record` writes down what was said in a short session on a small file instead, as Markdown.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ def measure(path: Path) -> None:
     _once(client, "codeLens")
     _once(client, "documentLink")
     _asked("signature help", client, "signatureHelp", places)
-    _edits(client, text, 3)
+    text = _edits(client, text, 3)
+    version = _typed(client, text, 2 + 3)
     line = places[0]["line"]
     here = {"line": line, "character": 0}
-    for version, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), 2 + 3):
+    for later, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), version):
         change = {"range": {"start": here, "end": here}, "text": typed}
-        client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": version}, contentChanges=[change])
+        client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": later}, contentChanges=[change])
         here = {"line": line, "character": here["character"] + len(typed)}
         clock = Clock(client)
         found = client.request("textDocument/completion", textDocument=DOCUMENT, position=here)
@@ -76,8 +78,8 @@ def measure(path: Path) -> None:
     client.close()
 
 
-def _edits(client: Client, text: str, count: int) -> None:
-    """Edits within a kernel, each awaited until all rules have been applied."""
+def _edits(client: Client, text: str, count: int) -> str:
+    """Edits within a kernel, each awaited until all rules have been applied; the text afterwards."""
     additions = [match.start() for match in re.finditer(r"(?<=\s)add(?=\.)", text)]
     for version, at in enumerate(random.Random(0).sample(additions, count), 2):
         here = {"line": text.count("\n", 0, at), "character": at - text.rfind("\n", 0, at) - 1}
@@ -89,6 +91,40 @@ def _edits(client: Client, text: str, count: int) -> None:
         last = client.notified(PUBLISHED)
         clock.say(f"an edit to the findings of all rules ({len(last['diagnostics'])})")
         _idle(client)
+        text = f"{text[:at]}sub{text[at + 3 :]}"
+    return text
+
+
+TYPED = "\n\tadd.u32   %r1, %r1, 1; // ok"
+KEYSTROKE = 0.1
+"""Seconds from one to the next."""
+
+
+def _typed(client: Client, text: str, version: int) -> int:
+    """An instruction typed within a kernel, character by character, with questions after each; the next version."""
+    end = text.index("\n", random.Random(1).choice([match.start() for match in re.finditer(r"\tadd\.", text)]))
+    here = {"line": text.count("\n", 0, end), "character": end - text.rfind("\n", 0, end) - 1}
+    places = _places(text[:end].rpartition("\n")[0], len(TYPED))
+    spans: dict[str, list[tuple[float, float]]] = {}
+    begin = time.perf_counter()
+    for number, (character, place) in enumerate(zip(TYPED, places, strict=True)):
+        time.sleep(max(begin + number * KEYSTROKE - time.perf_counter(), 0))
+        last = Clock(client)
+        change = {"range": {"start": here, "end": here}, "text": character}
+        client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": version + number}, contentChanges=[change])
+        here = {"line": here["line"] + 1, "character": 0} if character == "\n" else {**here, "character": here["character"] + 1}
+        for method, at in (("completion", here), ("hover", place), ("documentHighlight", place)):
+            clock = Clock(client)
+            client.request(f"textDocument/{method}", textDocument=DOCUMENT, position=at)
+            spans.setdefault(method, []).append(clock.read())
+    for method, taken in spans.items():
+        _say_spans(f"{method} after each of {len(TYPED)} keystrokes, {1 / KEYSTROKE:.0f} a second", taken)
+    for what in ("first findings", "findings of all rules"):
+        while client.notified(PUBLISHED).get("version") != version + len(TYPED) - 1:
+            continue
+        last.say(f"the last keystroke to the {what}")
+    _idle(client)
+    return version + len(TYPED)
 
 
 def _idle(client: Client) -> None:
@@ -140,6 +176,10 @@ def _each(what: str, client: Client, questions: list[tuple[str, dict[str, Any]]]
         clock = Clock(client)
         client.request(f"textDocument/{method}", textDocument=DOCUMENT, **given)
         spans.append(clock.read())
+    _say_spans(what, spans)
+
+
+def _say_spans(what: str, spans: list[tuple[float, float]]) -> None:
     passed, used = zip(*spans, strict=True)
     middle = f"{statistics.median(passed):.0f} / {statistics.median(used):.0f}"
     print(f"  {what}: median {middle} ms, worst {max(passed):.0f} / {max(used):.0f} ms")

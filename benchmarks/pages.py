@@ -1,6 +1,7 @@
 """Pages in a browser: screenshots at two widths and in both modes, what is cut off or pale, console errors, how long one takes to open.
 
     python benchmarks/pages.py DIR... --out PICTURES [--every N]  all pages and drawings, or every Nth
+    python benchmarks/pages.py DIR... --out PICTURES --only rules,verify  those of whose paths one of these is a part
     python benchmarks/pages.py --make DIR                         what the commands draw and write, to be looked at: pages, SVGs, reprs
     python benchmarks/pages.py FILE.html                          how long one takes to open, five times
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDTHS = (1440, 390)
 MODES = ("light", "dark")
 TALLEST = 6000
-"""Pixels of a page that are in its screenshot."""
+"""Pixels of a page that are in one screenshot; a page that is taller has several."""
 READY = """() => !document.querySelector("[role=status]")?.textContent.endsWith("…")"""
 WRONG = """() => {
   const wide = document.documentElement.scrollWidth - innerWidth;
@@ -105,13 +106,14 @@ def main() -> None:
     parser.add_argument("--make", type=Path, metavar="DIR", help="write there what the commands draw")
     parser.add_argument("--out", type=Path, help="a folder for the screenshots")
     parser.add_argument("--every", type=int, default=1, help="of the pages only every Nth")
+    parser.add_argument("--only", default="", help="only pages with one of these in their path")
     parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"))
     options = parser.parse_args()
     if options.make is not None:
         make(options.make)
     folders = [path for path in options.paths if path.is_dir()]
     if folders:
-        look(folders, options.out, options.every, options.browser)
+        look(folders, options.out, options.every, options.only.split(","), options.browser)
     for page in options.paths:
         if page.is_file():
             opened(page, options.browser)
@@ -143,10 +145,11 @@ def _in_notebook(thing: Any) -> str:
     return f"<pre>{html.escape(repr(thing))}</pre>"
 
 
-def look(folders: list[Path], out: Path | None, every: int, executable: str) -> None:
+def look(folders: list[Path], out: Path | None, every: int, only: list[str], executable: str) -> None:
     count, told = 0, {"error": 0, "cut off": 0, "pale": 0}
     for folder in folders:
-        pages = sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".svg") and "assets" not in path.parts)[::every]
+        drawn = [path for path in folder.rglob("*") if path.suffix in (".html", ".svg") and "assets" not in path.parts]
+        pages = sorted(path for path in drawn if any(part in str(path.relative_to(folder)) for part in only))[::every]
         count += len(pages)
         with _served(folder) as address, _browser(executable) as browser:
             for mode, width in itertools.product(MODES, WIDTHS):
@@ -180,8 +183,11 @@ def look(folders: list[Path], out: Path | None, every: int, executable: str) -> 
 
 def _shoot(tab: Any, width: int, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    height = min(TALLEST, tab.evaluate("document.documentElement.scrollHeight"))
-    tab.screenshot(path=str(target), full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
+    height = tab.evaluate("document.documentElement.scrollHeight")
+    for top in range(0, height, TALLEST):
+        path = target.with_suffix(f".{top // TALLEST + 1}.png") if top else target
+        clip = {"x": 0, "y": top, "width": width, "height": min(TALLEST, height - top)}
+        tab.screenshot(path=str(path), full_page=True, clip=clip)
 
 
 def opened(page: Path, executable: str) -> None:

@@ -1,7 +1,7 @@
 """PTX that nobody tuned on: files of sources that are not in ../shared/corpus, and what is found in them.
 
     python benchmarks/unseen.py make DIR [--only SOURCE,…]     get the files again; says which differ from the manifest
-    python benchmarks/unseen.py manifest DIR                   write the manifest from DIR (SHA-256, source, version, tool)
+    python benchmarks/unseen.py manifest DIR                   write the manifest of what is in DIR (SHA-256, source, version, tool)
     python benchmarks/unseen.py check DIR [--half 0|1]         ptxas against `ptxkit check`
     python benchmarks/unseen.py lint DIR --half 0|1 [--record FILE]   every error and warning
 
@@ -54,6 +54,8 @@ class Source:
     """A package of which the generator only reads the source: it is unpacked, not installed."""
     each: int = EACH
     """So many files are taken."""
+    most: int = MOST
+    """None is larger, in bytes."""
 
 
 WHEELS = (
@@ -90,8 +92,73 @@ LATER = (
 )
 """Wheels of the second lot, of which fewer files are taken: it was fetched when the first had been judged."""
 FEWER = 12
+NUMERICAL = (
+    "bartorch-cuda12==0.0.17",
+    "blochsim-cuda12==0.0.14",
+    "brainpylib-cu12x==0.2.8",
+    "brook-cu12==0.1.0",
+    "cuda-bench==0.3.0",
+    "cudaq-qec-cu12==0.8.1",
+    "cudensitymat-cu13==0.7.0",
+    "cufinufft==2.5.1",
+    "cupauliprop-cu13==0.5.0",
+    "cupoch==0.2.11.0",
+    "curaster==0.7.0",
+    "custabilizer-cu13==0.5.0",
+    "cutensor-cu13==2.8.1",
+    "cutensornet-cu13==2.14.0",
+    "cvcuda-cu13==0.19.0",
+    "deepmd-kit-cu11==3.1.2",
+    "dyng-cu12==0.2.0",
+    "ffdas-core-cuda13==0.1.1",
+    "itk-cudacommon-cuda124==2.1.0",
+    "jax-cuda12-pjrt==0.12.0.1",
+    "jztree-cu12==1.1.0",
+    "libmhcuda==2.3.0",
+    "libwholegraph-cu12==26.10.0",
+    "moreau-cuda13==0.4.1",
+    "nvidia-cudss-cu13==1.0.0.35",
+    "nvidia-cuest-cu13==0.2.2",
+    "nvidia-cufft==12.4.0.43",
+    "nvidia-cufftmp-cu13==12.1.3.2",
+    "nvidia-cupynumeric-cu12==26.6.1",
+    "nvidia-cusolver-cu11==11.4.1.48",
+    "nvidia-cusolvermp-cu13==0.9.1.9318.post1",
+    "nvidia-cusparse-cu11==11.7.5.86",
+    "nvidia-libnvcomp-cu13==6.0.0.12",
+    "nvidia-nccl-cu12==2.32.3",
+    "nvidia-npp-cu11==11.8.0.86",
+    "nvidia-nvjpeg-cu11==11.9.0.86",
+    "nvidia-nvjpeg2k-cu13==0.11.0.51",
+    "nvmolkit==0.6.0",
+    "ont-koi==0.6.5",
+    "peclet-flow-cu13==1.4.0",
+    "pennylane-lightning-gpu==0.45.0",
+    "pyimagecuda==0.1.5",
+    "pynvvideocodec==2.2.4",
+    "ri-kernels-cuda12==0.2.2",
+    "tacuda==0.7.1",
+    "torchaudio==2.11.0",
+    "tsnecuda==3.0.1",
+    "unitarylab-cu12==0.2.1",
+    "xgboost==3.4.1",
+)
+"""Wheels of numerical libraries, of data libraries and of NVIDIA: the third lot."""
+PLATFORMS = (*[f"manylinux_2_{n}" for n in (39, 35, 34, 31, 28, 27, 24, 17)], "manylinux2014", "manylinux2010", "manylinux1", "linux")
+FEWEST, LARGER = 6, 400_000
+"""Of each source of the third lot so many files are taken; of wheels none larger."""
+TRITON = (
+    ("adasplash", "adasplash", "adasplash==0.2.2"),
+    ("flash-kmeans", "flash_kmeans", "flash-kmeans==0.3.1"),
+    ("flash-sinkhorn", "flash_sinkhorn", "flash-sinkhorn==0.4.1"),
+    ("flashnn", "flashnn", "flashnn==0.1.1"),
+    ("jvp-flash-attention", "jvp_flash_attention", "jvp-flash-attention==0.14.0"),
+    ("gptq-triton", "gptq_triton", "gptq-triton==0.0.4"),
+)
+"""Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
+    *[Source("third-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in NUMERICAL],
     *[Source("later-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWER) for wheel in LATER],
     Source(
         "later-conch",
@@ -116,6 +183,12 @@ SOURCES = (
     ),
     Source("fla-core", "Triton 3.4.0", ("triton==3.4.0", "packaging"), ("triton_kernels.py", "fla.ops", "90", "80"), "fla-core==0.3.2"),
     Source("cuda-samples", "nvcc"),
+    *[
+        Source(f"third-{name}", "Triton 3.6.0", ("triton==3.6.0", "packaging"), ("triton_kernels.py", root, "90", "100"), package, FEWEST)
+        for name, root, package in TRITON
+    ],
+    Source("third-warp-1.13", "Warp (NVRTC)", ("warp-lang==1.13.0", "numpy"), ("warp_modules.py", "80"), each=FEWEST),
+    Source("third-tinygrad-0.12", "tinygrad", ("tinygrad==0.12.0", "numpy"), ("tinygrad_schedules.py",), each=FEWEST),
 )
 
 
@@ -123,11 +196,11 @@ def half(source: str) -> int:
     return hashlib.sha256(source.encode()).digest()[0] & 1
 
 
-def chosen(paths: list[Path], each: int) -> list[Path]:
+def chosen(paths: list[Path], each: int, most: int = MOST) -> list[Path]:
     """So many of the files, by lot; texts that are equal count once. Where few are taken, each has a kernel."""
     if each < EACH:
         paths = [path for path in paths if b".entry" in path.read_bytes()]
-    small = sorted((path for path in paths if path.stat().st_size <= MOST), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
+    small = sorted((path for path in paths if path.stat().st_size <= most), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
     texts = {hashlib.sha256(path.read_bytes()).digest(): path for path in reversed(small)}
     kept = set(texts.values())
     return [path for path in small if path in kept][:each]
@@ -152,7 +225,7 @@ def make(folder: Path, only: set[str]) -> None:
 def take(source: Source, work: Path, out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    for path in chosen(sorted(work.rglob("*.ptx")), source.each):
+    for path in chosen(sorted(work.rglob("*.ptx")), source.each, source.most):
         shutil.copy(path, out / path.name)
     print(f"{source.name}: {len(list(out.iterdir()))} files")
 
@@ -161,10 +234,12 @@ def download(package: str, folder: Path) -> Path:
     name, _, version = package.partition("==")
     pattern = f"{name.replace('-', '_')}-{version}-*.whl"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
-    # an old one may not be there for this Python
-    for more in ([], ["--python-version", "3.10"]):
+    platforms = [word for one in PLATFORMS for word in ("--platform", f"{one}_x86_64")]
+    # one may not be there for this Python, or be for a newer system
+    others = [["--python-version", python, *platforms] for python in ("3.11", "3.12", "3.10", "3.9", "3.8")]
+    for more in ([], ["--python-version", "3.10"], *others):
         if not list(folder.glob(pattern)):
-            subprocess.run([*command, *more], check=bool(more))
+            subprocess.run([*command, *more], check=False)
     return next(folder.glob(pattern))
 
 
@@ -228,19 +303,26 @@ def files(folder: Path, which: int | None) -> list[tuple[str, Path]]:
 
 
 def manifest(folder: Path) -> None:
+    """Writes the rows of the sources that are in the folder; those of others stay."""
     MANIFEST.parent.mkdir(exist_ok=True)
     sources = {source.name: source for source in SOURCES}
+    found = files(folder, None)
+    rows: list[tuple[Any, ...]] = []
+    if MANIFEST.is_file():
+        here = {name for name, _ in found}
+        with MANIFEST.open(encoding="utf-8", newline="") as file:
+            rows = [tuple(row) for row in csv.reader(file, delimiter="\t") if row[0].partition("/")[0] not in here]
+    rows = rows or [("file", "sha256", "half", "source", "tool", "version", "target", "bytes")]
+    for name, path in found:
+        data = path.read_bytes()
+        version = re.search(rb"^\.version\s+([0-9.]+)", data, re.MULTILINE)
+        target = re.search(rb"^\.target\s+([^\s,]+)", data, re.MULTILINE)
+        source = sources[name]
+        made_of = " ".join(filter(None, (source.unpacked or " ".join(source.packages[:1]) or "@".join(SAMPLES), source.tool)))
+        words = [one[1].decode() if one else "" for one in (version, target)]
+        rows.append((f"{name}/{path.name}", hashlib.sha256(data).hexdigest(), half(name), made_of, source.tool, *words, len(data)))
     with MANIFEST.open("w", encoding="utf-8", newline="") as file:
-        out = csv.writer(file, delimiter="\t", lineterminator="\n")
-        out.writerow(("file", "sha256", "half", "source", "tool", "version", "target", "bytes"))
-        for name, path in files(folder, None):
-            data = path.read_bytes()
-            version = re.search(rb"^\.version\s+([0-9.]+)", data, re.MULTILINE)
-            target = re.search(rb"^\.target\s+([^\s,]+)", data, re.MULTILINE)
-            source = sources[name]
-            made_of = " ".join(filter(None, (source.unpacked or " ".join(source.packages[:1]) or "@".join(SAMPLES), source.tool)))
-            words = [one[1].decode() if one else "" for one in (version, target)]
-            out.writerow((f"{name}/{path.name}", hashlib.sha256(data).hexdigest(), half(name), made_of, source.tool, *words, len(data)))
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def compare(folder: Path) -> None:

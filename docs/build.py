@@ -119,7 +119,7 @@ def command_page() -> dict[str, str]:
         options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
         if options:
             lines += ["| option | |", "| --- | --- |"]
-            lines += [f"| `{', '.join(one.opts)}{_value(one)}` | {_cell(one.help or '')}{_default(one)} |" for one in options]
+            lines += [f"| `{_names(one)}{_value(one)}` | {_cell(one.help or '')}{_default(one)} |" for one in options]
             lines.append("")
     return {"commands.md": "\n".join(lines)}
 
@@ -147,6 +147,10 @@ def _cell(text: str) -> str:
 
 def _metavar(argument: click.Argument) -> str:
     return argument.metavar or f"{(argument.name or '').upper()}{'…' if argument.nargs != 1 else ''}"
+
+
+def _names(option: click.Option) -> str:
+    return " / ".join([", ".join(names) for names in (option.opts, option.secondary_opts) if names])
 
 
 def _value(option: click.Option) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,16 @@ class Severity(enum.StrEnum):
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
+
+
+_CODE = re.compile("`([^`]*)`")
+
+
+def in_html(text: str) -> str:
+    """A message as HTML, with what stands in backquotes as code."""
+    from html import escape
+
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 @frozen
@@ -110,8 +121,8 @@ class Diagnostic:
 
         kernel = f" in <code>{escape(readable(self.function))}</code>" if self.function else ""
         steps = [f"line {one.span.line}: {one.message}" for one in self.related]
-        more = "".join([f"<li>{escape(text)}</li>" for text in (*steps, *self.notes)])
-        return f"<b>{self.severity} {self.rule}</b>{kernel}, line {self.span.line}: {escape(self.message)}<ul>{more}</ul>"
+        more = "".join([f"<li>{in_html(text)}</li>" for text in (*steps, *self.notes)])
+        return f"<b>{self.severity} {self.rule}</b>{kernel}, line {self.span.line}: {in_html(self.message)}<ul>{more}</ul>"
 
     def as_json(self) -> dict[str, Any]:
         """The finding as in the JSON output of `ptxkit lint`, version 1."""

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxkit.demangling import matching, readable
-from ptxkit.diagnostics import Diagnostic
+from ptxkit.diagnostics import Diagnostic, in_html
 from ptxkit.syntax import Container, Function, Module, parse
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Findings(tuple[Diagnostic, ...]):
             return "<p>no findings</p>"
         rows = [
             f"<tr><td>{one.rule}</td><td>{one.severity}</td><td>{escape(readable(one.function or ''))}</td><td>{one.span.line}</td>"
-            f"<td>{escape(one.message)}</td></tr>"
+            f"<td>{in_html(one.message)}</td></tr>"
             for one in self
         ]
         return "<table><tr><th>rule</th><th>severity</th><th>kernel</th><th>line</th><th>message</th></tr>" + "".join(rows) + "</table>"
@@ -332,7 +332,7 @@ def repair(module: str | Module, target: str | None = None) -> Repaired:
         ... st.shared.u32 [%r4], %r1; xor.b32 %r4, %r4, 128; ld.shared.u32 %r5, [%r4]; ld.param.u64 %rd1, [p];
         ... mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r5; ret; }'''
         >>> [one.fix.message for one in ptxkit.repair(ptx).repairs]
-        ['put in `bar.sync 0` before line 3']
+        ['insert `bar.sync 0` before line 3']
     """
     from ptxkit.rewriters.repairs import repair as made
 

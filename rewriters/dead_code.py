@@ -19,14 +19,15 @@ from ptxkit.syntax import Loc, Module, Path
 
 
 def dead_code(module: Module, *, function: str = "") -> Rewrite:
-    """Removes instructions that control never reaches, and those whose results nothing reads and that do nothing else.
+    """Removes unreachable instructions, and those whose results nothing reads and that have no other effect.
 
-    In the function of that name, or in all.
+    Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and anything the instruction table does not know are
+    kept. If a branch goes to a label that does not exist, unreachable code is kept too. Labels and declarations are always kept.
 
-    Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and anything the instruction table does not know
-    stay. Where a branch goes to a label that is not there, unreachable code stays too. Labels and declarations stay.
-    Raises Refused for a module with debugging data, which says in which registers values are, read or not, and for one with syntax errors;
-    ValueError for a function that is not there.
+    * `function`: Only in this function; by default, in all.
+
+    Raises Refused for a module with syntax errors, and for one with debugging data, which names the registers that hold variables;
+    ValueError for an unknown function.
     """
     require_readable(module)
     known = [found.name for found in module.functions]

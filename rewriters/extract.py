@@ -12,11 +12,14 @@ from ptxkit.syntax import Alias, Data, Declaration, Function, Instruction, Label
 
 
 def extract(module: Module, *, kernel: str) -> Rewrite:
-    """Keeps only these kernels or functions (names with commas) and what they need: functions that they may call or whose address they
-    take, variables, and what the initial values of those name.
+    """Keeps only some kernels or functions, and what they need.
 
-    Debugging sections describe the whole file and go, but for those that a `.loc` names. Raises ValueError for a name that no function has,
-    Refused for a module with syntax errors.
+    That is: the functions that they may call or whose address they take, the variables they use, and what the initial values of these
+    variables name. Debugging sections, which describe the whole file, are removed unless a `.loc` names them.
+
+    * `kernel`: The kernels or functions to keep: names with commas.
+
+    Raises ValueError for an unknown name, Refused for a module with syntax errors.
     """
     require_readable(module)
     wanted = kernel.replace(",", " ").split()

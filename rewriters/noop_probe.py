@@ -13,10 +13,13 @@ from ptxkit.syntax import Module
 
 
 def noop_probe(module: Module, *, at: str = "", after: bool = False, live: bool = False) -> Rewrite:
-    """Puts an instruction without effect before every instruction, and lists the instructions that cannot have one.
+    """Inserts an instruction without effect before every instruction, and lists where that is impossible.
 
-    `at` picks instructions, such as `ld.global`; `after` puts the probe behind them as well. With `live`, it is one that the
-    compiler keeps: a read of the clock. `strip` takes all of it out again.
+    `strip` removes all of them again.
+
+    * `at`: Only at these instructions, such as `ld.global`.
+    * `after`: Insert one after each instruction as well.
+    * `live`: Insert an instruction that the compiler keeps: a read of the clock.
     """
     register = fresh(module).register("nothing")
     code = f"mov.u32 {register}, %clock;" if live else f"mov.b32 {register}, 0;"

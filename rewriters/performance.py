@@ -24,11 +24,21 @@ def performance(
     maxclusterrank: int = 0,
     remove: str = "",
 ) -> Rewrite:
-    """Adds or changes the performance directives of kernels: of those named (with commas), or of all.
+    """Adds or changes the performance directives of kernels.
 
-    `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises ValueError for a kernel that is not there; Refused if
-    the module gets an error by it, and for `maxnreg` on a kernel that shares registers out itself (setmaxnreg, 9.7.19.5): its counts were
-    made for another limit, and it would deadlock waiting for registers.
+    Sizes are written as in `128,1,1`.
+
+    * `kernel`: Only these kernels: names with commas; by default, all.
+    * `maxnreg`: The maximum of registers of a thread.
+    * `maxntid`: The maximum size of a CTA.
+    * `reqntid`: The exact size of a CTA.
+    * `minnctapersm`: The minimum of CTAs that a multiprocessor holds at a time.
+    * `reqnctapercluster`: The exact size of a cluster.
+    * `maxclusterrank`: The maximum of CTAs in a cluster.
+    * `remove`: Directives to remove: names with commas.
+
+    Raises ValueError for an unknown kernel. Raises Refused if the directives would cause an error, and for `maxnreg` on a kernel that moves
+    registers between its warps (setmaxnreg, 9.7.19.5): its counts were chosen for another limit, and it would deadlock.
     """
     options = {
         "maxnreg": str(maxnreg or ""),

@@ -14,12 +14,17 @@ WHAT = ("symbols", "functions", "variables", "labels", "registers", "all")
 
 
 def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "", what: str = "symbols") -> Rewrite:
-    """Renames what a module defines, with all uses: `names` are pairs such as `old=new,other=new2`; without it, all names get a
-    prefix or suffix.
+    """Renames what a module defines, with all uses.
 
-    `what` is symbols (functions and variables of the module), functions, variables, labels, registers or all. What is `.extern`
-    keeps its name unless it is in `names`; linkage stays. A `%` or `$` stays in front. Raises Refused where a new name is taken, and for
-    a module with syntax errors; ValueError for names that nothing declares, and for what would be no name.
+    `.extern` names are kept unless `names` has them; linkage is kept. A leading `%` or `$` stays in front.
+
+    * `prefix`: Put this before every name.
+    * `suffix`: Put this after every name.
+    * `names`: Rename only these: pairs such as `old=new,other=new2`.
+    * `what`: What to rename: symbols (functions and variables of the module), functions, variables, labels, registers or all.
+
+    Raises Refused if a new name is already in use, and for a module with syntax errors; ValueError for names that nothing declares, and for
+    new names that are not identifiers.
     """
     require_readable(module)
     if what not in WHAT:

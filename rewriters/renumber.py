@@ -10,10 +10,12 @@ from ptxkit.syntax import Module, Opcode
 
 
 def renumber(module: Module) -> Rewrite:
-    """Renumbers the registers of every family (`%r<100>`) from 0, in the order of their first appearance, and declares no more than these.
+    """Renumbers the registers of each family (`%r<100>`) from 0 in order of appearance, and declares only those in use.
 
-    Families keep their names, registers declared one by one too; a number that would mean something else in an inner scope is left out.
-    Raises Refused for a module with debugging data, which speaks of registers by name, and for one with syntax errors.
+    Families keep their names; registers that are declared one by one are not renamed. A number that would mean a different register in an
+    inner scope is skipped.
+
+    Raises Refused for a module with syntax errors, and for one with debugging data, which names registers.
     """
     require_readable(module)
     refusals = debugging(module)

@@ -45,12 +45,18 @@ FUSIBLE = "it names no rounding, so the compiler may round it once together with
 
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
-    """Rewrites the module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), and replaces what that lacks.
+    """Rewrites a module for another target or PTX version, and replaces what that lacks.
 
-    With a target and no version, the version stays unless the target needs a higher one; with neither, the lowest version. Every
-    substitution is one that changes no result, and is checked against the instruction table. Raises Refused, with every instruction
-    and directive that cannot be expressed, if there is one, and for a module with syntax errors or instructions that the table does not
-    know; ValueError for a target or version that is none, a version without the target, and for a module without them.
+    With a target and no version, the version is kept unless the target needs a higher one; with neither, the lowest possible version is
+    used. No substitution changes a result, and each is checked against the instruction table. What cannot be replaced is listed, and
+    nothing is written.
+
+    * `target`: The target, such as `sm_80`.
+    * `version`: The PTX version, such as `7.0`, or `lowest`.
+
+    Raises Refused, with every instruction and directive that cannot be replaced, and for a module with syntax errors or instructions that
+    the table does not know; ValueError for an unknown target or version, for a version that the target does not have, and for a module
+    that names neither.
     """
     require_readable(module)
     named = next((word for word in module.targets if word.startswith("sm_")), None)
@@ -138,7 +144,7 @@ def _unsaid(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[Path,
     index = Index(bare)
     spans = [index.span(path) for path in edits]
     left = [found for found in new_errors(module, bare) if not any(span.start <= found.span.start < span.end for span in spans)]
-    return [attrs.evolve(found, message=found.message.replace("; the file says", "; this is to be")) for found in left]
+    return [attrs.evolve(found, message=found.message.replace("; the file says", "; the result would say")) for found in left]
 
 
 def _unknown(binder: Binder) -> Iterator[Refusal]:

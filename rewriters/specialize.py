@@ -27,15 +27,18 @@ MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
 
 
 def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = "", clean: bool = True) -> Rewrite:
-    """Specializes a kernel for certain arguments: `values` are pairs such as `n=1024,alpha=0f3f800000`, by name or by number (`2=1024`),
-    from 0.
+    """Specializes a kernel for known argument values.
 
-    Where a parameter is loaded its value stands instead; integers that follow from it are computed, branches decided. With `reqntid`, such
-    as `128,1,1`, the size of the block is fixed too. With `clean`, what then never runs or has no use goes. The parameters stay in the
-    signature; who launches the kernel must still pass these values. An array of bytes is given as `hex:00ff…`, as in memory.
+    Loads of these parameters are replaced by the values, integers that follow from them are computed, and branches are decided. The
+    parameters stay in the signature, and the kernel must still be launched with these values.
 
-    Raises ValueError for a kernel or parameter that is not there, or a value that does not fit; Refused if the module gets an error by it
-    or has syntax errors.
+    * `kernel`: The kernel.
+    * `values`: Pairs such as `n=1024,alpha=0f3f800000`, by name or by number from 0 (`2=1024`); the bytes of an array as `hex:00ff…`.
+    * `reqntid`: Also fix the size of a CTA, such as `128,1,1`.
+    * `clean`: Remove code that is never executed or never used afterwards.
+
+    Raises ValueError for an unknown kernel or parameter, or a value that does not fit; Refused if the result would have an error, and for
+    a module with syntax errors.
     """
     require_readable(module)
     at = next((i for i, child in enumerate(module.children) if isinstance(child, Function) and child.name == kernel and child.body), None)

@@ -8,5 +8,5 @@ from ptxkit.syntax import Module
 
 
 def strip(module: Module) -> Rewrite:
-    """Removes what instrumenting rewriters have inserted, and so restores the text byte for byte."""
+    """Removes everything that instrumenting rewriters have inserted, which restores the original text byte for byte."""
     return Rewrite(without_marked(module), Manifest("strip"))

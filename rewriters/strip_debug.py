@@ -8,7 +8,7 @@ from ptxkit.syntax import Data, File, Line, Loc, Module, Node, Path, Section, Se
 
 
 def strip_debug(module: Module) -> Rewrite:
-    """Removes `.loc`, `.file`, the debugging sections, `@@DWARF` lines, and the word `debug` of `.target` (11.1.2, 11.5)."""
+    """Removes `.loc`, `.file`, debugging sections, `@@DWARF` lines, and the word `debug` of `.target` (11.1.2, 11.5)."""
     counts: dict[str, int] = {}
 
     def drop(path: Path, node: Node) -> bool:

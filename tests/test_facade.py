@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import ptxkit
 from ptxkit import facade
+from ptxkit.diagnostics import in_html
 from ptxkit.highlighting import as_html
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,6 +98,8 @@ def test_notebooks() -> None:
     assert all(len(repr(one)) < 300 for one in findings)
     assert "<span" in ptxkit.parse(SCALE)._repr_html_() and "<span" in as_html("ret;")
     assert "<span" in ptxkit.parse(SCALE).kernels[0]._repr_html_()
+    assert not re.sub("<[^>]*>", "", ptxkit.parse("\n\n" + SCALE)._repr_html_()).startswith("\n")
+    assert in_html("reads `a<b>` here") == "reads <code>a&lt;b&gt;</code> here"
     assert "<table>" in ptxkit.cfg(SCALE)._repr_html_()
     assert "<svg" in (ptxkit.draw(SCALE)._repr_svg_() or "<svg")
 

@@ -151,6 +151,11 @@ def _text(text: str, color: str, bold: bool = False) -> str:
     return f"<B>{inner}</B>" if bold else inner
 
 
+def _beside(text: str, color: str) -> str:
+    """Text beside an instruction, in two pieces: Graphviz sets a cell of one piece lower than one of several."""
+    return _text(text[:1], color) + _text(text[1:], color)
+
+
 def _title(one: Scene) -> str:
     return f"{one.kind} {short(one.name, 80)}"
 
@@ -215,9 +220,9 @@ def _row(row: Row, box: Box, prefix: str, coloring: Coloring | None, values: boo
         heat = (
             f' BGCOLOR="{LIGHT[f"heat-{coloring.step(row.value) if coloring else 0}"]}"' if row.value is not None and box.reachable else ""
         )
-        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(f" {row.value:,} ", "ink") if row.value is not None else ""}</TD>')
+        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_beside(f" {row.value:,} ", "ink") if row.value is not None else ""}</TD>')
     note = f"  {_words(row)} " if row.note or row.source else ""
-    cells.append(f'<TD ALIGN="RIGHT" WIDTH="{spare:.0f}"{back}>{_text(note, "comment" if box.reachable else "dead-ink")}</TD>')
+    cells.append(f'<TD ALIGN="RIGHT" WIDTH="{spare:.0f}"{back}>{_beside(note, "comment" if box.reachable else "dead-ink")}</TD>')
     return f"<TR>{''.join(cells)}</TR>"
 
 

@@ -20,8 +20,9 @@ from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.execution.straying import Made, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.boxes import is_guessed
+from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
@@ -30,7 +31,6 @@ from ptxkit.analyses.inputs.shapes import (
     Shape,
     asks_ctas,
     awaited,
-    chooses_bits,
     distinguished,
     distinguishes_ctas,
     elements,
@@ -82,9 +82,9 @@ TILES = 4
 """So many times as many elements as threads: a CTA takes one tile after the other."""
 ELEMENTS = 16
 """Elements for each thread, so that every register that may hold one does."""
-CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, rest=1)
-UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO)
+CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True)
+REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True, rest=1)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO, covers=True)
 EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
@@ -107,7 +107,8 @@ OF_SHAPE = frozenset(("launch", "shared"))
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """The name of what is read and was never written."""
-OF_BYTES = (OUTSIDE[1], UNINITIALISED)
+MISALIGNED = "misaligned-access"
+OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
 """Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
@@ -149,7 +150,7 @@ class Found:
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
     doubt: str = ""
-    """Why it is dropped whatever further runs would show; none were made then."""
+    """Why it is dropped, without further runs."""
 
 
 @attrs.frozen
@@ -563,9 +564,10 @@ class Exercise:
         at_ends: list[Finding] = []
         for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
             other = self._first((shape,), sizes) if left or at_ends else None
-            if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
-                # so many iterations take too long: it may not have come to what was found
-                other = self._first((shape,), attrs.evolve(sizes, counts=FEW))
+            for less in (attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)):
+                if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
+                    # so many iterations, or elements, take too long: it may not have come to what was found
+                    other = self._first((shape,), less)
             if other is None:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
             at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]

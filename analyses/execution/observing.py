@@ -14,6 +14,7 @@ from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 
 MOST_FLAGS = 256
 _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
@@ -118,7 +119,7 @@ class Observer(Monitor):
             if _overlap(self.made, first, last):
                 self.sources.setdefault(id(site), site)
                 if ordered and len(self.flags) < MOST_FLAGS:
-                    self.flags.update(dict.fromkeys(np.unique(access.at).tolist()[:MOST_FLAGS], int(access.size)))
+                    self.flags.update(dict.fromkeys(distinct_numbers(access.at).tolist()[:MOST_FLAGS], int(access.size)))
             if _overlap(self._presets(), first, last):
                 self.preset.setdefault(id(site), site)
 

@@ -127,7 +127,7 @@ class Facts:
         return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others, fix=fix)
 
 
-FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
+FROM_THE_TEXT = "It follows from the text alone."
 NEVER_RUN = "never sees it: a program runs only if an assembler accepts it."
 SILENT = "accepts the bad example without a message"
 PTXAS = "13.0.88"

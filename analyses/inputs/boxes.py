@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import are_many, belong_together
+from ptxkit.analyses.inputs.parameters import are_many, belong_together, parameters
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import accesses, locate, size_of
 from ptxkit.analyses.symbolic.terms import Term
@@ -21,25 +21,41 @@ USUAL, LEAST = 8 * ROW, 16
 """Bytes of a box of which nothing is known, and of the smallest."""
 MOST = 256
 """The longest side of a box, in elements."""
+GATHERED = 4
+"""Rows that a copy in the mode `.tile::gather4` takes."""
 TYPES = {2: ".f16", 4: ".f32", 8: ".f64", 1: ".u8"}
 
 
-def is_guessed(routine: Routine) -> bool:
+def is_argued_guess(routine: Routine) -> bool:
     """Whether what a copy with some map of a kernel brings had to be guessed: several share the bytes that are expected, and the kernel
-    does not say how."""
-    return any(known[2] is None for known in _known(routine).values())
+    does not say how, or it gets a pointer to the map."""
+    return any(known[2] is None for known in _known(routine).values()) or any(
+        slot.maps for one in parameters(routine) for slot in one.slots
+    )
 
 
-def box_of(routine: Routine, name: str, rank: int, small: bool = False) -> tuple[str, tuple[int, ...]]:
-    """The type and the box of a map that is a parameter, the dimension that varies fastest last.
+def box_of(routine: Routine, name: str, rank: int, small: bool = False, fits: Fit | None = None) -> tuple[str, tuple[int, ...]]:
+    """The type and the box of a map, the dimension that varies fastest last; as it `fits` what mbarriers expect, if that is known.
 
     The box of a copy that no mbarrier waits for is as large as the variable it copies from. If it is to be `small`, it is the smallest.
     """
     known = _known(routine).get(name)
     size, element, is_expected = known if known is not None else (USUAL, 2, False)
-    if small and is_expected is False:
+    if fits is not None and fits.is_gathered:
+        return TYPES[element], (1, max(1, fits.bytes // (GATHERED * element)))
+    if fits is not None:
+        size = fits.bytes
+    elif small and is_expected is False:
         size = LEAST
     return TYPES[element], split(size // element, rank, ROW // element)
+
+
+@frozen
+class Fit:
+    """The bytes that a copy with a map is to bring; `is_gathered`: four rows of a matrix, each by itself."""
+
+    bytes: int
+    is_gathered: bool = False
 
 
 def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:

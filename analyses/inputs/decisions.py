@@ -98,7 +98,7 @@ def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> s
 
         def value(leaf: Term, threads: tuple[int, ...] = threads) -> int | None:
             mine = leaf_of(leaf)
-            return numbers.get(mine) if mine is not None else _special(str(leaf.data[0]), threads, shape)
+            return numbers.get(mine) if mine is not None else special(str(leaf.data[0]), threads, shape)
 
         for n, one in enumerate(asked):
             outcome = number_of(one, value)
@@ -107,12 +107,13 @@ def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> s
     return found
 
 
-def _special(name: str, thread: tuple[int, ...], shape: Shape) -> int | None:
-    """A special register of a thread of the first CTA; None for those that do not say who it is or what the shape is."""
+def special(name: str, thread: tuple[int, ...], shape: Shape, cta: tuple[int, ...] = (0, 0, 0)) -> int | None:
+    """A special register of a thread, of the first CTA if nothing else is said; None for those that do not say who it is or what the shape
+    is."""
     stem, _, axis = name.partition(".")
     columns = {
         "%tid": tuple([min(one, side - 1) for one, side in zip(thread, shape.block, strict=True)]),
-        "%ctaid": (0, 0, 0),
+        "%ctaid": cta,
         "%ntid": shape.block,
         "%nctaid": shape.grid,
     }

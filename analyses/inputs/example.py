@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.isa.types import types
 
+MapName = tuple[str, int, int]
+"""A tensor map: the parameter, the offset in it of the map or of the pointer to it, and the offset from where that points."""
 Size = tuple[int, int, int]
 Range = tuple[int, int]
 """The first address of a buffer, and the one after it."""
@@ -84,8 +87,13 @@ class Map:
     type: str
     shape: tuple[int, ...]
     box: tuple[int, ...]
+    name: MapName = attrs.field(default=("", 0, 0), eq=False)
     size = 128
     made_up = "contents"
+
+    @property
+    def made_maps(self) -> tuple[Map | None, ...]:
+        return (self,)
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """The bytes of the map, of a tensor in new memory."""
@@ -98,6 +106,35 @@ class Map:
         made.append((buffer.address, buffer.address + buffer.size))
         made_map = TensorMap(tensor=buffer, box=self.box, shape=self.shape, type=self.type)
         return bytes(made_map.encoded(buffer.address))
+
+
+@attrs.frozen
+class Maps:
+    """Memory that holds tensor maps, by their offsets; those that nobody named are as the one before."""
+
+    maps: tuple[tuple[int, Map], ...]
+    size = 8
+    made_up = "contents"
+
+    @property
+    def made_maps(self) -> tuple[Map | None, ...]:
+        """The maps in the order in which the memory is made that they describe, and None for their own."""
+        return (*[one for _, one in self.maps], None)
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """The address of the first, as the bytes of a parameter."""
+        import numpy as np
+
+        data = b""
+        raw = {at: one.make(machine, contents, seed + n, made) for n, (at, one) in enumerate(self.maps)}
+        last = next(iter(raw.values()))
+        for at in range(0, MAPS * Map.size, Map.size):
+            last = raw.get(at, last)
+            data += last
+        buffer = machine.alloc(len(data))
+        buffer.write(np.frombuffer(data, np.uint8))
+        made.append((buffer.address, buffer.address + len(data)))
+        return int(buffer.address).to_bytes(8, "little")
 
 
 @attrs.frozen
@@ -128,7 +165,7 @@ class Structure:
     """A parameter of several parts: so many bytes, zeros but for the parts, by their offsets."""
 
     size: int
-    parts: tuple[tuple[int, Number | Array | Map | Image], ...]
+    parts: tuple[tuple[int, Number | Array | Map | Maps | Image], ...]
 
     @property
     def made_up(self) -> str:
@@ -142,9 +179,11 @@ class Structure:
         return bytes(data)
 
 
-Argument = Number | Array | Map | Image | Structure
+Argument = Number | Array | Map | Maps | Image | Structure
 
 
+MAPS = 64
+"""Tensor maps that a pointer leads to."""
 FILLED = 1 << 14
 """So many elements of an array are filled, the others zeros."""
 FILLED_OF_TENSOR = 1 << 18
@@ -153,6 +192,8 @@ HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
 
 
+KEPT = 32
+"""What so many arrays have in them is kept: the runs of a kernel are given the same, and it takes longer to draw than to copy."""
 APART = 1 << 13
 """Allocations are less than this apart."""
 MOST_BYTES = 1 << 28
@@ -168,7 +209,14 @@ def _within_reason(size: int) -> None:
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
-    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot."""
+    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot. Kept, not to be changed."""
+    found = _drawn(type, count, contents, seed)
+    found.setflags(write=False)
+    return found
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
     import numpy as np
 
     size = types()[type].bytes
@@ -245,7 +293,18 @@ def memory_of(argument: Argument) -> int:
         return argument.length + (memory_of(argument.leads_to) if argument.leads_to is not None else 0) + APART
     if isinstance(argument, Map):
         return math.prod(argument.shape) * types()[argument.type].bytes + APART
+    if isinstance(argument, Maps):
+        return MAPS * Map.size + APART + sum([memory_of(one) for _, one in argument.maps])
     return sum([memory_of(part) for _, part in argument.parts]) if isinstance(argument, Structure) else 0
+
+
+def made_maps(argument: Argument) -> tuple[Map | None, ...]:
+    """Of each piece of memory that making an argument allocates, in order, the map that describes it; None if none does."""
+    if isinstance(argument, Map | Maps):
+        return argument.made_maps
+    if isinstance(argument, Array):
+        return (*(made_maps(argument.leads_to) if argument.leads_to is not None else ()), None)
+    return tuple([one for _, part in argument.parts for one in made_maps(part)]) if isinstance(argument, Structure) else ()
 
 
 def _changed(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:

@@ -3,70 +3,17 @@
 from __future__ import annotations
 
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.boxes import box_of
-from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
-from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
-from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, reached
-from ptxkit.frozen import frozen
-from ptxkit.isa.types import types
-
-FEW, MANY = 4, 12
-"""Iterations of a loop: few first, so that it ends soon; then more than any ring has stages. Both are multiples of 4, as some are offsets
-besides, of which an alignment is asked."""
-MOST_UNROLLED = 8
-"""Iterations of a loop that are one after it was unrolled, at most."""
-STRIDE = 16
-"""A stride is so many times as large as other numbers: a row has room for what lies in it, be it counted in elements or in bytes."""
-ARRAY = 1 << 16
-"""Bytes of an array at first."""
-DYNAMIC_SHARED = 48 << 10
-"""Bytes of dynamic shared memory at first: so many a kernel may have without asking for more."""
-
-
-OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
-"""So much one run may cost: at least, and more for each instruction of the kernel."""
-
-
-def most_operations(routine: Routine) -> int:
-    """What one run of a kernel may cost, by its length: as much on every computer."""
-    return OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
-
-
-@frozen
-class Sizes:
-    """What numbers are taken to be."""
-
-    counts: int = FEW
-    """How often loops run."""
-    rest: int = 0
-    """Where few of a number make an iteration, as of a loop that was unrolled, there are so many more: no whole number of iterations."""
-    scale: int = 1
-    """Other numbers are so many times the threads along the longest side of the grid: a power of two where the block is, as some are
-    halved until they are 1."""
-    differ: bool = False
-    """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
-    uneven: int = 0
-    """Numbers that are compared are less by so many: no whole number of thread blocks."""
-    small: int = 0
-    """Numbers that are compared are this."""
-    units: bool = False
-    """Numbers that something is divided by are 1: what they divide stays as it is."""
-    ones: bool = False
-    """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
-    single: bool = False
-    """What loops count to is 1, no matter how much of it makes an iteration."""
-    empty: bool = False
-    """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
+from ptxkit.analyses.inputs.arguments import FEW, MANY, Sizes, made
+from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.fitting import fits
+from ptxkit.analyses.inputs.parameters import Role, parameters
+from ptxkit.analyses.inputs.shapes import Shape
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
-    """The launch of a shape with numbers of these sizes."""
-    longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
-    given = zip(parameters(routine), numbers, strict=True)
-    made = tuple([(one.name, _argument(routine, one, number, sizes)) for one, number in given])
-    shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
-    return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
+    """The launch of a shape with numbers of these sizes; tensor maps have boxes that fit what mbarriers expect."""
+    return made(routine, shape, sizes, fits(routine).boxes)
 
 
 def divides(routine: Routine) -> bool:
@@ -79,53 +26,4 @@ def is_compared(routine: Routine) -> bool:
     return any(slot.role is Role.NUMBER and slot.is_compared for one in parameters(routine) for slot in one.slots)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
-    parts = []
-    strides = 0
-    for slot in parameter.slots:
-        # the strides of a structure differ in what no thread index is as large as
-        more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
-        strides += slot.role is Role.STRIDE
-        parts.append((slot.offset, _part(routine, parameter, slot, number, sizes, more)))
-    if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
-        part = parts[0][1]
-        if not parameter.is_array or isinstance(part, Map):
-            return part
-    if not parameter.is_array and not parts:
-        return _number(parameter.type, number)
-    return Structure(parameter.size, tuple(parts))
-
-
-def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes, more: int) -> Number | Array | Map | Image:
-    if slot.role is Role.TENSOR_MAP:
-        kind, box = box_of(routine, parameter.name, slot.rank or 2, sizes.differ)
-        return Map(kind, tuple([max(64, 2 * side) for side in box]), box)
-    if slot.role is Role.POINTER:
-        kind = slot.type if slot.type in types() and types()[slot.type].bytes else f".b{8 * min(slot.width, 8)}"
-        if slot.pointee:
-            return Array(".b64", 1 << 10, leads_to=Array(".b32", ARRAY // 4))
-        return Array(kind, max(1, ARRAY // types()[kind].bytes))
-    if slot.role in (Role.TEXTURE, Role.SURFACE):
-        return Image(min(3, slot.rank), slot.role is Role.SURFACE)
-    if slot.role is Role.FLOAT:
-        return Number(slot.type, 1.0)
-    if slot.value is not None:
-        return _number(slot.type, slot.value)
-    if slot.is_divisor and sizes.units:
-        return _number(slot.type, 1)
-    if sizes.empty and not slot.is_divisor:
-        return _number(slot.type, 0)
-    if slot.role is Role.COUNT:
-        rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
-        return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
-    if slot.role is Role.STRIDE:
-        return _number(slot.type, number * STRIDE + more)
-    if sizes.ones:
-        return _number(slot.type, 1)
-    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
-
-
-def _number(kind: str, number: int) -> Number:
-    if kind.startswith((".f", ".bf")):
-        return Number(kind, 1.0)
-    return Number(kind, min(number, (1 << 8 * types()[kind].bytes - 1) - 1))
+__all__ = ["FEW", "MANY", "Sizes", "divides", "example", "is_compared", "most_operations"]

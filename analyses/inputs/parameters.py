@@ -68,6 +68,8 @@ class Slot:
     """Of a number, what it is to be: a part of a descriptor of an MMA."""
     is_divisor: bool = False
     """Of a number, whether something is divided by it."""
+    maps: tuple[tuple[int, int], ...] = ()
+    """Of a pointer to tensor maps, the offsets of these from where it points, as far as they are known, and their dimensions."""
 
 
 @frozen
@@ -135,12 +137,13 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     found: dict[str, dict[int, Slot]] = {}
     known = values(routine)
     pointers, loaded = _pointers(routine)
-    counts, compared = _counts(routine)
+    counts, compared, starts = _counts(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
     descriptors = _descriptors(routine)
     divisors = _divisors(routine)
     bounds = bindings(routine)
+    pointed = _pointed_maps(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
         location = _location(known, access.address)
@@ -149,7 +152,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
         name, offset, _ = location
         own = found.setdefault(name, {})
         if access.memory.proxy == "tensormap":
-            rank = next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
+            rank = _rank(bound)
             before = own.get(offset)
             own[offset] = Slot(offset, TENSOR_MAP, Role.TENSOR_MAP, rank=max(rank, before.rank if before else 0))
             continue
@@ -165,12 +168,16 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = images[leaf]
             elif leaf in descriptors:
                 own[at] = Slot(at, element, Role.NUMBER, kind, value=descriptors[leaf])
+            elif leaf in pointed:
+                own[at] = Slot(at, element, Role.POINTER, ".b64", maps=tuple(sorted(pointed[leaf].items())))
             elif element == 8 and leaf in pointers:
                 own[at] = pointers[leaf]
             elif kind.startswith((".f", ".bf")):
                 own[at] = Slot(at, element, Role.FLOAT, kind)
             elif leaf in counts:
                 own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
+            elif leaf in starts and leaf not in divisors:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=0)
             elif leaf in factors and leaf not in compared:
                 own[at] = Slot(at, element, Role.STRIDE, kind)
             elif element == 8 and leaf not in numbers:
@@ -179,6 +186,31 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
             if leaf in divisors:
                 own[at] = attrs.evolve(own[at], is_divisor=True)
+    return found
+
+
+def _rank(bound: Bound) -> int:
+    """The dimensions of the tensor that an instruction copies from or to; 0 if it does not say."""
+    return next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
+
+
+def _pointed_maps(routine: Routine) -> dict[Leaf, dict[int, int]]:
+    """The parts of parameters that are pointers to tensor maps, with the offsets of these and their dimensions.
+
+    Of an array of maps, of which an index says which one it is, the first offset is known.
+    """
+    known = values(routine)
+    bounds = bindings(routine)
+    found: dict[Leaf, dict[int, int]] = {}
+    for access in accesses(routine):
+        bound = bounds[access.instruction]
+        if access.memory.proxy != "tensormap" or access.address is None or not isinstance(bound, Bound):
+            continue
+        offset, _ = access.address.linear
+        for leaf, depth in bases(routine, known, access.address, {}) if _location(known, access.address) is None else ():
+            if not depth:
+                own = found.setdefault(leaf, {})
+                own[offset] = max(_rank(bound), own.get(offset, 0))
     return found
 
 
@@ -287,12 +319,14 @@ def conditions(routine: Routine) -> Iterator[Term]:
                 yield guard
 
 
-def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
+def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
     """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
-    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on, and those that
+    such a loop counts up from: with the same for both ends of a range it would be empty."""
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
+    starts: set[Leaf] = set()
     for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
@@ -304,13 +338,15 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
             others.update(leaves)
         elif phis:
             step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            before = [known.of(one) for term in phis for one in ssa(routine).values[int(str(term.data[0]))].operands if one >= 0]
+            starts.update([leaf for one in before if (leaf := leaf_of(one)) is not None and leaf not in leaves])
             own: dict[Leaf, int] = {}
             for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
                 # a sign that is shifted out besides does not count
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
-    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}, starts - others
 
 
 def _parts(condition: Term) -> Iterator[Term]:

@@ -208,27 +208,6 @@ def _depended_on(routine: Routine) -> frozenset[str]:
     return frozenset([str(leaf.data[0]).partition(".")[0] for leaf in leaves if leaf.data])
 
 
-@fact
-def chooses_bits(routine: Routine) -> bool:
-    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on: a mask, or by how many bits it
-    is shifted. With any that was made up threads come to one address that have their own."""
-    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
-    return any(_chooses_bits(part) for term in terms for part in walk(term))
-
-
-def _chooses_bits(term: Term) -> bool:
-    if term.operator not in _OF_BITS or len(term.args) != 2:
-        return False
-    made_of = [{_kind_of(leaf) for leaf in one.leaves()} for one in term.args]
-    return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))
-
-
-def _kind_of(leaf: Term) -> str:
-    is_index = bool(leaf.data) and str(leaf.data[0]).partition(".")[0] in _WHO | _CTAS
-    return "index" if is_index else leaf.operator
-
-
-_OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
 _CTAS = frozenset(("%ctaid", "%nctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
 _WHO = frozenset(("%tid", "%laneid", "%warpid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
@@ -367,8 +346,24 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
 
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
-    leaves = {str(leaf.data[0]) for term in terms for leaf in term.leaves() if leaf.data}
+    """The dimensions of an index that terms depend on; not those of which only the number of a thread in its CTA is made."""
+    leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
     return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
+
+
+def _without_ranks(term: Term) -> Iterator[Term]:
+    """The leaves of a term, but for what is multiplied by the size of a block: `(%tid.z * %ntid.y + %tid.y) * %ntid.x` is what comes before
+    `%tid.x` in the number of a thread."""
+    is_asked = any(_is_of(leaf, "%tid") for leaf in term.leaves()) and any(_is_of(leaf, "%ntid") for leaf in term.leaves())
+    if not is_asked:
+        yield from term.leaves()
+    elif term.operator != "mul" or not any(_is_of(one, "%ntid") for one in term.args):
+        for one in term.inner:
+            yield from _without_ranks(one)
+
+
+def _is_of(leaf: Term, name: str) -> bool:
+    return bool(leaf.is_leaf and leaf.data) and str(leaf.data[0]).startswith(name + ".")
 
 
 @fact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
+from ptxkit.analyses.inputs.example import MAPS, Argument, Array, Example, Image, Map, Maps, Number, Structure
 from ptxkit.demangling import in_prose, readable
 from ptxkit.isa.types import types
 
@@ -43,6 +43,9 @@ def _argument(one: Argument) -> str:
         return f'{{ tensormap = "{_type(one.type)}", shape = {list(one.shape)}, box = {list(one.box)}, {_IOTA} }}'
     if isinstance(one, Image):
         return f'{{ {"surface" if one.is_surface else "texture"} = "f32", shape = {[64] * min(2, one.dimensions)}, fill = "random" }}'
+    if isinstance(one, Maps):
+        # launch files have no tensor maps in memory: the host is to write them
+        return f'{{ buffer = "u64", length = {MAPS * Map.size // 8}, fill = "zeros" }}'
     size = types()[one.type].bytes
     return f'{{ buffer = "{_type(one.type)}", length = {one.count * max(1, size // 8)}, {_IOTA}, output = true }}'
 
@@ -55,7 +58,7 @@ def _structure(one: Structure) -> str:
         if isinstance(part, Number):
             # a kernel may read more than it has
             data[at : at + part.size] = part.bytes()[: one.size - at]
-        elif isinstance(part, Array):
+        elif isinstance(part, Array | Maps):
             parts.append(f"{{ at = {at}, {_argument(part)[2:-2].removesuffix(', output = true')} }}")
     given = f'bytes = "{data.hex()}"'
     return f"{{ {given}, parts = [{', '.join(parts)}] }}" if parts else f"{{ {given} }}"

@@ -14,7 +14,8 @@ from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.frozen import frozen
 from ptxkit.syntax import Function, Index, Node, Section
 
-_CALLS = re.compile(r"\bcall\b")
+_CALLS = re.compile(r"call(?<!\wcall)\b")
+"""The word: a pattern that begins with letters is searched for many times faster."""
 
 
 @frozen

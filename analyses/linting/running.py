@@ -186,12 +186,14 @@ def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
 
 
 def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
-    """The lines of loads of tensor memory of which registers are used before the wait, in functions in which that is so with all loads."""
+    """The lines of loads of tensor memory in functions in which registers are used before the wait with half of the loads, or with the only
+    one: there that is the convention."""
     found = set()
     for routine in reached(kernel):
         openers = {load.opener for load in accessed_loads(routine)[1]}
-        if openers >= {i for i, _ in such(routine, _loads_tensor_memory)}:
-            found.update([facts.index.span(routine.where(i)).line for i in openers])
+        loads = [i for i, _ in such(routine, _loads_tensor_memory)]
+        if len(openers) == len(loads) or (len(openers) > 1 and 2 * len(openers) >= len(loads)):
+            found.update([facts.index.span(routine.where(i)).line for i in loads])
     return frozenset(found)
 
 

@@ -45,7 +45,7 @@ KEYS = 3
 STYLE = (
     ":root { color-scheme: light dark } body { font: 14px system-ui, sans-serif; margin: 1em } "
     "label { display: inline-block; margin-right: 1em } "
-    "label i { display: inline-block; width: 1.2em; height: 0.25em; vertical-align: middle; outline: 1px solid #8888 } "
+    "label i { display: inline-block; width: 1.2em; height: 0.25em; vertical-align: middle; border: 2px solid #fff } "
     "div { overflow-x: auto } svg { border-radius: 4px }"
 )
 

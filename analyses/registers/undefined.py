@@ -52,6 +52,8 @@ class UndefinedRead:
     no matter what is in the register, and throw the result away."""
     is_shown: bool = True
     """Whether what is read surely comes to something: not if it can be seen only after a branch, a guard or a selection."""
+    is_of_contents: bool = False
+    """Whether it takes contents of memory to come to the point: those that a program writes there may never send control there."""
 
 
 @fact
@@ -65,7 +67,8 @@ def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
     found = {read.register: read for read in _always(routine, real, doubtful)}
     sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
     for read in sometimes.run():
-        found.setdefault(read.register, attrs.evolve(read, is_shown=_matters(routine, read.instruction, surely=True)))
+        is_shown = _matters(routine, read.instruction, surely=True)
+        found.setdefault(read.register, attrs.evolve(read, is_shown=is_shown, is_of_contents=_is_of_contents(routine, read.point)))
     return tuple(sorted(found.values(), key=lambda read: (read.instruction, read.register)))
 
 
@@ -140,6 +143,26 @@ def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -
             if register not in done and values.uses[i] and chains.definitions(i, register) == (ENTRY,):
                 done.add(register)
                 yield UndefinedRead(i, register, True, -1, -1, -1, False)
+
+
+def _is_of_contents(routine: Routine, point: int) -> bool:
+    """Whether the guard of an instruction is made from what is loaded from memory."""
+    if point < 0 or routine.instructions[point].guard is None:
+        return False
+    values = ssa(routine)
+
+    def sources(number: int) -> tuple[int, ...]:
+        at = values.values[number].instruction
+        return () if at < 0 or _loads(routine, at) else values.uses[at]
+
+    numbers = islice(nearest_first(values.uses[point][:1], sources), STEPS)
+    return any(at >= 0 and _loads(routine, at) for at in [values.values[number].instruction for number in numbers])
+
+
+def _loads(routine: Routine, i: int) -> bool:
+    """Whether an instruction reads memory, and not parameters."""
+    bound = bindings(routine)[i]
+    return isinstance(bound, Bound) and any("read" in memory.access for memory in bound.memory) and not bound.has(".param")
 
 
 class _Sometimes:

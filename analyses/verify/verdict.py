@@ -245,15 +245,15 @@ class _Judge:
         if self.numbers:
             numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
             shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
-            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} taken")
+            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} assumed")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
-            depends = "; who goes where depends on them" if self.executed.depends else "; who goes where does not depend on them"
-            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} taken{depends}")
+            depends = "; control flow depends on them" if self.executed.depends else "; control flow does not depend on them"
+            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} assumed{depends}")
         if self.executed.states:
-            found.append(f"{_listed(self.executed.states)} as the module says, and with values of a host")
+            found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:
-            found.append(f"{_listed(self.executed.unknown)} not defined: taken to return numbers and to change nothing")
+            found.append(f"{_listed(self.executed.unknown)} not defined: assumed to return numbers and to change nothing")
         return found
 
 

@@ -60,28 +60,28 @@ def decoded(bits: Any, kind: str) -> Any:
     return np.ascontiguousarray(bits).view({"f16": np.float16, "f32": np.float32, "f64": np.float64}[scalar]).astype(np.longdouble)
 
 
-def within(test: Any, number: int, new: Any, old: Any, wrong: Any) -> bool:
-    """Whether the results `new` at `wrong` are within the bound; the GPU has `old`."""
+def share(test: Any, number: int, new: Any, old: Any, wrong: Any) -> float:
+    """The largest error of the results `new` at `wrong`, over the bound: 1 at most if all are within; the GPU has `old`."""
     registers = test.registers
     source = test.arguments[0]
     if registers is None:
-        return False
+        return np.inf
     kind = source.kinds[0]
     mnemonic = registers.opcode.partition(".")[0]
     mode = "full" if ".full" in registers.opcode else "approx"
     found = BOUNDS.get(f"{mnemonic}.{mode}.{kind.partition('x')[0]}")
     if found is None:
-        return False
+        return np.inf
     manner, bound = found
     inputs = [decoded(value[wrong], kind) for value in operands.sets(source.kinds, source.count, source.salt)]
-    got, there = decoded(new[wrong], kind), decoded(old[wrong], kind)
     smallest = SMALLEST[kind.partition("x")[0]]
     with np.errstate(all="ignore"):
+        got, there = decoded(new[wrong], kind), decoded(old[wrong], kind)
         exact = EXACT[mnemonic](*inputs)
         # of a logarithm the bound is that of the mantissa's; adding the exponent rounds once more
         scale = np.abs(exact) if manner == RELATIVE else 1
         allowed = bound * scale + smallest + (np.abs(exact) * 2.0**-24 if mnemonic == "lg2" else 0)
-        near = np.abs(got - exact) <= allowed
+        error = np.abs(got - exact) / allowed
         open_ = ~np.isfinite(exact) | (np.abs(exact) >= 2.0**127 if kind == "f32" else False)
         same = (got == there) | (np.isnan(got) & np.isnan(there))
-    return bool(np.all(np.where(open_, same, near | same)))
+    return float(np.max(np.where(same, 0, np.where(open_ | np.isnan(error), np.inf, error)), initial=0))

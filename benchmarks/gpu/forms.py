@@ -262,7 +262,12 @@ def judged(options: argparse.Namespace) -> None:
 
 def keep(options: argparse.Namespace) -> None:
     record = opened(options.record)
-    size = kept.keep(record, [test for test in sample(all_tests(options.only), options) if test.key in record.tests], options.output)
+    same = None
+    if options.judged is not None:
+        verdicts = [one for listed in json.loads(options.judged.read_text()).values() for one in listed]
+        same = {one["test"] for one in verdicts if (one["kind"], one["total"]) == ("equal", 1)}
+    tests = [test for test in sample(all_tests(options.only), options) if test.key in record.tests]
+    size = kept.keep(record, tests, options.output, same)
     print(f"{options.output}: {size} bytes, {len(record.tests)} tests")
 
 
@@ -286,6 +291,7 @@ def main() -> None:
             command.add_argument("--seconds", type=float, default=480, help="after which no module is begun")
         if name == "keep":
             command.add_argument("-o", "--output", type=Path, required=True)
+            command.add_argument("--judged", type=Path, help="what `judge --json` wrote of the same record, so that nothing is executed")
         if name == "judge":
             command.add_argument("--form", nargs="*", default=[], help="words of which one is in the instruction or the form's place")
             command.add_argument("--machine", action="store_true", help="launch the kernels, also where the semantics alone would do")

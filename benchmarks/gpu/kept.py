@@ -8,20 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from formtests import Test
 
-MOST = 2560 * 4
-"""Bytes of a test's outputs that are kept: of 32 bits all sets, or those of a whole approximation."""
+MOST, WHOLE = 4096, 3584 * 8
+"""Bytes of a test's outputs that are kept; and of an approximation, whose errors are looked at."""
 
 
-def keep(record: Any, tests: Sequence[Test], path: Path) -> int:
-    """Writes what is kept of a record to a file; gives its size."""
-    from judging import executed
-
+def keep(record: Any, tests: Sequence[Test], path: Path, same: Collection[str] | None = None) -> int:
+    """Writes what is kept of a record to a file; gives its size. `same` are the tests that the machine does bit for bit alike, if known."""
     ran, others, places, data = {}, {}, {}, bytearray()
     for test in tests:
         entry = record.tests[test.key]
@@ -30,18 +28,25 @@ def keep(record: Any, tests: Sequence[Test], path: Path) -> int:
             continue
         digest = entry["digest"]
         ran[test.key] = [digest, entry["bytes"]]
-        try:
-            same = hashlib.blake2b(executed(test), digest_size=12).hexdigest() == digest
-        except Exception:
-            same = False
-        if same or digest in places or (outputs := record.output(digest)) is None:
+        is_same = test.key in same if same is not None else _is_same(test, digest)
+        if is_same or digest in places or (outputs := record.output(digest)) is None:
             continue
-        outputs = outputs[: MOST * (2 if test.about.get("approximate") else 1)]
+        outputs = outputs[: WHOLE if test.about.get("approximate") else MOST]
         places[digest] = [len(data), len(outputs)]
         data += outputs
     head = json.dumps({"machine": record.machine, "ran": ran, "others": others, "outputs": places}, sort_keys=True)
     path.write_bytes(lzma.compress(head.encode() + b"\n" + bytes(data), preset=9))
     return path.stat().st_size
+
+
+def _is_same(test: Test, digest: str) -> bool:
+    """Whether the machine gives outputs with this hash."""
+    from judging import executed
+
+    try:
+        return hashlib.blake2b(executed(test), digest_size=12).hexdigest() == digest
+    except Exception:
+        return False
 
 
 class Kept:

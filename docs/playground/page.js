@@ -183,6 +183,11 @@ function element(kind, properties = {}, ...children) {
   return made;
 }
 
+// a message, with what stands in backquotes as code
+function prose(text) {
+  return text.split("`").map((part, i) => (i % 2 ? element("code", { textContent: part }) : part));
+}
+
 function lineButton(line, at) {
   return element("button", { className: "line", type: "button", textContent: `line ${line}`, onclick: () => show(at) });
 }
@@ -194,13 +199,13 @@ function list(findings) {
     const card = element("article", { className: one.severity });
     card.append(
       element("p", {}, element("span", { className: "severity", textContent: one.severity }), rule, ", ", lineButton(one.line, one.from)),
-      element("h2", { textContent: one.text }),
+      element("h2", {}, ...prose(one.text)),
     );
-    const steps = one.related.map((also) => element("li", {}, lineButton(also.line, also.from), `: ${also.text}`));
-    const notes = one.notes.map((note) => element("li", { textContent: note }));
+    const steps = one.related.map((also) => element("li", {}, lineButton(also.line, also.from), ": ", ...prose(also.text)));
+    const notes = one.notes.map((note) => element("li", {}, ...prose(note)));
     if (steps.length + notes.length) card.append(element("ul", {}, ...steps, ...notes));
-    if (one.fix) card.append(element("p", {}, element("button", { type: "button", textContent: one.fix.text, onclick: () => apply(one.fix) })));
-    if (one.why) card.append(element("details", {}, element("summary", { textContent: "why" }), element("p", { textContent: one.why })));
+    if (one.fix) card.append(element("p", {}, element("button", { type: "button", onclick: () => apply(one.fix) }, ...prose(one.fix.text))));
+    if (one.why) card.append(element("details", {}, element("summary", { textContent: "why" }), element("p", {}, ...prose(one.why))));
     return card;
   });
   $("findings").replaceChildren(...(cards.length ? cards : [element("p", { textContent: "No findings." })]));

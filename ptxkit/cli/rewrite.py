@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from typing import Any, NoReturn
 
@@ -33,24 +34,30 @@ class Rewriters(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_OPTION = re.compile(r"^\* `(\w+)`: (.*)$", re.MULTILINE)
+
+
 def _command(rewriter: Any) -> click.Command:
+    text = inspect.getdoc(rewriter.function) or ""
+    described = dict(_OPTION.findall(text))
     options: list[click.Parameter] = [click.Argument(["path"], metavar="FILE")]
     for name, parameter in rewriter.options.items():
         flag = f"--{name.replace('_', '-')}"
         required = parameter.default is inspect.Parameter.empty
         if parameter.annotation is bool:
-            options.append(click.Option([f"{flag}/--no-{flag[2:]}", name], default=parameter.default, show_default=True))
+            options.append(click.Option([f"{flag}/--no-{flag[2:]}", name], default=parameter.default, help=described.get(name)))
         else:
             kind = {int: click.INT, float: click.FLOAT}.get(parameter.annotation, click.STRING)
-            options.append(click.Option([flag, name], type=kind, required=required, default=None if required else parameter.default))
+            default = None if required else parameter.default
+            options.append(click.Option([flag, name], type=kind, required=required, default=default, help=described.get(name)))
     options.append(click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where to write; - is standard output."))
     options.append(click.Option(["--manifest", "_manifest"], metavar="OUT", help="Also write what was done, as JSON."))
 
     def run(path: str, _output: str, _manifest: str | None, **given: Any) -> None:
         _run(rewriter, path, _output, _manifest, given)
 
-    text = inspect.getdoc(rewriter.function) or ""
-    return click.Command(rewriter.name, params=options, callback=run, help=text, short_help=rewriter.summary)
+    paragraphs = [one for one in text.split("\n\n") if not one.startswith(("* `", "Raises "))]
+    return click.Command(rewriter.name, params=options, callback=run, help="\n\n".join(paragraphs), short_help=rewriter.summary)
 
 
 def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dict[str, Any]) -> None:

@@ -61,6 +61,13 @@ def complete(document: Document, offset: int, known: Document | None = None) -> 
     return _operands(known, start, rest)
 
 
+def prepare() -> None:
+    """Reads the tables that are the same for every text, so that the first question does not wait for them."""
+    _mnemonics("")
+    _directives("")
+    special_registers()
+
+
 def _mnemonics(word: str) -> tuple[Candidate, ...]:
     return tuple([Candidate(name, "opcode", _summary(name), len(word)) for name in sorted(mnemonics()) if name.startswith(word)])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 import attrs
 
-from ptxkit.analyses.framework.rule import Rule
+from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.linting.kept import Memory
 from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
@@ -38,13 +39,20 @@ def settings_of(path: str | None) -> tuple[Configuration, str]:
         return Configuration(), str(error)
 
 
-def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
-    """What the rules find in a document; with `quick`, only those that take no time."""
-    rules = _rules(document.settings)
-    if quick:
-        rules = tuple([rule for rule in rules if rule.family in QUICK])
+def findings(document: Document, quick: bool = False, go_on: Callable[[], None] = lambda: None) -> tuple[Diagnostic, ...]:
+    """What the rules find in a document; with `quick`, only those that take no time. Each asks first whether to go on, which may raise."""
+    go_on()
+    rules = tuple([_asking(rule, go_on) for rule in _rules(document.settings) if rule.family in QUICK or not quick])
     found = lint(document.module, rules, facts=document.facts, run=False, store=_known if not quick else None)
     return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
+
+
+def _asking(rule: Rule, go_on: Callable[[], None]) -> Rule:
+    def check(facts: Facts) -> Iterator[Diagnostic]:
+        go_on()
+        return rule.check(facts)
+
+    return attrs.evolve(rule, check=check)
 
 
 def is_repairable(found: Diagnostic) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import threading
+from collections.abc import Callable
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -52,7 +53,7 @@ class Document:
                 if self._facts is None:
                     facts = Facts(parse(self.text, self.path), self.settings.target, _version(self.settings.ptx))
                     # both are kept by the facts from here on
-                    _ = facts.names, facts.index.line_starts, facts.index.path_at(0)
+                    _ = facts.names, facts.index.line_starts
                     self._facts = facts
         return self._facts
 
@@ -80,18 +81,17 @@ class Document:
     def _own_routines(self) -> tuple[Routine, ...]:
         return routines(self.module)
 
-    def warm_up(self) -> None:
-        """Finds out what `is_warm` promises."""
-        for routine in self._own_routines:
-            control_flow(routine)
-            liveness(routine)
-        self.is_warm = True
+    def settle(self, go_on: Callable[[], None] = lambda: None) -> None:
+        """Finds out what hover and hints ask and no rule did: what `is_warm` promises, then what `is_analysed` does.
 
-    def settle(self) -> None:
-        """Finds out what hover and hints ask and no rule did, and lets `is_analysed` be true."""
-        for routine in self._own_routines:
-            for fact in (control_flow, liveness, pressure, ssa, values, uniformity):
-                fact(routine)
+        In between it asks whether to go on, which may raise.
+        """
+        for facts in ((control_flow, liveness), (pressure, ssa, values, uniformity)):
+            for routine in self._own_routines:
+                for fact in facts:
+                    go_on()
+                    fact(routine)
+            self.is_warm = True
         self.is_analysed = True
 
     # --- positions, for which no tree is needed

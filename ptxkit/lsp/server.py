@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
@@ -25,6 +26,7 @@ from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.demangling import short
 from ptxkit.diagnostics import Diagnostic, Edit, Severity, Span
 from ptxkit.lsp import coloring, completion, navigation, outline, sources
+from ptxkit.lsp.changes import NONE, Change, Outdated, changed
 from ptxkit.lsp.diagnosing import findings, is_repairable, path_of, repaired, settings_of
 from ptxkit.lsp.document import Document
 from ptxkit.lsp.hints import hints
@@ -34,8 +36,14 @@ from ptxkit.lsp.signature import signatures
 from ptxkit.lsp.spans import formatted_part
 from ptxkit.names import Kind
 
-REST = 0.2
-"""Seconds without a change after which a text is looked at."""
+PAUSE = 0.4
+"""Seconds between two changes that are no typing."""
+REST = 0.15
+"""So many seconds is a text left alone after a change while one types."""
+BREATH = 0.025
+"""So many else: what editors ask right after a change is answered first."""
+LARGE = 100_000
+"""Characters of a text that take too long to parse for a question to wait for it."""
 QUIET = 10.0
 """Seconds without a change after which what old versions of texts have left is collected."""
 MOST = 30
@@ -84,9 +92,15 @@ class Server(LanguageServer):
         self.shown: dict[str, list[sources.Shown]] = {}
         """By the URI of a PTX file its findings in files of the source."""
         self.waiting: dict[str, asyncio.TimerHandle] = {}
+        self.changed: dict[str, float] = {}
+        """By URI when its text was last changed, by the clock of the event loop."""
         self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
-        # a daemon: nobody waits for rules when the editor is closed
+        self.is_ending = False
         Thread(target=self._work, name="analyst", daemon=True).start()
+
+    def shutdown(self) -> NoReturn:
+        """Ends the process, as nothing else is to be said: rules and searches for repairs at work in other threads are not waited for."""
+        os._exit(0 if self.is_ending else 1)
 
     def document(self, uri: str) -> Document:
         """The document of a URI as it is now; that of a program is empty, since it is no PTX."""
@@ -103,6 +117,19 @@ class Server(LanguageServer):
                 self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Warning, wrong))
             known = self.documents[uri] = Document(text.source, path, text.version or 0, settings)
         return known
+
+    def known(self, document: Document, uri: str, offset: int) -> tuple[Document, int, Change]:
+        """A document to answer from at once, with the offset in it, and what has changed since.
+
+        While a large text has changed and is not parsed yet, it is the one before, unless the change is at the offset.
+        """
+        before = self.before.get(uri)
+        if before is not None and not document.is_parsed and len(document.text) >= LARGE:
+            change = changed(before.text, document.text)
+            at = change.before(offset)
+            if at is not None:
+                return before, at, change
+        return document, offset, NONE
 
     # positions
 
@@ -130,6 +157,11 @@ class Server(LanguageServer):
         """The range between two offsets."""
         return lsp.Range(self.position(document, start), self.position(document, end))
 
+    def range_after(self, document: Document, change: Change, start: int, end: int) -> lsp.Range | None:
+        """The range in a document of what stood between two offsets before a change; None if it was changed."""
+        now = change.after(start)
+        return None if now is None else self.range(document, now, now + end - start)
+
     def range_of(self, document: Document, span: Span) -> lsp.Range:
         """The range of a span."""
         return self.range(document, span.start, span.end)
@@ -140,11 +172,16 @@ class Server(LanguageServer):
 
     # findings
 
-    def look_later(self, uri: str, delay: float = REST) -> None:
-        """Has a document looked at when it has not changed for a while."""
+    def look_later(self, uri: str) -> None:
+        """Has a document looked at: soon, or while one types, when the next keystroke is late."""
         if uri in self.waiting:
             self.waiting.pop(uri).cancel()
-        self.waiting[uri] = asyncio.get_running_loop().call_later(delay, self.look, uri)
+        loop = asyncio.get_running_loop()
+        gap = loop.time() - self.changed.get(uri, -PAUSE)
+        self.changed[uri] = loop.time()
+        # what is said of the text as it was is not wanted any more
+        self.document(uri)
+        self.waiting[uri] = loop.call_later(REST if gap < PAUSE else BREATH, self.look, uri)
 
     def look(self, uri: str) -> None:
         """Has all that is to be found out about a document found out by the other thread."""
@@ -174,21 +211,26 @@ class Server(LanguageServer):
                 left += 1
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
-        """In the other thread: applies the rules that take no time, then all, and prepares what hover asks."""
-        for quick in (True, False):
+        """In the other thread: applies the rules that take no time, then all, and prepares what hover asks, as long as the text stays."""
+
+        def go_on() -> None:
             if self.documents.get(uri) is not document:
-                # the text has changed since
-                return
-            try:
-                found = findings(document, quick)
-            except Exception:
-                # a rule that fails is a bug of ours, and no reason to leave the editor without answers
-                logging.getLogger(__name__).exception("a rule failed on %s", uri)
-                return
-            loop.call_soon_threadsafe(self.publish, uri, document, found)
-        document.warm_up()
-        document.settle()
-        self.costs[uri] = (document, lenses(document))
+                raise Outdated
+
+        try:
+            go_on()
+            _ = document.facts
+            for quick in (True, False):
+                loop.call_soon_threadsafe(self.publish, uri, document, findings(document, quick, go_on))
+            document.settle(go_on)
+            self.costs[uri] = (document, lenses(document))
+            completion.prepare()
+        except Outdated:
+            return
+        except Exception:
+            # a rule that fails is a bug of ours, and no reason to leave the editor without answers
+            logging.getLogger(__name__).exception("a rule failed on %s", uri)
+            return
         loop.call_soon_threadsafe(self.refresh)
 
     def refresh(self) -> None:
@@ -273,13 +315,17 @@ def server() -> Server:
 
 
 def _synchronise(ls: Server) -> None:
+    @ls.feature(lsp.SHUTDOWN)
+    def ending(params: None) -> None:
+        ls.is_ending = True
+
     @ls.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         if path is not None and sources.is_source(path):
             ls.publish_source(params.text_document.uri, Path(path).resolve())
         else:
-            ls.look_later(params.text_document.uri, 0)
+            ls.look_later(params.text_document.uri)
 
     @ls.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: lsp.DidChangeTextDocumentParams) -> None:
@@ -291,7 +337,7 @@ def _synchronise(ls: Server) -> None:
         uri = params.text_document.uri
         if uri in ls.waiting:
             ls.waiting.pop(uri).cancel()
-        for of in (ls.documents, ls.before, ls.colors, ls.found, ls.costs):
+        for of in (ls.documents, ls.before, ls.colors, ls.found, ls.costs, ls.changed):
             of.pop(uri, None)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
         ls.publish_sources({one.path for one in ls.shown.pop(uri, ())})
@@ -305,11 +351,13 @@ def _navigate(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
         document, offset = asked(params)
-        found = hover(document, offset)
+        known, at, change = ls.known(document, params.text_document.uri, offset)
+        found = hover(known, at)
         if found is None:
             return None
         start, end, text = found
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), ls.range(document, start, end))
+        here = ls.range_after(document, change, start, end)
+        return None if here is None else lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), here)
 
     @ls.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def defined(params: lsp.DefinitionParams) -> lsp.Location | list[lsp.Location] | None:
@@ -344,10 +392,12 @@ def _navigate(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlighted(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
         document, offset = asked(params)
+        known, offset, change = ls.known(document, params.text_document.uri, offset)
         kinds = {True: lsp.DocumentHighlightKind.Write, False: lsp.DocumentHighlightKind.Read}
         return [
-            lsp.DocumentHighlight(ls.range(document, at, at + len(text)), kinds[written])
-            for at, text, written in navigation.highlights(document, offset)
+            lsp.DocumentHighlight(here, kinds[written])
+            for at, text, written in navigation.highlights(known, offset)
+            if (here := ls.range_after(document, change, at, at + len(text))) is not None
         ]
 
     @ls.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxkit.machine.groups import WARP, Lanes
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Residents
@@ -68,7 +69,7 @@ class CtaBarriers:
         if value is not None:
             pressed = np.bincount(key, lanes.broadcast(value), minlength=len(self.phase)).astype(np.int64)
             for parity in (0, 1):
-                mine = np.unique(key[side == parity])
+                mine = distinct_numbers(key[side == parity])
                 self.true[parity, mine] += pressed[mine]
                 self.total[parity, mine] += np.bincount(key, minlength=len(self.phase))[mine]
         self.complete(np.flatnonzero(arrived))

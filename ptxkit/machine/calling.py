@@ -15,6 +15,7 @@ from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.types import dtype_of
+from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
@@ -93,7 +94,7 @@ def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
     if not target.ndim:
         _enter_at(scheduler, group, block, plan, code.machine, int(target), values)
         return
-    for address in np.unique(target):
+    for address in distinct_numbers(target):
         positions = np.flatnonzero(target == address)
         part = group.part(positions)
         mine = [x.take(positions) if getattr(x, "ndim", 0) else x for x in values]

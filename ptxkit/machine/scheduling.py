@@ -30,6 +30,7 @@ from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 from ptxkit.machine.monitoring import overrides, used
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -551,7 +552,7 @@ class Scheduler:
             if not value.ndim:
                 return targets[int(value)]
             places = np.array(targets)[value]
-            self.split(group, [(int(target), np.flatnonzero(places == target)) for target in np.unique(places)])
+            self.split(group, [(int(target), np.flatnonzero(places == target)) for target in distinct_numbers(places)])
             return -2
         raise self.fault(Stop("trap", "trap"), group, None, block.last)
 

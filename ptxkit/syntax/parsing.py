@@ -350,6 +350,8 @@ class _Parser:
                         while stack:
                             statements = _closed(stack, statements, "")
                         statements.append(header_of_next)
+                    elif not stack and _is_declared_only(statements[-1]) and not text.startswith("{", _space_end(text, at)):
+                        statements[-1] = Function((statements[-1],))
                     break
                 else:
                     at, trailing = None, leading
@@ -609,6 +611,11 @@ def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
     if not pieces or sum(map(len, pieces)) + sum(map(len, tail_gaps)) != len(arguments) or "," in tail_gaps[-1]:
         raise _Irregular
     return pieces, tail_gaps
+
+
+def _is_declared_only(statement: Node) -> bool:
+    """Whether the header of a function that is no kernel stands there: with no body it needs no semicolon, as ptxas reads it."""
+    return type(statement) is Header and not statement.is_entry
 
 
 def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:

@@ -97,10 +97,14 @@ class Index:
 
     def path_at(self, offset: int) -> Path:
         """The path of the innermost node that has the character at an offset; what leads a statement belongs to the block around it."""
-        at, path = self._starts_in_order[bisect.bisect_right(self._starts_in_order, offset, key=lambda start: start[0]) - 1]
+        path: Path = ()
+        at = 0
+        while (starts := self._children.get(path)) is not None:
+            i = bisect.bisect_right(starts, offset) - 1
+            if i < 0:
+                return path
+            at, path = starts[i], (*path, i)
         node = self.module.at(path)
-        if isinstance(node, Container):
-            return path
         if not at + _leading(node) <= offset < at + len(node.text):
             return path[:-1]
         while True:
@@ -116,12 +120,6 @@ class Index:
             if isinstance(piece, str):
                 return path
             path, node = (*path, i), piece
-
-    @functools.cached_property
-    def _starts_in_order(self) -> list[tuple[int, Path]]:
-        """Where statements and blocks start, in the order of the text; of those that start at one offset the innermost is last."""
-        found = [(start, (*path, i)) for path, starts in self._children.items() for i, start in enumerate(starts)]
-        return sorted([(0, ()), *found])
 
     def span(self, path: Path) -> Span:
         """The span of the node at a path, without what leads it; of a function, that of its header."""

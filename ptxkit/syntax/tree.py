@@ -222,4 +222,4 @@ class Container(Node):
     """How notebooks show the text. `import ptxkit` sets the one with colours, which stands on the syntax and cannot be imported here."""
 
     def _repr_html_(self) -> str:
-        return Container.as_html(self.text)
+        return Container.as_html(self.text.strip("\r\n"))

@@ -13,6 +13,8 @@
     made.append(...children);
     return made;
   }
+  // a message, with what stands in backquotes as code
+  const prose = (text) => text.split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part));
   const say = (text) => { find("spoken").textContent = text; };
   const count = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
   const base = (path) => path.split(/[\\/]/).pop();
@@ -281,9 +283,9 @@
     const articles = list.map((n) => {
       const one = data.findings[n];
       const where = one.source ? element("p", {}, `${data.files[one.source[0]].name}:${one.source[1]}`) : "";
-      const more = [...one.related.map(([line, text]) => element("li", {}, go(line), `: ${text}`)), ...one.notes.map((text) => element("li", {}, text)), ...(one.fix ? [element("li", {}, `fix: ${one.fix}`)] : [])];
-      return element("article", {}, element("h3", {}, element("span", { class: `word ${one.severity}` }, `${one.severity} ${one.rule} `), one.text), where,
-        element("p", {}, go(one.line), ` of the PTX, ${one.name}`), element("ul", {}, ...more), ...(data.why[one.rule] ? [element("p", { class: "comment" }, data.why[one.rule])] : []));
+      const more = [...one.related.map(([line, text]) => element("li", {}, go(line), ": ", ...prose(text))), ...one.notes.map((text) => element("li", {}, ...prose(text))), ...(one.fix ? [element("li", {}, "fix: ", ...prose(one.fix))] : [])];
+      return element("article", {}, element("h3", {}, element("span", { class: `word ${one.severity}` }, `${one.severity} ${one.rule} `), ...prose(one.text)), where,
+        element("p", {}, go(one.line), ` of the PTX, ${one.name}`), element("ul", {}, ...more), ...(data.why[one.rule] ? [element("p", { class: "comment" }, ...prose(data.why[one.rule]))] : []));
     });
     find("details").replaceChildren(element("button", { type: "button", class: "close", "aria-label": "Close" }, "×"), ...articles);
     find("details").hidden = false;

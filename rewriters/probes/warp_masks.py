@@ -5,7 +5,7 @@ when the mask changes, or the thread leaves, the lowest thread of that mask adds
 time, so that none of its executions is lost or counted twice.
 
 A loop is steady if the threads of a warp take the same path at all its branches: those that enter it together are together in each of its
-iterations, as far as they can be told apart. They read their mask once, before it, and only count in it.
+iterations. They read their mask once, before it, and only count in it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _repeated(routine: Routine, most: int) -> dict[int, tuple[int, Edge | None]]
 
 
 def _steady(routine: Routine) -> dict[int, Edge]:
-    """By block of an outermost loop that is steady, whatever the launch, the one edge by which control enters the loop."""
+    """By block of an outermost loop that is steady in all launches, the one edge by which control enters the loop."""
     flow = control_flow(routine)
     entries = {
         loop: entry
@@ -106,7 +106,7 @@ def _steady(routine: Routine) -> dict[int, Edge]:
     }
     if not entries:
         return {}
-    # what holds for all threads of a CTA holds whatever its shape
+    # what holds for all threads of a CTA holds in all its shapes
     level = Level.CTA if uniformity(routine).assumption else Level.WARP
     _, branches, _ = uniformity(routine).levels()
     steady = [loop for loop in entries if all(branches[block] >= level for block in bits(loop.blocks))]

@@ -91,7 +91,7 @@ class _Reader:
         tables = values.get("kernel", [])
         tables = [tables] if isinstance(tables, dict) else tables
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            self._wrong(("kernel",), "`kernel` is to be a table: [[kernel]]")
+            self._wrong(("kernel",), "`kernel` must be a table: [[kernel]]")
             return ()
         if not tables and not self.mistakes:
             self._wrong((), "there is no [[kernel]]")
@@ -116,7 +116,7 @@ class _Reader:
         cooperative = self._flag(at, table, "cooperative")
         given = table.get("args", [])
         if not isinstance(given, list):
-            self._wrong((*at, "args"), "`args` is to be an array")
+            self._wrong((*at, "args"), "`args` must be an array")
             given = []
         arguments = [self._argument((*at, "args", i), one) for i, one in enumerate(given)]
         file = self._text(at, table, "file") if "file" in table else None
@@ -127,10 +127,10 @@ class _Reader:
 
     def _argument(self, at: Key, given: Any) -> Argument | None:
         if isinstance(given, int | float) and not isinstance(given, bool):
-            self._wrong(at, f'the type of a number is to be said: {{ scalar = "i32", value = {given} }}')
+            self._wrong(at, f'the type of a number is missing: {{ scalar = "i32", value = {given} }}')
             return None
         if not isinstance(given, dict):
-            self._wrong(at, "an argument is to be a table such as { scalar = … }, { buffer = … }, { bytes = … } or { tensormap = … }")
+            self._wrong(at, "an argument must be a table such as { scalar = … }, { buffer = … }, { bytes = … } or { tensormap = … }")
             return None
         kinds = [word for word in ("scalar", "buffer", "bytes", "tensormap", "texture", "surface") if word in given]
         if len(kinds) != 1:
@@ -150,11 +150,11 @@ class _Reader:
         try:
             data = bytes.fromhex(text)
         except ValueError:
-            self._wrong((*at, "bytes"), "`bytes` is to be in hexadecimal, two digits a byte")
+            self._wrong((*at, "bytes"), "`bytes` must be in hexadecimal, two digits a byte")
             return None
         parts = given.get("parts", [])
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            self._wrong((*at, "parts"), "`parts` is to be an array of tables such as { at = 8, buffer = … }")
+            self._wrong((*at, "parts"), "`parts` must be an array of tables such as { at = 8, buffer = … }")
             return None
         found = [self._part((*at, "parts", n), part, len(data)) for n, part in enumerate(parts)]
         return Raw(data, tuple([part for part in found if part is not None]))
@@ -162,7 +162,7 @@ class _Reader:
     def _part(self, at: Key, given: dict[str, Any], size: int) -> tuple[int, Array] | None:
         """An array whose address stands in a struct."""
         if "buffer" not in given:
-            self._wrong(at, "a part of a struct is to be a `buffer`")
+            self._wrong(at, "a part of a struct must be a `buffer`")
             return None
         offset = self._whole(at, given, "at", 0, 0, size - 8) if size >= 8 else 0
         array = self._array(at, {name: value for name, value in given.items() if name != "at"}, "buffer")
@@ -197,7 +197,7 @@ class _Reader:
         if "high" in given:
             high = self._whole(at, given, "high", 1, -(2**63), 2**64)
             if high <= low:
-                self._wrong((*at, "high"), f"`high` is to be more than `low` ({low})")
+                self._wrong((*at, "high"), f"`high` must be more than `low` ({low})")
         seed = self._whole(at, given, "seed", 0, 0, 2**63) if "seed" in given else None
         compare = self._one_of(at, given, "compare", COMPARISONS) if "compare" in given else "bits"
         atol, rtol = self._tolerance(at, given, "atol", kind), self._tolerance(at, given, "rtol", kind)
@@ -220,7 +220,7 @@ class _Reader:
         elif "shape" in given:
             numbers = given["shape"]
             if not isinstance(numbers, list) or not numbers or not all(_is_whole(one) and one >= 0 for one in numbers):
-                self._wrong((*at, "shape"), "`shape` is to be an array of whole numbers, such as [64, 128]")
+                self._wrong((*at, "shape"), "`shape` must be an array of whole numbers, such as [64, 128]")
                 return None
             shape = tuple(numbers)
         elif file is not None:
@@ -269,7 +269,7 @@ class _Reader:
             return 0.0
         value = given[word]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            self._wrong((*at, word), f"`{word}` is to be a number from 0 on")
+            self._wrong((*at, word), f"`{word}` must be a number from 0 on")
             return 0.0
         if kind not in FLOATS:
             self._wrong((*at, word), f"integers ({kind}) are compared exactly")
@@ -282,7 +282,7 @@ class _Reader:
         given = table[word]
         numbers = [given] if _is_whole(given) else given
         if not isinstance(numbers, list) or not 1 <= len(numbers) <= 3 or not all(_is_whole(one) and one > 0 for one in numbers):
-            self._wrong((*at, word), f"`{word}` is to be one to three numbers from 1 on, such as [8, 1, 1]")
+            self._wrong((*at, word), f"`{word}` must be one to three numbers from 1 on, such as [8, 1, 1]")
             return None
         x, y, z = (*numbers, 1, 1)[:3]
         if max(y, z) > 65535 or x > 2**31 - 1:
@@ -292,7 +292,7 @@ class _Reader:
 
     def _number(self, at: Key, value: Any, kind: str) -> int | float | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self._wrong(at, "this is to be a number")
+            self._wrong(at, "this must be a number")
             return None
         if kind in FLOATS:
             if isinstance(value, int) and abs(value) >= 1 << 1023:
@@ -303,7 +303,7 @@ class _Reader:
                 return None
             return float(value)
         if not isinstance(value, int):
-            self._wrong(at, f"{kind} is to be a whole number")
+            self._wrong(at, f"{kind} must be a whole number")
             return None
         size, signed = INTEGERS[kind]
         low, high = (-(1 << size * 8 - 1), (1 << size * 8 - 1) - 1) if signed else (0, (1 << size * 8) - 1)
@@ -316,27 +316,27 @@ class _Reader:
         value = table.get(word, default)
         if _is_whole(value) and low <= value <= high:
             return int(value)
-        self._wrong((*at, word), f"`{word}` is to be a whole number" + (f" from {low} on" if low >= 0 else ""))
+        self._wrong((*at, word), f"`{word}` must be a whole number" + (f" from {low} on" if low >= 0 else ""))
         return default
 
     def _flag(self, at: Key, table: dict[str, Any], word: str) -> bool:
         value = table.get(word, False)
         if not isinstance(value, bool):
-            self._wrong((*at, word), f"`{word}` is to be true or false")
+            self._wrong((*at, word), f"`{word}` must be true or false")
         return value is True
 
     def _text(self, at: Key, table: dict[str, Any], word: str) -> str | None:
         value = table.get(word)
         if isinstance(value, str) and value and "\0" not in value:
             return value
-        self._wrong((*at, word), f"`{word}` is to be a text" if word in table else f"`{word}` is missing")
+        self._wrong((*at, word), f"`{word}` must be a string" if word in table else f"`{word}` is missing")
         return None
 
     def _one_of(self, at: Key, table: dict[str, Any], word: str, choices: tuple[str, ...]) -> str | None:
         value = table[word]
         if isinstance(value, str) and value in choices:
             return value
-        self._wrong((*at, word), f"`{word}` is to be one of {', '.join(choices)}")
+        self._wrong((*at, word), f"`{word}` must be one of {', '.join(choices)}")
         return None
 
     def _known(self, at: Key, table: dict[str, Any], known: set[str]) -> None:

@@ -56,11 +56,11 @@ def _source(seen: Seen, origins: Origins, index: Index, hunk: str) -> str:
 
 def _shown(finding: Diagnostic, solved: Solution) -> Iterator[str]:
     by = f", and {solved.compiler} takes it" if solved.compiler else ""
-    yield f"proved: no rule finds it any more, or anything new{by}"
+    yield f"proved: no rule reports it any more, or anything new{by}"
     if solved.schedules:
         names = ", ".join([str(one) if isinstance(one, str) else f"seed {one}" for one in solved.schedules])
-        how = "runs to completion" if solved.is_complete else "goes as far as it did or further"
-        what = f"the launch that shows it {how} without it" if finding.witness is not None else f"a launch that was made up {how}"
+        how = "runs to completion" if solved.is_complete else "runs at least as far as before"
+        what = f"the launch that shows it {how}, without the finding," if finding.witness is not None else f"a made-up launch {how}"
         results = ", with equal results" if solved.is_complete and solved.has_equal_results else ""
         yield f"executed: {what} under the schedules {names}{results}"
 
@@ -81,7 +81,7 @@ def _costs(seen: Seen, solved: Solution) -> Iterator[str]:
                     costs = True
                     yield f"costs: {price}{_rounds(after, routine, i, line, solved)}"
     if not costs:
-        yield "costs: nothing: no instruction is put in"
+        yield "costs: nothing, as no instruction is inserted"
 
 
 def _price(bound: Bound, text: str) -> str:
@@ -92,7 +92,7 @@ def _price(bound: Bound, text: str) -> str:
     if waits and bound.members is not None:
         return f"{text}: the threads of a warp wait for one another"
     if any(one.action == "wait" for one in bound.asynchronous):
-        return f"{text}: what is in flight there is waited for"
+        return f"{text}: the thread waits for the operations in flight"
     if any("fence" in effect for effect in bound.effects):
         return f"{text}: later accesses wait for earlier ones of the thread"
     return f"{text}: {ONE}"
@@ -125,11 +125,11 @@ def new_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
 def _not_promised(seen: Seen, finding: Diagnostic, solved: Solution) -> Iterator[str]:
     inputs = (finding.witness or {}).get("inputs")
     if inputs is not None:
-        yield f"not promised: launches and contents other than those that were executed ({inputs}), and that it is what was meant"
+        yield f"not promised: that it holds in launches other than those that were executed ({inputs}), or that it is what you meant"
     else:
-        yield "not promised: that it is what was meant; the finding was argued, and the cure is, too"
+        yield "not promised: that it is what you meant; the finding was inferred and not executed, and so was its repair"
     routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
     if inputs is not None and routine is not None and launch(routine).threads is None:
-        yield "not promised: CTAs of another size than that, as the kernel does not say its own"
+        yield "not promised: that it holds for CTAs of another size, as the kernel does not declare its own"
     if solved.schedules and not solved.is_complete:
-        yield f"not promised: what comes after the end of that run ({solved.why})"
+        yield f"not promised: what happens after the end of that run ({solved.why})"

@@ -20,7 +20,7 @@ ROUNDS = 8
 
 @frozen
 class Candidate:
-    """Edits of a text. `says` is what they do, as in "put in `bar.sync 0` before line 9"."""
+    """Edits of a text. `says` is what they do, as in "insert `bar.sync 0` before line 9"."""
 
     says: str
     edits: tuple[Edit, ...]
@@ -47,7 +47,7 @@ def insertion(trouble: Trouble, point: Point, kind: int, *statements: str) -> Ca
     text = " and ".join([f"`{one.rstrip(';')}`" for one in statements])
     edits = (put(index, routine, point, *statements),)
     price = kind * ROUNDS ** depth(routine, point)
-    return Candidate(f"put in {text} {'after' if point.after else 'before'} line {line}", edits, price)
+    return Candidate(f"insert {text} {'after' if point.after else 'before'} line {line}", edits, price)
 
 
 def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Candidate:
@@ -55,7 +55,7 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(i)).line
     text = " ".join(index.text[slice(*_span(trouble, i))].split()).rstrip(";")
-    says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"take out `{text}` on line {line}"
+    says = f"make line {line} `{statement.rstrip(';')}`" if statement else f"remove `{text}` on line {line}"
     return Candidate(says, (instead(index, routine, i, statement),), price * ROUNDS ** depth(routine, Point(i)), (i,))
 
 

@@ -32,7 +32,7 @@ def test_the_repaired_text_is_written_and_said(kernel: Path, tmp_path: Path) -> 
     done = run("repair", str(kernel), "-o", str(out), "--using", "none")
 
     assert done.exit_code == 0
-    assert "repair: put in `bar.sync 0` before line 20" in done.output and "costs: `bar.sync 0`" in done.output
+    assert "repair: insert `bar.sync 0` before line 20" in done.output and "costs: `bar.sync 0`" in done.output
     assert out.read_text(encoding="utf-8").count("bar.sync 0;") == 1
     assert run("lint", str(out), "--no-cache").exit_code == 0
 
@@ -106,4 +106,4 @@ def test_the_gate_has_repairs(kernel: Path) -> None:
     found = json.loads(run("gate", str(kernel), "--repairs", "--using", "none").stdout)
 
     assert found["verdict"] == "reject"
-    assert [one["repair"]["message"] for one in found["findings"] if "repair" in one] == ["put in `bar.sync 0` before line 20"]
+    assert [one["repair"]["message"] for one in found["findings"] if "repair" in one] == ["insert `bar.sync 0` before line 20"]

@@ -11,12 +11,16 @@ import time
 from queue import Queue
 from typing import Any
 
+HANG = 600
+"""Seconds after which a server that says nothing is taken to hang. No measure of anything: a server that ends is noticed at once."""
+
 
 class Client:
-    """A running server; `request` waits for the answer, `notified` for a notification."""
+    """A running server; `request` waits for the answer, `notified` for a notification. `prepare` is Python that the server's process
+    executes before it serves."""
 
-    def __init__(self, cwd: str) -> None:
-        command = [sys.executable, "-m", "ptxkit", "lsp"]
+    def __init__(self, cwd: str, prepare: str = "") -> None:
+        command = [sys.executable, "-c", f"{prepare}\nimport sys\nsys.argv = ['ptxkit', 'lsp']\nfrom ptxkit.cli import run\nrun()"]
         self.process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.answers: dict[int, Queue[dict[str, Any]]] = {}
         self.notifications: Queue[dict[str, Any]] = Queue()
@@ -36,6 +40,7 @@ class Client:
                 if name.lower() == b"content-length":
                     length = int(value)
             if not length:
+                self._ended()
                 return
             message = json.loads(stream.read(length))
             self.exchange.append((time.monotonic() - self.began, "server", message))
@@ -43,6 +48,12 @@ class Client:
                 self.notifications.put(message)
             else:
                 self.answers[message["id"]].put(message)
+
+    def _ended(self) -> None:
+        """Tells all who wait that the server has ended."""
+        self.notifications.put({})
+        for waiting in list(self.answers.values()):
+            waiting.put({})
 
     def _send(self, message: dict[str, Any]) -> None:
         self.exchange.append((time.monotonic() - self.began, "client", message))
@@ -54,37 +65,37 @@ class Client:
     def notify(self, method: str, **params: Any) -> None:
         self._send({"method": method, "params": params})
 
-    def ask(self, method: str, timeout: float = 60, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """The whole answer, whether it is a result or an error."""
+        return _next(self.asked(method, **params))
+
+    def asked(self, method: str, **params: Any) -> Queue[dict[str, Any]]:
+        """Where the answer will be."""
         self.count += 1
         waiting = self.answers[self.count] = Queue()
         self._send({"id": self.count, "method": method, "params": params})
-        return waiting.get(timeout=timeout)
+        return waiting
 
-    def request(self, method: str, timeout: float = 60, **params: Any) -> Any:
+    def request(self, method: str, **params: Any) -> Any:
         """The result. Raises AssertionError if the answer is an error."""
-        answer = self.ask(method, timeout, **params)
+        answer = self.ask(method, **params)
         assert "error" not in answer, answer
         return answer["result"]
 
-    def timed(self, method: str, **params: Any) -> tuple[float, Any]:
-        """Seconds that the answer took, and the result."""
-        start = time.perf_counter()
-        result = self.request(method, **params)
-        return time.perf_counter() - start, result
-
-    def notified(self, method: str, timeout: float = 60) -> dict[str, Any]:
-        """The parameters of the next notification of this kind."""
-        end = time.monotonic() + timeout
+    def notified(self, method: str) -> dict[str, Any]:
+        """The parameters of the next notification, or question, of this kind."""
         while True:
-            message = self.notifications.get(timeout=max(end - time.monotonic(), 0.01))
+            message = _next(self.notifications)
             if message["method"] == method:
-                params: dict[str, Any] = message["params"]
+                params: dict[str, Any] = message.get("params") or {}
                 return params
 
     def start(self, encodings: tuple[str, ...] = ("utf-16",), resolves: bool = False) -> dict[str, Any]:
         """Shakes hands; with `resolves`, as a client that asks for the edits of an action when it was chosen. The server's capabilities."""
-        own: dict[str, Any] = {"general": {"positionEncodings": list(encodings)}}
+        own: dict[str, Any] = {
+            "general": {"positionEncodings": list(encodings)},
+            "workspace": {"codeLens": {"refreshSupport": True}},
+        }
         if resolves:
             own["textDocument"] = {"codeAction": {"resolveSupport": {"properties": ["edit"]}}}
         found: dict[str, Any] = self.request("initialize", processId=None, rootUri=None, capabilities=own)
@@ -99,7 +110,13 @@ class Client:
         """Ends the server as the protocol says; its exit status is 0."""
         self.request("shutdown")
         self.notify("exit")
-        assert self.process.wait(timeout=20) == 0
+        assert self.process.wait(timeout=HANG) == 0
+
+
+def _next(queue: Queue[dict[str, Any]]) -> dict[str, Any]:
+    message = queue.get(timeout=HANG)
+    assert message, "the server has ended"
+    return message
 
 
 def position(text: str, words: str, nth: int = 0, inside: int = 0) -> dict[str, int]:

@@ -62,26 +62,26 @@ args = [
 
 
 MISTAKES = {
-    'args = [3]': (5, 9, 'the type of a number is to be said: { scalar = "i32", value = 3 }'),
+    'args = [3]': (5, 9, 'the type of a number is missing: { scalar = "i32", value = 3 }'),
     'args = [{ scalar = "i8", value = 300 }]': (5, 26, "300 does not fit i8"),
     'args = [{ scalar = "f16", value = 1e9 }]': (5, 27, "1000000000.0 does not fit f16"),
-    'args = [{ scalar = "i32", value = 1.5 }]': (5, 27, "i32 is to be a whole number"),
+    'args = [{ scalar = "i32", value = 1.5 }]': (5, 27, "i32 must be a whole number"),
     'args = [{ scalar = "i32" }]': (5, 11, "a scalar is to have a `value`"),
-    'args = [{ bytes = "0g" }]': (5, 11, "`bytes` is to be in hexadecimal, two digits a byte"),
+    'args = [{ bytes = "0g" }]': (5, 11, "`bytes` must be in hexadecimal, two digits a byte"),
     'args = [{ buffer = "f32" }]': (5, 9, "a buffer is to have a `length` or a `shape`"),
-    'args = [\n { buffer = "f32", length = 2, fill = "one" }]': (6, 32, "`fill` is to be one of zeros, ones, iota, random"),
+    'args = [\n { buffer = "f32", length = 2, fill = "one" }]': (6, 32, "`fill` must be one of zeros, ones, iota, random"),
     'args = [{ buffer = "f32", length = 2, value = 1, fill = "ones" }]': (5, 39, "`fill` and `value` say two things about what is in it"),
-    'args = [{ buffer = "u8", length = 2, low = 9, high = 5 }]': (5, 47, "`high` is to be more than `low` (9)"),
+    'args = [{ buffer = "u8", length = 2, low = 9, high = 5 }]': (5, 47, "`high` must be more than `low` (9)"),
     'args = [{ buffer = "u8", length = 2, rtol = 0.1 }]': (5, 38, "integers (u8) are compared exactly"),
-    'args = [{ buffer = "f64", length = 99999999999 }]': (5, 27, "`length` is to be a whole number from 0 on"),
+    'args = [{ buffer = "f64", length = 99999999999 }]': (5, 27, "`length` must be a whole number from 0 on"),
     'args = [{ buffer = "f64", shape = [99999, 999999] }]': (5, 27, "more than 64 GiB"),
     'args = [{ tensormap = "f32", shape = [8, 8] }]': (5, 9, "a tensor map is to have a `box` of numbers from 1 to 256"),
     'args = [{ buffer = "f32", path = "nowhere.npy" }]': (5, 27, "nowhere.npy: No such file or directory"),
     "args = [{ scaler = 1 }]": (5, 9, "an argument is to have one of `scalar`, `buffer`, `bytes`, `tensormap`, `texture` and `surface`"),
-    "args = 3": (5, 1, "`args` is to be an array"),
+    "args = 3": (5, 1, "`args` must be an array"),
     "cluster = 3": (5, 1, "the grid is not a whole number of clusters"),
-    "shared = -1": (5, 1, "`shared` is to be a whole number from 0 on"),
-    "cooperative = 1": (5, 1, "`cooperative` is to be true or false"),
+    "shared = -1": (5, 1, "`shared` must be a whole number from 0 on"),
+    "cooperative = 1": (5, 1, "`cooperative` must be true or false"),
 }  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_all_mistakes_are_said_at_once() -> None:
     assert said(HEAD.replace("[32, 2]", "[32, 64]")) == [(4, 1, "a block has at most 1024 threads, this one 2048")]
     assert said("") == [(1, 1, "there is no [[kernel]]")]
     assert said("[[kernel]]\n[other]\n")[-1][:2] == (2, 2)
-    assert said("kernel = 3\n") == [(1, 1, "`kernel` is to be a table: [[kernel]]")]
+    assert said("kernel = 3\n") == [(1, 1, "`kernel` must be a table: [[kernel]]")]
 
 
 def test_what_is_no_toml() -> None:

@@ -115,7 +115,7 @@ class TestRefusals:
         with pytest.raises(Refused) as refused:
             retarget(module, target="sm_75")
         assert [(found.span.line, found.message) for found in refused.value.diagnostics] == [
-            (7, "`barrier.cluster.arrive` needs sm_90 (from .version 7.8); this is to be sm_75")
+            (7, "`barrier.cluster.arrive` needs sm_90 (from .version 7.8); the result would say sm_75")
         ]
 
     def test_retarget_of_what_the_table_does_not_know(self) -> None:

@@ -97,6 +97,15 @@ def test_function_that_is_only_declared() -> None:
     module = parse(".extern .func (.param .b32 r) f\n(\n.param .b64 a\n)\n;\n.func g;\n.func h() { ret; }\n")
     assert module.diagnostics == ()
     assert [(f.name, f.body is None) for f in module.functions] == [("f", True), ("g", True), ("h", False)]
+
+
+def test_function_that_is_declared_without_a_semicolon() -> None:
+    """As NVIDIA's first compilers write it, and ptxas reads it; a kernel needs a body."""
+    module = parse(".func (.param .b32 r) f (.param .b32 a)\n\n.func g // no more\n.global .u32 x;\n.func h() { ret; }\n.func g")
+
+    assert [(f.name, f.body is None) for f in module.functions] == [("f", True), ("g", True), ("h", False), ("g", True)]
+    assert not module.diagnostics
+    assert [one.rule for one in parse(".entry k()\n.entry j() { ret; }").diagnostics] == ["E001"]
     assert [f.name for f in module.kernels] == []
 
 

@@ -236,6 +236,8 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
             if not mask[thread] >> lane & 1:
                 # that it executes this at all is the matter of another rule
                 return None
+            if not _is_used_by(world, i, thread):
+                continue
             if not mask[thread] >> source & 1:
                 return _reported(world, search, i, thread, source, "is not in the mask", -1)
             if start + source >= len(runs):
@@ -278,3 +280,11 @@ def _source(mode: str, lane: int, amount: int, limit: int) -> int:
 def _is_used(routine: Routine, i: int) -> bool:
     numbering = ssa(routine)
     return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i][:1])
+
+
+def _is_used_by(world: World, i: int, thread: int) -> bool:
+    """Whether a thread may come to an instruction that reads what instruction `i` gives it; a path on which it arrives counts as one."""
+    numbering = ssa(world.routine)
+    (number,) = numbering.definitions[i][:1]
+    reading = numbering.readers[number]
+    return number in numbering.operand_of or any(world.execution(j)[thread] is not Runs.NEVER for j in reading)

@@ -458,8 +458,16 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
             _sentence(routine, first),
             *filter(None, (first.why if not related else "", example_note(first.example), assumed_note(first.assumption), others, *notes)),
             related=related,
-            severity=None if first.is_certain else Severity.WARNING,
+            severity=_severity(first),
         )
+
+
+def _severity(divergence: Divergence) -> Severity | None:
+    """That of the rule if the CTA has both threads. Else a note if it takes numbers of the launch, too: those that come with as many
+    threads may be others, such as rows of which each warp has its own."""
+    if divergence.is_certain:
+        return None
+    return Severity.INFO if divergence.example else Severity.WARNING
 
 
 def _sentence(routine: Routine, divergence: Divergence) -> str:

@@ -15,6 +15,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.deadlocks import located
 from ptxkit.machine.monitors.naming import Names
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 
 UNWAITED = "async-data-read-without-wait"
 """The name of accesses of what a copy writes by a thread that has not observed its completion."""
@@ -67,7 +68,7 @@ class Watch(Monitor):
             return
         i = self.at.get(lanes.site.path, -1)
         where = located(self.launch, lanes, bound, given[operand.name], operand.name)
-        for at in np.unique(where).tolist():
+        for at in distinct_numbers(where).tolist():
             mine = np.flatnonzero(where == at)
             if "init" in actions:
                 self._init(at, i, lanes, given, mine)

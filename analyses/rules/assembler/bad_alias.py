@@ -17,10 +17,10 @@ RULE = Rule(
     id="E132",
     name="bad-alias",
     severity=Severity.ERROR,
-    summary="an alias of or for something that is no fitting function",
+    summary="an alias that is not, or does not name, a suitable function",
     why=(
-        "An alias is a device function without a body, with the parameters of the one it stands for, which is defined before "
-        "and not weak (11.2.3)."
+        "An alias is a device function without a body. It has the parameters of the function that it names, which must be defined "
+        "before it and must not be weak (11.2.3)."
     ),
     bad="""
         .entry k() { ret; }

@@ -17,7 +17,7 @@ RULE = Rule(
     id="E122",
     name="bad-alignment",
     severity=Severity.ERROR,
-    summary="an alignment that is no power of two, or too large for a parameter",
+    summary="an alignment that is not a power of two, or too large for a parameter",
     why="Memory is aligned to powers of two, parameters of device functions to 128 bytes at most (5.4.5, 7.1).",
     bad="""
         .shared .align 12 .b8 x[64];

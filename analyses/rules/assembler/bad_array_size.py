@@ -17,10 +17,10 @@ RULE = Rule(
     id="E124",
     name="bad-array-size",
     severity=Severity.ERROR,
-    summary="an array or count whose size is missing, no plain number, or too large",
+    summary="an array or count whose size is missing, too large, or not a plain number",
     why=(
-        "Only an external array, or one with initial values, may leave its first dimension out; registers are counted and never"
-        " arrays (5.4.3, 5.4.6)."
+        "Only an external array, or one with initial values, may omit its first dimension; registers can be counted but are never "
+        "arrays (5.4.3, 5.4.6)."
     ),
     bad=".reg .u32 x[4];",
     good=".reg .u32 x<4>;",

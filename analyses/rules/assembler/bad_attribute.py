@@ -17,7 +17,7 @@ RULE = Rule(
     id="E128",
     name="bad-attribute",
     severity=Severity.ERROR,
-    summary="an attribute that does not exist, or on what cannot have it",
+    summary="an attribute that does not exist, or does not apply to what has it",
     why="`.managed` is for global variables, `.unified` for them and for device functions (5.4.8).",
     bad="""
         .const .attribute(.managed) .u32 x;

@@ -17,7 +17,7 @@ RULE = Rule(
     id="E134",
     name="bad-call-target",
     severity=Severity.ERROR,
-    summary="a call of something that is no device function",
+    summary="a call of something that is not a device function",
     why="A call names a device function, or a register together with the label of a prototype or of a list of functions (9.7.13.5, 11.3).",
     bad="""
         .entry f() { ret; }

@@ -17,8 +17,8 @@ RULE = Rule(
     id="E138",
     name="bad-debug-directive",
     severity=Severity.ERROR,
-    summary="a source position or debug section that cannot be",
-    why="Files have different numbers, an inlined position one that exists, and DWARF data the size of its type (11.5).",
+    summary="an impossible source position or debugging section",
+    why=("Files have distinct numbers, an inlined position names one that exists, and DWARF data have the size of their type (11.5)."),
     bad="""
         .file 1 "a.cu"
         .file 1 "b.cu"

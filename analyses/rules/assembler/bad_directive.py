@@ -19,8 +19,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a directive that a function cannot have, or with wrong arguments",
     why=(
-        "What lies between a function's parameters and its body is for kernels or for device functions, takes a fixed number "
-        "of values, and some exclude each other (11.4, 11.7)."
+        "A directive between the parameters of a function and its body applies either to kernels or to device functions, takes a "
+        "fixed number of values, and may exclude others (11.4, 11.7)."
     ),
     bad=".entry k() .maxntid 64 .reqntid 64 { ret; }",
     good=".entry k() .reqntid 64 { ret; }",

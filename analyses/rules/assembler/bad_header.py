@@ -18,7 +18,7 @@ RULE = Rule(
     name="bad-header",
     severity=Severity.ERROR,
     summary="a version, target or address size that does not exist or does not fit the others",
-    why="The header of a module tells how to read the rest; an assembler that does not know a word of it stops there (11.1).",
+    why="The header of a module says how to read the rest; an assembler that does not know it stops there (11.1).",
     bad="""
         .version 8.5
         .target sm_80a

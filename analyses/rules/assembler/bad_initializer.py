@@ -19,8 +19,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an initial value that does not fit its variable, or where none is allowed",
     why=(
-        "Variables in `.global` and `.const` have initial values: numbers of the kind of the type, lists as deep as the array, "
-        "and addresses (5.4.4)."
+        "Only variables in `.global` and `.const` have initial values: numbers that suit the type, lists nested as deeply as the "
+        "array, and addresses (5.4.4)."
     ),
     bad="""
         .global .u32 x[2] = {1, 2, 3};

@@ -17,8 +17,8 @@ RULE = Rule(
     id="E126",
     name="bad-linkage",
     severity=Severity.ERROR,
-    summary="linkage where none is allowed, twice, or on what cannot have it",
-    why="Linkage is for functions and variables of the module, stands first, and `.common` is for global variables (11.6).",
+    summary="linkage that is not allowed, or is given twice",
+    why="Only functions and variables of the module have linkage, it comes first, and `.common` is for global variables (11.6).",
     bad="""
         .common .shared .u32 x;
         .entry k() { ret; }

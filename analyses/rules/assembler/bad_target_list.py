@@ -17,7 +17,7 @@ RULE = Rule(
     id="E135",
     name="bad-target-list",
     severity=Severity.ERROR,
-    summary="a list of targets without its label, or of the wrong things",
+    summary="a list of branch or call targets without a label, or with the wrong contents",
     why=(
         "`.branchtargets` lists labels of the function, `.calltargets` lists functions, and the label before them is what the "
         "instruction names (11.3)."

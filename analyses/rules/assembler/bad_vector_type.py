@@ -18,7 +18,7 @@ RULE = Rule(
     name="bad-vector-type",
     severity=Severity.ERROR,
     summary="a vector of a wrong width or element",
-    why="A vector that is declared has two or four elements and at most 128 bits, and no predicates in it (5.4.2).",
+    why="A declared vector has two or four elements, at most 128 bits, and no predicates (5.4.2).",
     bad="""
         .global .v4 .f64 x;
         .entry k() { ret; }

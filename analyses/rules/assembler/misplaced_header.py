@@ -32,7 +32,7 @@ RULE = Rule(
     name="misplaced-header",
     severity=Severity.ERROR,
     summary="`.version` or `.target` missing, repeated or out of order",
-    why="They tell how to read the rest, so they come first and only once (11.1).",
+    why="They say how to read the rest of the module, so they come first, and only once (11.1).",
     bad="""
         .version 8.0
         .version 8.1

@@ -17,10 +17,9 @@ RULE = Rule(
     id="E139",
     name="misplaced-statement",
     severity=Severity.ERROR,
-    summary="a statement where none of its kind may stand",
+    summary="a statement where its kind is not allowed",
     why=(
-        "Instructions and labels stand in functions; functions, files and sections stand side by side in the module; no "
-        "statement is empty (4.3, 11)."
+        "Instructions and labels belong in functions; functions, files and sections belong in the module; no statement is empty (4.3, 11)."
     ),
     bad="""
         mov.u32 x, 1;

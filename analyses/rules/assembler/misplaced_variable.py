@@ -17,8 +17,8 @@ RULE = Rule(
     id="E125",
     name="misplaced-variable",
     severity=Severity.ERROR,
-    summary="a variable in a state space that cannot have it there",
-    why="Registers, parameters and local memory belong to functions, special registers are declared by the language (5.1, 7.1.1).",
+    summary="a variable whose state space is not allowed there",
+    why="Registers, parameters and local memory belong to functions; special registers are predefined (5.1, 7.1.1).",
     bad="""
         .reg .u32 x;
         .entry k() { ret; }

@@ -17,8 +17,8 @@ RULE = Rule(
     id="E121",
     name="type-not-in-space",
     severity=Severity.ERROR,
-    summary="a type that the state space does not hold",
-    why="Predicates are registers, textures and surfaces are global, and a parameter is no vector (5.2.1, 5.3).",
+    summary="a type that the state space cannot hold",
+    why="Predicates live in registers, textures and surfaces in global memory, and a parameter is not a vector (5.2.1, 5.3).",
     bad="""
         .global .pred p;
         .entry k() { ret; }

@@ -18,7 +18,7 @@ RULE = Rule(
     name="used-before-declaration",
     severity=Severity.ERROR,
     summary="a name that is declared only after its use",
-    why="A text is read once: everything but labels is declared before it is used (5.4.1, 7.1).",
+    why="A module is read once: everything but labels is declared before it is used (5.4.1, 7.1).",
     bad="""
         mov.u32 late, 1;
         .reg .u32 late;

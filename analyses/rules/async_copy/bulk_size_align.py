@@ -22,7 +22,7 @@ RULE = Rule(
     name="bulk-size-align",
     severity=Severity.ERROR,
     kind=CopyFault.BULK_SIZE_ALIGN,
-    summary="a bulk copy of a size or at an address that is not allowed, or beyond the end of a variable",
+    summary="a bulk copy whose size or address is not allowed, or that goes beyond the end of a variable",
     why="The size of a bulk copy, and its addresses, must be multiples of 16 (9.7.10.24.6, 9.7.10.24.9).",
     bad="""
         .shared .align 16 .b8 buffer[64];
@@ -40,7 +40,7 @@ RULE = Rule(
         cp.async.bulk.commit_group;
         cp.async.bulk.wait_group 0;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck may report addresses at run time; none of its tools knows sizes.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
+    sanitizer="memcheck may report addresses at run time; no tool checks sizes.",
     check=check,
 )

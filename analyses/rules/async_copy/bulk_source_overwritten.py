@@ -23,8 +23,8 @@ RULE = Rule(
     kind=CopyFault.BULK_SOURCE_OVERWRITTEN,
     summary="the source of a bulk copy is overwritten while the copy may still be reading it",
     why=(
-        "Until a bulk copy has read its source, which a wait for its group guarantees, with .read or without, the source must "
-        "stay (9.7.10.24.1, 9.7.10.24.13)."
+        "The source of a bulk copy must not change until the copy has read it, which a wait for its group guarantees, with or "
+        "without .read (9.7.10.24.1, 9.7.10.24.13)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -44,9 +44,12 @@ RULE = Rule(
         cp.async.bulk.wait_group 0;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "bytes written are the source of a bulk copy in flight."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the bytes written are the source of a bulk copy in flight."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

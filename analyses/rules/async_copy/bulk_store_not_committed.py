@@ -21,8 +21,8 @@ RULE = Rule(
     name="bulk-store-not-committed",
     severity=Severity.ERROR,
     kind=CopyFault.BULK_STORE_NOT_COMMITTED,
-    summary="a wait for bulk groups does not cover a bulk copy that is in none",
-    why="A wait counts bulk groups; a copy that no commit has put into one is not waited for (9.7.10.24.12).",
+    summary="a wait for bulk groups does not cover a bulk copy that is in no group",
+    why="A wait counts bulk groups: a copy that no commit has put into one is not waited for (9.7.10.24.12).",
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -39,9 +39,9 @@ RULE = Rule(
         st.shared.u32 [%r1], 0;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "copy is in no group when the wait is met."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: at the wait, the copy is in no group."
     ),
-    sanitizer="none of its tools: racecheck and synccheck did not report the 4 seeded mistakes of this kind on an H200.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the 4 seeded mistakes of this kind on an H200.",
     check=check,
 )

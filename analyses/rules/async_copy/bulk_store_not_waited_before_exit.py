@@ -21,10 +21,10 @@ RULE = Rule(
     name="bulk-store-not-waited-before-exit",
     severity=Severity.WARNING,
     kind=CopyFault.BULK_STORE_NOT_WAITED_BEFORE_EXIT,
-    summary="a thread ends while a bulk copy of its may still read shared memory",
+    summary="a thread ends while one of its bulk copies may still read shared memory",
     why=(
-        "Shared memory lives as long as its CTA; a bulk copy from it must be waited for, with .read at least, before "
-        "the thread ends (9.7.10.24.2)."
+        "Shared memory lives only as long as its CTA: a thread must wait for its bulk copies from it, at least with .read, before "
+        "it ends (9.7.10.24.2)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -40,9 +40,9 @@ RULE = Rule(
         cp.async.bulk.wait_group.read 0;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "copy may still read where the thread ends. A warning, since the grid often outlives it."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the copy may still be reading where the thread ends. It is a warning, since the CTA often outlives the copy."
     ),
-    sanitizer="none of its tools: racecheck and synccheck did not report the 6 seeded mistakes of this kind on an H200.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the 6 seeded mistakes of this kind on an H200.",
     check=check,
 )

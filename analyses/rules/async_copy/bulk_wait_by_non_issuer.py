@@ -21,10 +21,10 @@ RULE = Rule(
     name="bulk-wait-by-non-issuer",
     severity=Severity.ERROR,
     kind=CopyFault.BULK_WAIT_BY_NON_ISSUER,
-    summary="a thread waits for a bulk copy that another one started, or does not synchronize with threads that overwrite its source",
+    summary=("a thread waits for a bulk copy that another thread started, or does not synchronize with threads that overwrite its source"),
     why=(
-        "Bulk groups belong to the thread that committed them: it must wait, and a barrier must separate that from the others before "
-        "they overwrite the source (9.7.10.24.13)."
+        "A bulk group belongs to the thread that committed it. That thread must wait, and a barrier must follow before other "
+        "threads overwrite the source (9.7.10.24.13)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -67,10 +67,12 @@ RULE = Rule(
         L3:
     """,
     proof=(
-        "Which threads start the copy and which wait follows from the thread indices; two threads are named, by their "
-        "indices, with the path "
-        "that each goes: one issues and does not wait, or another overwrites with no barrier."
+        "Which threads start the copy and which wait follows from the thread indices. Two threads are named, each with its path: "
+        "one starts the copy and does not wait, or the other overwrites the source with no barrier."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

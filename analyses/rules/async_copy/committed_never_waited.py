@@ -42,8 +42,8 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "group is pending where the function ends. It is no mistake by itself."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the group is in flight where the function ends. By itself that is no mistake."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

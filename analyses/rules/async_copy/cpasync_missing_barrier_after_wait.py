@@ -21,8 +21,11 @@ RULE = Rule(
     name="cpasync-missing-barrier-after-wait",
     severity=Severity.ERROR,
     kind=CopyFault.CPASYNC_MISSING_BARRIER_AFTER_WAIT,
-    summary="a thread reads, or overwrites, what another one copied, with no barrier after the other one's wait",
-    why=("Only the thread that waits knows that its copies are complete; the others know it after a barrier after that (9.7.10.24.5)."),
+    summary="a thread reads, or overwrites, what another thread copied, with no barrier after the wait of that thread",
+    why=(
+        "Only the thread that waits knows that its copies are complete; other threads know it only after a barrier that follows "
+        "the wait (9.7.10.24.5)."
+    ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -51,12 +54,11 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r7];
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "bytes read are, for a named thread, those that another one copies, and no barrier comes after the other's wait."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: for a named thread, the bytes accessed are copied by another one, and no barrier follows the wait of that thread."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
-        "H200 it reported this in the one case."
+        "racecheck follows accesses to shared memory, cp.async included, in the run at hand; it reported the one seeded case on an H200."
     ),
     check=check,
 )

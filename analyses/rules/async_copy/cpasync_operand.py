@@ -22,8 +22,8 @@ RULE = Rule(
     name="cpasync-operand",
     severity=Severity.ERROR,
     kind=CopyFault.CPASYNC_OPERAND,
-    summary="a cp.async at an address that is not aligned, or of more bytes than it writes",
-    why="Both addresses must be multiples of the size; a source size above it is undefined (9.7.10.24.3, 6.4.1).",
+    summary="a cp.async whose address is misaligned, or whose source is larger than what it writes",
+    why="Both addresses must be multiples of the size; a source size above that size is undefined (9.7.10.24.3, 6.4.1).",
     bad="""
         .shared .align 16 .b8 buffer[64];
         mov.u32 %r1, buffer;
@@ -36,7 +36,7 @@ RULE = Rule(
         cp.async.cg.shared.global [%r1+16], [%rd1], 16;
         cp.async.wait_all;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck reports a misaligned access if a run reaches it; it cannot know of a size that is too large.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
+    sanitizer="memcheck reports a misaligned access if a run reaches it; it does not check source sizes.",
     check=check,
 )

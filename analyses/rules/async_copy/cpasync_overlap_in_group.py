@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
     summary="two copies of one group write the same bytes",
-    why="Copies of one group are in no order; two that write the same bytes leave anything there (9.7.10.24.4).",
+    why="The copies of a group are not ordered: if two write the same bytes, the result is undefined (9.7.10.24.4).",
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -44,9 +44,9 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; two "
-        "copies of the open group write the same bytes."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: two copies of the open group write the same bytes."
     ),
-    sanitizer="racecheck looks for accesses of several threads; whether it sees one thread's two copies was not measured.",
+    sanitizer="racecheck looks for accesses of different threads; whether it sees two copies of one thread was not measured.",
     check=check,
 )

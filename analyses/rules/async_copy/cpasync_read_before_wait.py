@@ -23,8 +23,8 @@ RULE = Rule(
     kind=CopyFault.CPASYNC_READ_BEFORE_WAIT,
     summary="shared memory is read, or overwritten, while a cp.async may still be writing it",
     why=(
-        "Reading where an asynchronous copy writes before it is known to be complete gives anything, and what is written there may be lost "
-        "(9.7.10.24.1, 9.7.10.24.5)."
+        "Until an asynchronous copy is known to be complete, a read of its destination returns an undefined value, and a write to "
+        "it may be lost (9.7.10.24.1, 9.7.10.24.5)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -48,12 +48,11 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "bytes that the read accesses are those that a copy in flight writes."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the bytes accessed are those that a copy in flight writes."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
-        "H200 it reported this in 5 of 5 cases."
+        "racecheck follows accesses to shared memory, cp.async included, in the run at hand; it reported 5 of 5 seeded cases on an H200."
     ),
     check=check,
 )

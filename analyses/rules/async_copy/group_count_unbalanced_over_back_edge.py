@@ -21,10 +21,10 @@ RULE = Rule(
     name="group-count-unbalanced-over-back-edge",
     severity=Severity.ERROR,
     kind=CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE,
-    summary="a loop's wait counts on a group of each iteration, but not every iteration commits one",
+    summary="a wait in a loop relies on one group for each iteration, but not every iteration commits one",
     why=(
-        "A wait counts the latest groups. An iteration without a commit moves the count, so that a group is let pending "
-        "that is read; an empty group would keep it (9.7.10.24.4, 9.7.10.24.5)."
+        "A wait counts the latest groups. After an iteration without a commit the count is off by one, so the wait leaves a group "
+        "in flight that is read next; committing an empty group would keep the count right (9.7.10.24.4, 9.7.10.24.5)."
     ),
     bad="""
         .visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
@@ -91,12 +91,11 @@ RULE = Rule(
         }
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; one "
-        "path round the loop commits nothing, and the read after the wait meets the copy."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: one path through the loop commits nothing, and the read after the wait accesses bytes of a copy in flight."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
-        "H200 it reported this in the one case."
+        "racecheck follows accesses to shared memory, cp.async included, in the run at hand; it reported the one seeded case on an H200."
     ),
     check=check,
 )

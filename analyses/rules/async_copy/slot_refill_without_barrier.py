@@ -23,8 +23,7 @@ RULE = Rule(
     kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
     summary="a copy refills what another thread may still be reading",
     why=(
-        "Between the last read of a buffer and a copy into it by another thread there must be a barrier; else they race "
-        "(9.7.10.24.1, 8.7.1)."
+        "A barrier must separate the last read of a buffer from a copy into it by another thread; otherwise they race (9.7.10.24.1, 8.7.1)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -52,12 +51,11 @@ RULE = Rule(
         cp.async.wait_all;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "refill accesses, for a named pair of threads, what another one reads since the last barrier."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: for a named pair of threads, the copy writes what the other thread has read since the last barrier."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
-        "H200 it reported this in the one case."
+        "racecheck follows accesses to shared memory, cp.async included, in the run at hand; it reported the one seeded case on an H200."
     ),
     check=check,
 )

@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     kind=CopyFault.WAIT_BEFORE_COMMIT,
     summary="a wait comes before the commit of what is read next",
-    why="A wait counts groups; copies that no commit has put into one yet are not waited for (9.7.10.24.4, 9.7.10.24.5).",
+    why="A wait counts groups: copies that no commit has put into a group yet are not waited for (9.7.10.24.4, 9.7.10.24.5).",
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -46,9 +46,9 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "wait finds the copy in no group, and what the copy writes is read before another wait."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: at the wait the copy is in no group, and its bytes are read before another wait."
     ),
-    sanitizer="racecheck sees what is read too early in a run, not the wait; it did not report the one seeded case on an H200.",
+    sanitizer="racecheck sees a read that comes too early in a run, not the wait; it did not report the one seeded case on an H200.",
     check=check,
 )

@@ -21,8 +21,8 @@ RULE = Rule(
     name="wait-group-too-weak",
     severity=Severity.ERROR,
     kind=CopyFault.WAIT_GROUP_TOO_WEAK,
-    summary="a wait leaves the group in flight that is read, or overwritten, next",
-    why=("A wait for n leaves the n latest groups in flight; if one of these is read next, that may be too early (9.7.10.24.5)."),
+    summary="a wait leaves a group in flight that is read, or overwritten, next",
+    why=("wait_group n leaves the n latest groups in flight; what they write may not have arrived when it is read next (9.7.10.24.5)."),
     bad="""
         .shared .align 128 .b8 buffer[4096];
         mov.u32 %r1, buffer;
@@ -48,12 +48,11 @@ RULE = Rule(
         ld.shared.u32 %r5, [%r4];
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "group is among those that the wait lets be pending, and its bytes are read."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the group is among those that the wait leaves in flight, and its bytes are read."
     ),
     sanitizer=(
-        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs of the run; in seeded mistakes on an "
-        "H200 it reported this in 22 of 23 cases."
+        "racecheck follows accesses to shared memory, cp.async included, in the run at hand; it reported 22 of 23 seeded cases on an H200."
     ),
     check=check,
 )

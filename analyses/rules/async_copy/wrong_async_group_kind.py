@@ -21,10 +21,10 @@ RULE = Rule(
     name="wrong-async-group-kind",
     severity=Severity.ERROR,
     kind=CopyFault.WRONG_ASYNC_GROUP_KIND,
-    summary="a wait is for another kind of group than the copy belongs to",
+    summary="a wait is for one kind of group, and the copy belongs to the other kind",
     why=(
-        "Bulk and non-bulk copies have groups of their own; cp.async.wait_group does not wait for bulk groups, nor the "
-        "other path round (9.7.10.24.1)."
+        "Bulk and non-bulk copies have separate groups: cp.async.wait_group does not wait for bulk groups, and "
+        "cp.async.bulk.wait_group does not wait for non-bulk groups (9.7.10.24.1)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];
@@ -43,9 +43,12 @@ RULE = Rule(
         st.shared.u32 [%r1], 0;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "queue that the wait is for is empty, and the copy is in the other."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: there are no groups of the kind that the wait is for, and the copy is in one of the other kind."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

@@ -39,8 +39,11 @@ RULE = Rule(
     id="B002",
     name="barrier-count-not-warp-multiple",
     severity=Severity.ERROR,
-    summary="a barrier's thread count in a register that is not a multiple of 32, or 0 for an arrival",
-    why="Barriers count whole warps, and an arrival must say how many (9.7.14.1); ptxas checks only counts that are written out.",
+    summary="a thread count of a barrier, in a register, that is not a multiple of 32, or is 0 for an arrival",
+    why=(
+        "Barriers count whole warps, and an arrival must say how many threads take part (9.7.14.1); ptxas checks only counts that "
+        "are constants."
+    ),
     bad="""
         mov.u32 %r1, 48;
         bar.sync 1, %r1;
@@ -49,7 +52,7 @@ RULE = Rule(
         mov.u32 %r1, 64;
         bar.sync 1, %r1;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
     sanitizer="synccheck reports invalid arguments of barriers if a run reaches it.",
     check=check,
 )

@@ -59,9 +59,11 @@ RULE = Rule(
     id="B003",
     name="barrier-count-vs-participants",
     severity=Severity.ERROR,
-    summary="a barrier's thread count is not that of the threads that reach it",
-    why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
-    "hang, with fewer, they run on too early (9.7.14.1).",
+    summary="a barrier's thread count is not the number of threads that reach it",
+    why=(
+        "A barrier completes when as many threads have reached it as its instructions say, all with the same number. If the "
+        "number is too large, threads hang; if it is too small, they go on too early (9.7.14.1)."
+    ),
     bad="""
         .visible .entry k()
         .reqntid 128
@@ -87,10 +89,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Which threads reach each barrier of that number follows exactly from the thread indices, and all counts are constants; the sums "
-        "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "
-        "between them, are a warning."
+        "Which threads reach each barrier of that number follows exactly from the thread indices, and all counts are constants: "
+        "the sum differs from the count. Where that is not known, uses of one barrier with different thread counts, with no "
+        "barrier of the whole CTA between them, are a warning."
     ),
-    sanitizer="the program hangs under it as it does without it; too small a count shows as a hazard in racecheck, if data are raced for.",
+    sanitizer=(
+        "the program hangs under it as it does without it; a count that is too small shows as a hazard in racecheck, if there are "
+        "data to race for."
+    ),
     check=check,
 )

@@ -39,8 +39,8 @@ RULE = Rule(
     id="B001",
     name="barrier-id-out-of-range",
     severity=Severity.ERROR,
-    summary="a barrier number in a register that is above 15",
-    why="A CTA has sixteen barriers, 0 to 15 (9.7.14.1); ptxas refuses other numbers only where they are written out.",
+    summary="a barrier number above 15 in a register",
+    why="A CTA has sixteen barriers, 0 to 15 (9.7.14.1); ptxas refuses other numbers only if they are constants.",
     bad="""
         mov.u32 %r1, 16;
         bar.sync %r1;
@@ -49,7 +49,7 @@ RULE = Rule(
         mov.u32 %r1, 15;
         bar.sync %r1;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
     sanitizer="synccheck reports invalid arguments of barriers if a run reaches it.",
     check=check,
 )

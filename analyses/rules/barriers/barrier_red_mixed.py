@@ -31,8 +31,8 @@ RULE = Rule(
     id="B005",
     name="barrier-red-mixed",
     severity=Severity.ERROR,
-    summary="bar.red by some threads and bar.sync or bar.arrive by others, at one barrier",
-    why="A reduction must not be mixed with other uses of the barrier while it is active: execution is unpredictable (9.7.14.1).",
+    summary="at one barrier, some threads execute bar.red and others bar.sync or bar.arrive",
+    why=("A reduction must not be mixed with other uses of the barrier while it is active: execution is then unpredictable (9.7.14.1)."),
     bad="""
         .visible .entry k()
         .reqntid 128

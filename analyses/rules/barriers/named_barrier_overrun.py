@@ -59,8 +59,8 @@ RULE = Rule(
     id="B006",
     name="named-barrier-overrun",
     severity=Severity.ERROR,
-    summary="arriving at a barrier twice before it is complete, or where nobody waits",
-    why="A warp that has arrived must not reach the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
+    summary="a warp arrives at a barrier twice before it completes, or where no thread waits",
+    why=("A warp that has arrived must not reach the barrier again before it is reset; it only knows that after waiting (9.7.14.1)."),
     bad="""
         .visible .entry k()
         .reqntid 128
@@ -95,8 +95,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Which warps arrive and which wait follows from the thread indices; a warp is named that comes again before the "
-        "barrier can be complete."
+        "Which warps arrive and which wait follows from the thread indices; a named warp arrives again before the barrier can "
+        "have completed."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -69,9 +69,11 @@ RULE = Rule(
     id="C007",
     name="activemask-as-membermask",
     severity=Severity.INFO,
-    summary="the mask that activemask gave is used as the mask of members of a .sync instruction",
-    why="activemask names the lanes that happen to execute it together; nothing promises that threads that could be "
-    "together are (9.7.14.11).",
+    summary="the result of activemask is used as the member mask of a .sync instruction",
+    why=(
+        "activemask names the lanes that happen to execute it together; nothing guarantees that all lanes that take this path do "
+        "(9.7.14.11)."
+    ),
     bad="""
         activemask.b32 %r1;
         mov.u32 %r2, 1;
@@ -83,7 +85,7 @@ RULE = Rule(
         redux.sync.add.s32 %r3, %r2, %r1;
         activemask.b32 %r4;
     """,
-    proof="The mask comes from activemask; whether lanes were missing is not known, so it stays information.",
+    proof="The mask comes from activemask. Whether lanes were missing is not known, so it is only information.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

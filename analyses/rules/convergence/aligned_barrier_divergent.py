@@ -44,8 +44,10 @@ RULE = Rule(
     name="aligned-barrier-divergent",
     severity=Severity.ERROR,
     summary="an aligned barrier of the CTA that not all of its threads execute",
-    why="All threads of a warp must reach an aligned barrier together, and without a thread count all of the CTA; "
-    "otherwise behaviour is undefined: threads hang, or run on too early (9.7.14.1).",
+    why=(
+        "All threads of a warp must reach an aligned barrier together, and if it has no thread count, all threads of the CTA; "
+        "otherwise behaviour is undefined: threads hang, or go on too early (9.7.14.1)."
+    ),
     bad="""
         mov.u32 %r1, %tid.x;
         setp.lt.u32 %p1, %r1, 16;
@@ -57,9 +59,9 @@ RULE = Rule(
         @%p1 bar.sync 0;
     """,
     proof=(
-        "Two threads are named by their indices, each with its path: one executes the barrier, the other takes another branch "
-        "and goes on to something else than its end."
+        "Two threads are named by their indices, each with its path: one executes the barrier, the other takes another path, on "
+        "which it does not end."
     ),
-    sanitizer="synccheck reports threads of a warp that diverge at a barrier, when a run takes that path.",
+    sanitizer="synccheck reports threads of a warp that diverge at a barrier, if a run takes that path.",
     check=check,
 )

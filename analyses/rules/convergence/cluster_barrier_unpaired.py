@@ -45,8 +45,8 @@ RULE = Rule(
     id="C010",
     name="cluster-barrier-unpaired",
     severity=Severity.ERROR,
-    summary="arriving twice at the barrier of the cluster without waiting, or waiting without having arrived",
-    why="Each thread arrives once before the barrier completes, and who has not arrived holds up all that wait (9.7.14.3).",
+    summary="a thread arrives twice at the barrier of the cluster without waiting, or waits without having arrived",
+    why="Each thread must arrive exactly once in each phase; a thread that has not arrived blocks all that wait (9.7.14.3).",
     bad="""
         barrier.cluster.arrive;
         barrier.cluster.arrive;
@@ -58,7 +58,10 @@ RULE = Rule(
         barrier.cluster.arrive;
         barrier.cluster.wait;
     """,
-    proof="The barrier is followed as an automaton: on all paths, or on one for which inputs are found, a thread comes in the wrong state.",
+    proof=(
+        "The barrier is followed as an automaton: on all paths, or on one for which inputs are found, a thread reaches the "
+        "instruction in the wrong state."
+    ),
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -36,7 +36,7 @@ RULE = Rule(
     id="C004",
     name="executor-not-in-membermask",
     severity=Severity.ERROR,
-    summary="a thread executes a .sync instruction with a mask of members that leaves it out",
+    summary="a thread executes a .sync instruction with a member mask that excludes it",
     why="Behaviour is undefined if the executing thread is not in the mask (9.7.10.6, 9.7.14.2, 9.7.14.9 to 9.7.14.14).",
     bad="""
         mov.u32 %r1, %laneid;
@@ -48,9 +48,8 @@ RULE = Rule(
         @%p2 vote.sync.any.pred %p1, 1, 0xffff;
     """,
     proof=(
-        "Which lanes execute the instruction follows from the thread indices, and the mask is a constant or follows "
-        "from them too; a lane is "
-        "named that is in the first and not in the second."
+        "Which lanes execute the instruction follows from the thread indices, and the mask is a constant or follows from them "
+        "too; a lane is named that executes it and is not in the mask."
     ),
     sanitizer="synccheck reports invalid arguments of __syncwarp and the like if a run reaches it.",
     check=check,

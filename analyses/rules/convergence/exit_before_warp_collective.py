@@ -30,7 +30,7 @@ RULE = Rule(
     name="exit-before-warp-collective",
     severity=Severity.ERROR,
     summary="an instruction that needs the whole warp, after some of its threads have ended",
-    why="Matrix instructions are undefined if any thread of the warp has exited, unlike barriers (9.7.15.3, 9.7.15.4, 9.7.16).",
+    why="Unlike barriers, matrix instructions are undefined if any thread of the warp has exited (9.7.15.3, 9.7.15.4, 9.7.16).",
     bad="""
         mov.u32 %r1, %tid.x;
         setp.ge.u32 %p1, %r1, 20;

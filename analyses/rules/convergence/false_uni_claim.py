@@ -54,9 +54,11 @@ RULE = Rule(
     id="C012",
     name="false-uni-claim",
     severity=Severity.ERROR,
-    summary="a branch, call or return with .uni by which threads of a warp part",
-    why="`.uni` promises that all active threads of a warp take the same path (9.7.13.3 to 9.7.13.6); what comes of a "
-    "false promise is open.",
+    summary="a branch, call or return with .uni at which threads of a warp diverge",
+    why=(
+        "`.uni` promises that all active threads of a warp take the same path (9.7.13.3 to 9.7.13.6); what happens if they do not "
+        "is undefined."
+    ),
     bad="""
         mov.u32 %r1, %tid.x;
         and.b32 %r1, %r1, 31;
@@ -74,8 +76,8 @@ RULE = Rule(
         out:
     """,
     proof=(
-        "Two threads are named by their indices, each with its path: both are of one warp and reach the instruction, and "
-        "the guard sends them along different paths."
+        "Two threads are named by their indices, each with its path: both belong to one warp and reach the instruction, and the "
+        "guard sends them along different paths."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

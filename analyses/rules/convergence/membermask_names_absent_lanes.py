@@ -39,7 +39,7 @@ RULE = Rule(
     name="membermask-names-absent-lanes",
     severity=Severity.ERROR,
     summary="a member mask names lanes that never arrive",
-    why="The instruction waits for all threads of its mask; those that wait elsewhere never come (9.7.14.2, 9.7.14.9, 9.7.14.14).",
+    why=("The instruction waits for all threads of its mask; those that wait elsewhere never arrive (9.7.14.2, 9.7.14.9, 9.7.14.14)."),
     bad="""
         mov.u32 %r1, %laneid;
         setp.ge.u32 %p1, %r1, 16;
@@ -56,8 +56,9 @@ RULE = Rule(
         over:
         bar.warp.sync -1;
     """,
-    proof="Which lanes come follows from the thread indices; a lane is named that the mask has and that waits at "
-    "another instruction instead.",
+    proof=(
+        "Which lanes arrive follows from the thread indices; a lane is named that is in the mask and waits at another instruction instead."
+    ),
     sanitizer="the program hangs under it as it does without it.",
     check=check,
 )

@@ -227,9 +227,11 @@ RULE = Rule(
     id="C011",
     name="setmaxnreg",
     severity=Severity.ERROR,
-    summary="setmaxnreg that has no effect, goes in the wrong direction, can never be granted or follows another at once",
-    why="Registers go to and from a pool of the CTA: a request waits until there are enough, a release must not name more than there are, "
-    "and the warps of a warpgroup must wait for one another between two of them (9.7.19.5).",
+    summary="a setmaxnreg that has no effect, goes in the wrong direction, can never be granted, or directly follows another one",
+    why=(
+        "Registers are taken from and returned to a pool of the CTA: a request waits until there are enough, a release must not "
+        "name more than the warp has, and the warps of a warpgroup must synchronize between two of them (9.7.19.5)."
+    ),
     bad="""
         .visible .entry k()
         .reqntid 128
@@ -251,8 +253,8 @@ RULE = Rule(
     ptxas="refuses the bad example: (C7406) setmaxnreg.dec has register count (112) which is larger than the "
     "largest temporal register count in the program (104)",
     proof=(
-        "The directives and the constants of the instructions are compared; the pool of registers is added up over the warps whose path "
-        "is known."
+        "The directives are compared with the constants of the instructions; the pool of registers is added up over the warps "
+        "whose path is known."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

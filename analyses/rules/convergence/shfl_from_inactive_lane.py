@@ -39,7 +39,7 @@ RULE = Rule(
     name="shfl-from-inactive-lane",
     severity=Severity.WARNING,
     summary="shfl reads a value from an inactive lane",
-    why="What a thread gets from an inactive thread, or from one that is not in the mask, is undefined (9.7.10.6).",
+    why="The value that a thread gets from an inactive thread, or from one outside the mask, is undefined (9.7.10.6).",
     bad="""
         mov.u32 %r1, %laneid;
         setp.ge.u32 %p1, %r1, 8;
@@ -52,7 +52,7 @@ RULE = Rule(
         shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
         st.global.u32 [%rd1], %r2;
     """,
-    proof="The source lane follows from constants; a lane is named whose source is not there, and whose result is used.",
+    proof="The source lane follows from constants; a lane is named whose source lane is inactive, and whose result is used.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -30,9 +30,11 @@ RULE = Rule(
     id="C002",
     name="warp-aligned-divergent",
     severity=Severity.ERROR,
-    summary="an instruction that a warp executes as a whole, where not all of its threads come",
-    why="Matrix instructions, aligned cluster barriers and the like are executed by all threads of a warp or by none; "
-    "otherwise behaviour is undefined (9.7.14.3, 9.7.15).",
+    summary="an instruction for the whole warp that not all of its threads execute",
+    why=(
+        "Matrix instructions, aligned cluster barriers and the like must be executed by all threads of a warp or by none; "
+        "otherwise behaviour is undefined (9.7.14.3, 9.7.15)."
+    ),
     bad="""
         mov.u32 %r1, %tid.x;
         setp.lt.u32 %p1, %r1, 16;
@@ -44,9 +46,9 @@ RULE = Rule(
         @%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
     """,
     proof=(
-        "Two threads are named by their indices, each with its path: both are of one warp, one executes the instruction and "
+        "Two threads are named by their indices, each with its path: both belong to one warp; one executes the instruction and "
         "the other does not."
     ),
-    sanitizer="synccheck reports such threads at barriers and __syncwarp; at matrix instructions nothing of it was measured.",
+    sanitizer="synccheck reports such threads at barriers and __syncwarp; for matrix instructions this was not measured.",
     check=check,
 )

@@ -39,9 +39,11 @@ RULE = Rule(
     id="C003",
     name="warpgroup-aligned-divergent",
     severity=Severity.ERROR,
-    summary="an instruction that four warps execute together, where not all of them come",
-    why="wgmma instructions and setmaxnreg are executed by all threads of a warpgroup, four warps of which the first has a rank divisible "
-    "by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5).",
+    summary="an instruction for a whole warpgroup that not all of its threads execute",
+    why=(
+        "wgmma instructions and setmaxnreg must be executed by all threads of a warpgroup: four warps, of which the first has a "
+        "rank divisible by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5)."
+    ),
     bad="""
         mov.u32 %r1, %tid.x;
         setp.lt.u32 %p1, %r1, 96;
@@ -53,7 +55,7 @@ RULE = Rule(
         @%p1 wgmma.fence.sync.aligned;
     """,
     proof=(
-        "Two threads are named by their indices, each with its path: both are of one warpgroup, one executes the instruction "
+        "Two threads are named by their indices, each with its path: both belong to one warpgroup; one executes the instruction "
         "and the other does not."
     ),
     sanitizer="none of its tools looks for this.",

@@ -68,10 +68,11 @@ RULE = Rule(
     id="F008",
     name="ldmatrix-unused-lane-address",
     severity=Severity.WARNING,
-    summary="a load of matrices to which a lane gives an address that is not valid, though its row is not loaded",
-    why="Up to sm_75 all lanes must give valid addresses, those too that no matrix needs (9.7.15.4.15); the usual "
-    "remedy is to repeat those of"
-    " the lower lanes.",
+    summary="an ldmatrix to which a lane passes an invalid address, even though no row is loaded from it",
+    why=(
+        "Up to sm_75 all lanes must pass valid addresses, even those from which no row is loaded (9.7.15.4.15); the usual remedy "
+        "is to repeat the addresses of the lower lanes."
+    ),
     bad="""
         .version 7.0
         .target sm_75
@@ -107,7 +108,9 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The address of a lane that no row is taken from is outside of the variable that the others load from, by their indices.",
+    proof=(
+        "The address of a lane from which no row is loaded lies outside of the variable that the other lanes load from, by their indices."
+    ),
     sanitizer="memcheck reports addresses that leave the memory of the kernel, if a run reaches it.",
     check=check,
 )

@@ -43,8 +43,11 @@ RULE = Rule(
     id="F006",
     name="wmma-fragment-order-changed",
     severity=Severity.WARNING,
-    summary="a matrix fragment whose registers are not in the order in which they were made",
-    why="Which element is where in a fragment is not specified; a fragment may be worked on, but its order must stay (9.7.15.3.1).",
+    summary="a matrix fragment whose registers are passed in a different order than they were made in",
+    why=(
+        "Which register holds which element is not specified. A fragment may be computed on element by element, but its order "
+        "must be kept (9.7.15.3.1)."
+    ),
     bad="""
         wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f1, %f0, %f2, %f3, %f4, %f5, %f6, %f7};
@@ -54,8 +57,9 @@ RULE = Rule(
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
     """,
     proof=(
-        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
-        "registers of the operand hold one. The elements differ. A warning, since the manual leaves open which element is where."
+        "The fragment that each register holds is followed from its load through copies, loops and control-flow merges; an "
+        "operand is judged only if all of its registers hold one. The elements differ. It is a warning, since the manual does not "
+        "say which register holds which element."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

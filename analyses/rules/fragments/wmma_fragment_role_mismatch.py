@@ -34,7 +34,9 @@ RULE = Rule(
     name="wmma-fragment-role-mismatch",
     severity=Severity.WARNING,
     summary="a fragment of one matrix that is used as that of another",
-    why="Fragments of A, B and the accumulator are spread over the threads in layouts of their own, which are not specified (9.7.15.3.1).",
+    why=(
+        "Fragments of A, B and the accumulator are distributed over the threads in different layouts, which are not specified (9.7.15.3.1)."
+    ),
     bad="""
         wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
         wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
@@ -48,8 +50,9 @@ RULE = Rule(
             {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
     """,
     proof=(
-        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
-        "registers of the operand hold one. The matrices differ. A warning, since the manual leaves open which element is where."
+        "The fragment that each register holds is followed from its load through copies, loops and control-flow merges; an "
+        "operand is judged only if all of its registers hold one. The matrices differ. It is a warning, since the manual does not "
+        "say which register holds which element."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

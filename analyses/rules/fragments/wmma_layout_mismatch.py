@@ -32,7 +32,7 @@ RULE = Rule(
     id="F002",
     name="wmma-layout-mismatch",
     severity=Severity.ERROR,
-    summary="a matrix fragment that is multiplied with another layout than it was loaded with",
+    summary="a matrix fragment that is multiplied with a different layout than it was loaded with",
     why="The layouts that an MMA names must be those with which A and B were loaded (9.7.15.3.5).",
     bad="""
         wmma.load.a.sync.aligned.col.m16n16k16.s8 {%r0, %r1}, [%rd1];
@@ -47,8 +47,8 @@ RULE = Rule(
             {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
     """,
     proof=(
-        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
-        "registers of the operand hold one. The layouts differ."
+        "The fragment that each register holds is followed from its load through copies, loops and control-flow merges; an "
+        "operand is judged only if all of its registers hold one. The layouts differ."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

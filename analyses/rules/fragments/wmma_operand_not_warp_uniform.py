@@ -38,7 +38,7 @@ RULE = Rule(
     name="wmma-operand-not-warp-uniform",
     severity=Severity.ERROR,
     summary="a matrix whose address or stride differs between the threads of a warp",
-    why="A warp loads or stores a matrix as one: all of its threads must give the same address and stride (9.7.15.3.3, 9.7.15.3.4).",
+    why=("A warp loads or stores a matrix together: all of its threads must pass the same address and stride (9.7.15.3.3, 9.7.15.3.4)."),
     bad="""
         mov.u32 %r1, %laneid;
         mul.wide.u32 %rd1, %r1, 32;
@@ -50,7 +50,7 @@ RULE = Rule(
         mul.wide.u32 %rd1, %r2, 32;
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
     """,
-    proof="Two threads of a warp are named, with the values that they hold.",
+    proof="Two threads of a warp are named, with the values that they pass.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

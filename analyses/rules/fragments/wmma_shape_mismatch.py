@@ -32,7 +32,7 @@ RULE = Rule(
     id="F001",
     name="wmma-shape-mismatch",
     severity=Severity.ERROR,
-    summary="a matrix fragment that is read with another shape than it was made with",
+    summary="a matrix fragment that is read with a different shape than it was made with",
     why="Which element a register of a fragment holds depends on the shape; load, MMA and store must name the same one (9.7.15.3.5).",
     bad="""
         wmma.load.c.sync.aligned.row.m8n32k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
@@ -43,8 +43,8 @@ RULE = Rule(
         wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
     """,
     proof=(
-        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
-        "registers of the operand hold one. The shapes differ."
+        "The fragment that each register holds is followed from its load through copies, loops and control-flow merges; an "
+        "operand is judged only if all of its registers hold one. The shapes differ."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -74,7 +74,7 @@ RULE = Rule(
     " (9.7.15.3.2, 9.7.15.3.3).",
     bad="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 8;",
     good="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 16;",
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
-    sanitizer="memcheck may report addresses at run time; none of its tools knows of a stride that is too small.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
+    sanitizer="memcheck may report addresses at run time; no tool checks strides.",
     check=check,
 )

@@ -32,8 +32,8 @@ RULE = Rule(
     id="F003",
     name="wmma-type-mismatch",
     severity=Severity.ERROR,
-    summary="a matrix fragment whose elements are read as another type than they were made as",
-    why="The types that load, MMA and store name must match; a fragment does not convert by being passed on (9.7.15.3.1, 9.7.15.3.5).",
+    summary="a matrix fragment whose elements are read as a different type than they were made as",
+    why="The types that load, MMA and store name must match; passing a fragment on does not convert it (9.7.15.3.1, 9.7.15.3.5).",
     bad="""
         wmma.load.a.sync.aligned.row.m16n16k16.u8 {%r0, %r1}, [%rd1];
         wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
@@ -47,8 +47,8 @@ RULE = Rule(
             {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
     """,
     proof=(
-        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
-        "registers of the operand hold one. The types differ."
+        "The fragment that each register holds is followed from its load through copies, loops and control-flow merges; an "
+        "operand is judged only if all of its registers hold one. The types differ."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -23,8 +23,8 @@ RULE = Rule(
     kind=RaceFault.DSMEM_ACCESS_UNSYNCHRONISED,
     summary="CTAs of a cluster access the same shared memory, and nothing orders them",
     why=(
-        "Only a barrier of the cluster that is not .relaxed, or fences around it, orders what CTAs do to the memory of "
-        "each other (9.7.14.3, 8.7.1)."
+        "Only a barrier of the cluster that is not .relaxed, or fences around one that is, orders accesses of CTAs to each "
+        "other's memory (9.7.14.3, 8.7.1)."
     ),
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2

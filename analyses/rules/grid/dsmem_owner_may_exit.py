@@ -22,7 +22,10 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=GridFault.DSMEM_OWNER_MAY_EXIT,
     summary="shared memory of another CTA is accessed, and that CTA may have ended",
-    why="Shared memory lives as long as its CTA: a barrier of the cluster must stand between the last access and the end (9.7.14.3).",
+    why=(
+        "Shared memory lives only as long as its CTA: a barrier of the cluster must separate the last remote access from the end "
+        "of the kernel (9.7.14.3)."
+    ),
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
         {
@@ -68,8 +71,7 @@ RULE = Rule(
         }
     """,
     proof=(
-        "The cluster has several CTAs by its directives, and a path leads from the remote access to the end with no barrier of the "
-        "cluster after it."
+        "By its directives the cluster has several CTAs, and a path leads from the remote access to the end with no barrier of the cluster."
     ),
     sanitizer="memcheck may report an access to a CTA that has ended, if a run reaches it.",
     check=check,

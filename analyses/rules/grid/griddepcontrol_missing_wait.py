@@ -21,10 +21,10 @@ RULE = Rule(
     name="griddepcontrol-missing-wait",
     severity=Severity.WARNING,
     kind=GridFault.GRIDDEPCONTROL_MISSING_WAIT,
-    summary="a kernel lets dependent grids start early and never waits for those it depends on itself",
+    summary="a kernel lets dependent grids start early, and never waits for the grids that it depends on itself",
     why=(
-        "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "
-        "accesses what that one writes (9.7.14.13)."
+        "If an earlier grid uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it accesses what "
+        "that grid writes (9.7.14.13)."
     ),
     bad="""
         .visible .entry k(.param .u64 p)
@@ -50,8 +50,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
-        "not known, so it is a warning."
+        "Control flow alone: the kernel launches dependents and reads memory that is not constant, without a wait. How it is "
+        "launched is not known, so it is a warning."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -21,8 +21,11 @@ RULE = Rule(
     name="async-data-read-without-wait",
     severity=Severity.ERROR,
     kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT,
-    summary="what an asynchronous copy writes is read without a wait at the mbarrier of the copy",
-    why="A copy is done when the phase that counts its bytes has completed, and visible to those who waited for that (9.7.10.24.2).",
+    summary="the result of an asynchronous copy is read without a wait at the mbarrier of the copy",
+    why=(
+        "A copy is complete when the phase that counts its bytes has completed, and visible to threads that have waited for that "
+        "phase (9.7.10.24.2)."
+    ),
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
         {
@@ -84,10 +87,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the read can "
-        "come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the "
-        "object, or the wait for the first stage is left out on all paths."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the read can come "
+        "before the bytes of the copy. It is a warning without a run: nothing in the kernel waits at the mbarrier, or the wait "
+        "for the first stage is missing on all paths."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

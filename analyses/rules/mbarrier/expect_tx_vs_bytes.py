@@ -21,7 +21,7 @@ RULE = Rule(
     name="expect-tx-vs-bytes",
     severity=Severity.ERROR,
     kind=MbarrierFault.EXPECT_TX_VS_BYTES,
-    summary="an mbarrier expects another number of bytes than is copied",
+    summary="an mbarrier expects a different number of bytes than is copied",
     why="A phase completes when exactly the expected bytes have arrived (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -88,13 +88,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, what a phase "
-        "expects is not what its copies bring; only copies whose size is a constant count. "
-        "A warning without a run: more bytes than a stage has room for, or a number that copies by one tensor map cannot bring."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a phase does not "
+        "expect the bytes that its copies bring; only copies of constant size count. It is a warning without a run: more bytes "
+        "are expected than a stage holds, or a number that copies by one tensor map cannot bring."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -33,7 +33,7 @@ RULE = Rule(
         mov.u32 %r1, bar;
         mbarrier.init.shared.b64 [%r1+8], 1;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
     sanitizer="memcheck reports it if a run reaches it.",
     check=check,
 )

@@ -21,9 +21,9 @@ RULE = Rule(
     name="mbarrier-arrive-count",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
-    summary="not as many threads arrive at an mbarrier as it was initialized for",
+    summary="the number of threads that arrive at an mbarrier is not the number it was initialized for",
     why=(
-        "A phase completes when as many have arrived as the object expects: with fewer all deadlock, with more a "
+        "A phase completes when as many threads have arrived as the mbarrier expects: with fewer, threads deadlock; with more, a "
         "phase completes too early (9.7.14.15.6)."
     ),
     bad="""
@@ -69,13 +69,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the phase "
-        "ends too early or never, and with another count all goes well. A warning without a run: "
-        "stages of one ring have different counts, or more arrivals are expected than all threads that may come to the arrivals make."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a phase completes too "
+        "early or never, and with another count the run completes. It is a warning without a run: stages of one ring have "
+        "different counts, or more arrivals are expected than all threads that may arrive can make."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -35,10 +35,10 @@ RULE = Rule(
         mov.u32 %r2, 1;
         mbarrier.init.shared.b64 [%r1], %r2;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

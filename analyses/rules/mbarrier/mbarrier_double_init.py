@@ -22,7 +22,10 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_DOUBLE_INIT,
     summary="an mbarrier is initialized a second time",
-    why="The memory of an mbarrier must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
+    why=(
+        "Before the memory of an mbarrier is used for anything else, another mbarrier included, the mbarrier must be invalidated "
+        "(9.7.14.15.10)."
+    ),
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -65,12 +68,12 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the object "
-        "is valid when it is initialized again."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the mbarrier is valid "
+        "when it is initialized again."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -81,12 +81,12 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, another CTA "
-        "uses the object, and what lies between its initialization and the use orders nothing."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, another CTA uses the "
+        "mbarrier, and nothing orders that after its initialization."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-init-not-published",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED,
-    summary="an mbarrier is used by threads that nothing makes wait for its initialization",
-    why="One thread initializes the object, the others may use it only after a barrier that publishes it (9.7.14.15.9, 8.7.1).",
+    summary="an mbarrier is used by threads that have not waited for its initialization",
+    why="One thread initializes the mbarrier; the others may use it only after a barrier (9.7.14.15.9, 8.7.1).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -67,13 +67,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a thread "
-        "uses the object before it can know of its initialization. A warning without a run: a path leads to a use "
-        "past all barriers and initializations."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a thread uses the "
+        "mbarrier, and nothing orders that after the initialization. It is a warning without a run: a path leads to a use without "
+        "a barrier or an initialization."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

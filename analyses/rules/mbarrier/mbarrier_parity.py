@@ -21,8 +21,10 @@ RULE = Rule(
     name="mbarrier-parity",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_PARITY,
-    summary="a wait is for the phase of the wrong parity",
-    why="A wait by parity distinguishes only the current phase and the one before: the parity must change with every phase (9.7.14.15.16).",
+    summary="a wait has the wrong parity",
+    why=(
+        "A wait by parity distinguishes only the current phase from the one before: the parity must change with every phase (9.7.14.15.16)."
+    ),
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -76,14 +78,14 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the wait "
-        "lets threads pass at once or stops them in a deadlock, and with the other parity all goes well. "
-        "A warning without a run: waits at one ring whose parities "
-        "or lengths disagree, or a first phase that all who could complete it wait for themselves."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the wait lets threads "
+        "pass at once or ends in a deadlock, and with the other parity the run completes. It is a warning without a run: waits at "
+        "one ring whose parities or lengths contradict each other, or a first phase for which all threads wait that could "
+        "complete it."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     kind=MbarrierFault.MBARRIER_PARITY_RANGE,
     summary="the parity of a wait is neither 0 nor 1",
-    why="A parity is 0 or 1; newer manuals allow more, older ones do not (9.7.14.15.16).",
+    why="The parity is 0 or 1; newer manuals allow other values, older ones do not (9.7.14.15.16).",
     bad="""
         .shared .align 8 .b64 bar;
         mov.u32 %r1, bar;
@@ -39,7 +39,7 @@ RULE = Rule(
         mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
         @!%p1 bra WAIT;
     """,
-    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    proof="The value of the operand, or which bits it can have, follows from the code for a thread that executes it.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

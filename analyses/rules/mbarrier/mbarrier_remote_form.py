@@ -21,10 +21,10 @@ RULE = Rule(
     name="mbarrier-remote-form",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_REMOTE_FORM,
-    summary="an mbarrier of another CTA is used by an operation that takes only mbarriers of its own CTA",
+    summary="an operation uses an mbarrier of another CTA, but takes only those of its own CTA",
     why=(
-        "Of the objects of other CTAs of the cluster, threads may arrive at them and expect bytes, in the "
-        "shared::cluster forms, and no more (9.7.14.15.8, 9.7.14.15.13)."
+        "At mbarriers of other CTAs of the cluster, threads may arrive and expect bytes, with the shared::cluster forms; no other "
+        "operation is allowed (9.7.14.15.8, 9.7.14.15.13)."
     ),
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
@@ -72,6 +72,6 @@ RULE = Rule(
         }
     """,
     proof="The address comes from mapa, by data flow.",
-    sanitizer="synccheck reports operations on objects of another CTA if a run reaches it.",
+    sanitizer="synccheck reports operations on mbarriers of another CTA if a run reaches them.",
     check=check,
 )

@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW,
     summary="an arrival at an mbarrier of another CTA has only CTA scope",
-    why="With .cta nothing that was written before is published to the other CTA (9.7.14.15.13, 8.5).",
+    why="With .cta, nothing that was written before is published to the other CTA (9.7.14.15.13, 8.5).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
         {
@@ -79,7 +79,10 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The address comes from mapa, by data flow, and the scope is written. A warning, since nothing may be published by it.",
+    proof=(
+        "The address comes from mapa, by data flow, and the scope is in the text. It is a warning, since the arrival may not be "
+        "meant to publish anything."
+    ),
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="mbarrier-storage-reuse",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_STORAGE_REUSE,
-    summary="the memory of an mbarrier is used for something else while it is one",
+    summary="the memory of a valid mbarrier is used for something else",
     why="mbarrier.inval must come before any other use of the memory, and only mbarrier.init may follow it (9.7.14.15.10).",
     bad="""
         .visible .entry k() .reqntid 64
@@ -75,12 +75,12 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the memory "
-        "of an object that is valid is written, or one that is not valid is used."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the memory of a valid "
+        "mbarrier is written, or an invalidated one is used."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

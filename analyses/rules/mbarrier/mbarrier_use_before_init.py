@@ -21,8 +21,8 @@ RULE = Rule(
     name="mbarrier-use-before-init",
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
-    summary="an mbarrier is used that no thread initializes",
-    why="Any operation on an mbarrier that was not initialized, other than mbarrier.init, is undefined (9.7.14.15).",
+    summary="an mbarrier is used that no thread has initialized",
+    why="Any operation on an uninitialized mbarrier, other than mbarrier.init, is undefined (9.7.14.15).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -63,14 +63,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, threads wait "
-        "at the object, and nothing that ran has initialized it; the address cannot come from elsewhere. "
-        "Without a run: the kernel arrives and waits at an object of its own, "
-        "and no init can be of that one; a warning, if only a stage of a ring is left out."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, threads wait at the "
+        "mbarrier, and nothing has initialized it; the address cannot come from elsewhere. Without a run: the kernel arrives and "
+        "waits at an mbarrier of its own, and no init can be for it; it is a warning if only one stage of a ring is left out."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

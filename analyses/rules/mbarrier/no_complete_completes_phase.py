@@ -21,7 +21,7 @@ RULE = Rule(
     name="no-complete-completes-phase",
     severity=Severity.ERROR,
     kind=MbarrierFault.NO_COMPLETE_COMPLETES_PHASE,
-    summary="an arrival that may not complete a phase does",
+    summary="an arrival that must not complete a phase completes it",
     why="mbarrier.arrive.noComplete must not be the arrival that completes a phase (9.7.14.15.13).",
     bad="""
         .visible .entry k() .reqntid 64
@@ -65,12 +65,12 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, an arrival "
-        "that promises not to completes the phase."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a noComplete arrival "
+        "completes the phase."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -23,8 +23,8 @@ RULE = Rule(
     kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ,
     summary="a stage is released before all threads have read it",
     why=(
-        "The arrival of one thread orders its own reads only: the others of its warp must have met it after theirs "
-        "(9.7.14.2, 9.7.14.15.16)."
+        "The arrival of one thread orders only its own reads: the other threads of its warp must have synchronized with it after "
+        "theirs (9.7.14.2, 9.7.14.15.16)."
     ),
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -130,11 +130,10 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the stage is "
-        "refilled while a thread has not read it yet. A warning without a run: threads arrive at "
-        "one stage after the "
-        "other and never wait, or leave out the wait for the first stage."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, the stage is refilled "
+        "before a thread has read it. It is a warning without a run: threads arrive at one stage after another and never wait, or "
+        "omit the wait for the first stage."
     ),
-    sanitizer="racecheck sees no bulk copies; it reported none of the seeded mistakes with them on an H200.",
+    sanitizer="racecheck does not follow bulk copies; it reported none of the mistakes with them that were seeded on an H200.",
     check=check,
 )

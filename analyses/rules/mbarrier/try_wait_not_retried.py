@@ -22,7 +22,7 @@ RULE = Rule(
     name="try-wait-not-retried",
     severity=Severity.ERROR,
     kind=MbarrierFault.TRY_WAIT_NOT_RETRIED,
-    summary="a wait that may give up is not repeated",
+    summary="a try_wait, which may give up, is not repeated",
     why="try_wait returns after a while although the phase has not completed: it must be repeated until the phase has (9.7.14.15.16).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -86,12 +86,12 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, an access "
-        "meets the bytes of a copy because a thread went on though the wait had said no."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a thread goes on "
+        "although the wait returned false, and an access reaches the bytes of a copy in flight."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="tx-without-expect",
     severity=Severity.ERROR,
     kind=MbarrierFault.TX_WITHOUT_EXPECT,
-    summary="an mbarrier that expects no bytes tracks a copy",
+    summary="an mbarrier tracks a copy, but expects no bytes",
     why="Without expect_tx the phase does not wait for the copy: it may complete before the bytes have arrived (9.7.14.15.5).",
     bad="""
         .visible .entry k(.param .u64 p) .reqntid 64
@@ -88,13 +88,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a copy "
-        "completes bytes of a phase for which none were expected. Without a run: no announcement can be for the "
-        "object; a warning, if the one arrival that completes the phase announces none."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, a copy completes bytes "
+        "of a phase that expected none. Without a run: no expect-tx can be for the mbarrier; it is a warning if the only arrival "
+        "that completes the phase expects no bytes."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

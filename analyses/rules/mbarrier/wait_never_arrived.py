@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.WAIT_NEVER_ARRIVED,
     summary="threads wait for a phase that nothing completes",
-    why="A phase completes by arrivals only; expect_tx alone is none (9.7.14.15.6).",
+    why="Only arrivals complete a phase; expect_tx is not an arrival (9.7.14.15.6).",
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -65,14 +65,13 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, all threads "
-        "stand still, and nobody is left who could arrive. Nothing is said if any thread's path is not known. "
-        "Without a run: no arrival in the kernel can be at the object; "
-        "a warning, if a loop waits for stage after stage and gives none back."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, all threads wait, and "
+        "none is left that could arrive. If the path of a thread is not known, nothing is reported. Without a run: no arrival of "
+        "the kernel can be at the mbarrier; it is a warning if a loop waits for stage after stage and releases none."
     ),
     sanitizer=(
-        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
-        "mistakes on an H200 (which left mbarrier counts alone)."
+        "synccheck reports some misuse of barriers at run time. racecheck and synccheck reported none of the asynchronous "
+        "mistakes that were seeded on an H200 (none of these was in an mbarrier count)."
     ),
     check=check,
 )

@@ -21,8 +21,11 @@ RULE = Rule(
     name="implicit-warp-synchrony",
     severity=Severity.ERROR,
     kind=RaceFault.IMPLICIT_WARP_SYNCHRONY,
-    summary="threads of a warp exchange through shared memory without bar.warp.sync",
-    why="Threads of a warp need not go in step: bar.warp.sync must stand between a write and the read of another lane (9.7.14.2, 3.2).",
+    summary="threads of a warp communicate through shared memory without bar.warp.sync",
+    why=(
+        "Threads of a warp do not necessarily run in lockstep: bar.warp.sync must separate a write from the read by another lane "
+        "(9.7.14.2, 3.2)."
+    ),
     bad="""
         .visible .entry k() .reqntid 64
         {
@@ -68,8 +71,8 @@ RULE = Rule(
         }
     """,
     proof=(
-        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named "
-        "threads of one warp access the same bytes, and no bar.warp.sync or the like is between."
+        "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named threads of "
+        "one warp access the same bytes, with no bar.warp.sync or the like in between."
     ),
     sanitizer="racecheck reports hazards within a warp if a run reaches it.",
     check=check,

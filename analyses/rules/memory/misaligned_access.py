@@ -73,8 +73,11 @@ RULE = Rule(
     id="S001",
     name="misaligned-access",
     severity=Severity.ERROR,
-    summary="a memory access at an address that is provably not aligned",
-    why="An address must be a multiple of the size of the access, a vector counting as a whole; else it is undefined (6.4.1, 5.4.5).",
+    summary="a memory access at an address that is provably misaligned",
+    why=(
+        "An address must be a multiple of the size of the access, where a vector counts as a whole; otherwise behaviour is "
+        "undefined (6.4.1, 5.4.5)."
+    ),
     bad="""
         .shared .align 16 .b8 buffer[64];
         ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+8];
@@ -83,7 +86,7 @@ RULE = Rule(
         .shared .align 16 .b8 buffer[64];
         ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+16];
     """,
-    proof="The address follows for a named thread from its index, as a symbol and bits; the remainder is not zero.",
+    proof="For a named thread, the address follows from its index; it is not a multiple of the size.",
     sanitizer="memcheck reports it if a run reaches it.",
     check=check,
 )

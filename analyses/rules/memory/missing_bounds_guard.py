@@ -22,7 +22,10 @@ RULE = Rule(
     severity=Severity.INFO,
     kind=FlagFault.MISSING_BOUNDS_GUARD,
     summary="every thread of the grid accesses global memory, and no parameter is ever compared",
-    why="A grid is mostly larger than what it works on: the index of a thread should be compared with the size (9.7.10.8).",
+    why=(
+        "A grid usually has more threads than there are elements: the index of a thread should be compared with the number of "
+        "elements (9.7.10.8)."
+    ),
     bad="""
         .visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64
         {
@@ -56,10 +59,9 @@ RULE = Rule(
         }
     """,
     proof=(
-        "A heuristic: an index made from the thread indices, a number among the parameters that nothing reads, and no "
-        "comparison. Never more "
-        "than information."
+        "A heuristic: an index is computed from the thread indices, a parameter that is a number is never read, and there is no "
+        "comparison. It is never more than information."
     ),
-    sanitizer="memcheck reports accesses that leave an allocation, for sizes at which they do.",
+    sanitizer="memcheck reports accesses outside of an allocation, if the sizes of the run cause them.",
     check=check,
 )

@@ -76,8 +76,8 @@ RULE = Rule(
     id="S007",
     name="nc-load-of-written-memory",
     severity=Severity.WARNING,
-    summary="a load that takes memory for read-only which the kernel itself writes",
-    why="The cache that ld.global.nc reads through is not kept coherent: it may give what was there before the store (9.7.10.9).",
+    summary="a read-only load of memory that the kernel itself writes",
+    why=("The cache that ld.global.nc reads through is not coherent: the load may return what was there before the store (9.7.10.9)."),
     bad="""
         cvta.to.global.u64 %rd2, %rd1;
         st.global.u32 [%rd2+4], %r1;
@@ -88,7 +88,7 @@ RULE = Rule(
         st.global.u32 [%rd2+4], %r1;
         ld.global.nc.u32 %r2, [%rd2+8];
     """,
-    proof="The address of the load and of a store before it are the same expression.",
+    proof="The addresses of the load and of a store before it are the same expression.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

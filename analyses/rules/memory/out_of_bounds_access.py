@@ -88,7 +88,7 @@ RULE = Rule(
     name="out-of-bounds-access",
     severity=Severity.ERROR,
     summary="a memory access provably outside of the variable that it addresses",
-    why="What lies beyond a variable belongs to others; the assembler lays out and checks nothing there (5.1, 6.4.1).",
+    why="Memory beyond a variable belongs to others; the assembler guarantees no layout there, and checks nothing (5.1, 6.4.1).",
     bad="""
         .shared .align 4 .b8 buffer[64];
         ld.shared.u32 %r1, [buffer+64];
@@ -97,7 +97,7 @@ RULE = Rule(
         .shared .align 4 .b8 buffer[64];
         ld.shared.u32 %r1, [buffer+60];
     """,
-    proof="The address follows for a named thread, which executes the access, and lies outside of the variable.",
-    sanitizer="memcheck reports accesses that leave the memory of the kernel, not those that hit another variable in it.",
+    proof="For a named thread that executes the access, the address follows from the code and lies outside of the variable.",
+    sanitizer="memcheck reports accesses outside of the memory of the kernel, not those that reach another variable in it.",
     check=check,
 )

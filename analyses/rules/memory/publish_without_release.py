@@ -21,8 +21,11 @@ RULE = Rule(
     name="publish-without-release",
     severity=Severity.WARNING,
     kind=FlagFault.PUBLISH_WITHOUT_RELEASE,
-    summary="a flag is set without a release after what it announces",
-    why="To see a relaxed store is not to see the plain ones before it: the store must release, or a fence must precede it (8.8, 8.9.5).",
+    summary="a flag is set without a release after the data that it announces",
+    why=(
+        "A thread that sees a relaxed store does not necessarily see the plain stores before it: the store must release, or a "
+        "fence must precede it (8.8, 8.9.5)."
+    ),
     bad="""
         .visible .entry k(.param .u64 p, .param .u64 q)
         {
@@ -67,7 +70,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Both stores come one after the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
+    proof="One store follows the other with no release in between, and the flag is polled elsewhere in the kernel.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

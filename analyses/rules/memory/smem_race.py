@@ -66,6 +66,6 @@ RULE = Rule(
         "All threads of the CTA (or of the cluster) are executed with example inputs: in one possible run, two named "
         "threads access the same bytes, and nothing orders them."
     ),
-    sanitizer="racecheck reports it if a run reaches it, unless the compiler has moved one access away, which ptxas may do.",
+    sanitizer="racecheck reports it if a run reaches it, unless ptxas has moved or removed one of the accesses.",
     check=check,
 )

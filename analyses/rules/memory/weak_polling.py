@@ -21,8 +21,8 @@ RULE = Rule(
     name="weak-polling",
     severity=Severity.ERROR,
     kind=FlagFault.WEAK_POLLING,
-    summary="a loop waits for what a plain load gives",
-    why="A load without an order may be done once for all iterations, and orders nothing that follows (8.5, 8.7.1).",
+    summary="a loop polls with a plain load",
+    why="A plain load may be executed once for all iterations, and orders nothing that follows (8.5, 8.7.1).",
     bad="""
         .shared .align 4 .b32 flag;
         LOOP:
@@ -37,7 +37,7 @@ RULE = Rule(
         setp.eq.u32 %p1, %r1, 0;
         @%p1 bra LOOP;
     """,
-    proof="The loop ends only by what the load gives, its address does not change, and nothing in the loop orders anything.",
+    proof="Only the loaded value can end the loop, its address does not change, and nothing in the loop orders memory accesses.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -51,7 +51,10 @@ RULE = Rule(
     name="wrong-state-space",
     severity=Severity.ERROR,
     summary="an address of one state space, or a generic one, used as one of another",
-    why="An address within a state space is an offset in its window; only cvta makes it generic, and cvta.to back (6.4.1.1, 9.7.10.19).",
+    why=(
+        "An address within a state space is an offset in its window; only cvta makes it generic, and cvta.to converts it back "
+        "(6.4.1.1, 9.7.10.19)."
+    ),
     bad="""
         .shared .align 4 .b8 buffer[64];
         mov.u64 %rd1, buffer;

@@ -88,8 +88,11 @@ RULE = Rule(
     name="bank-conflict",
     severity=Severity.INFO,
     summary="lanes of a warp that access different words of one bank of shared memory",
-    why="Shared memory (5.1.7) has 32 banks of words of 4 bytes, one after the other. What the lanes access in different banks, or in one"
-    " word, is served at once; different words of one bank take a pass each. Padding rows by a word, or swizzling columns, avoids it.",
+    why=(
+        "Shared memory (5.1.7) has 32 banks; consecutive words of 4 bytes are in consecutive banks. Accesses of lanes to "
+        "different banks, or to one word, take one pass together; each further word of the same bank takes another pass. Padding "
+        "rows by a word, or swizzling columns, avoids that."
+    ),
     bad="""
         .entry k()
         .reqntid 32
@@ -117,10 +120,10 @@ RULE = Rule(
         }
     """,
     proof=(
-        "The addresses of all lanes of a warp are worked out; what all lanes add equally does not matter, and where a word begins may "
-        "stay open."
+        "The addresses of all lanes of a warp are computed; an offset that all lanes share does not matter, and the alignment may "
+        "be unknown."
     ),
-    sanitizer="none of its tools; the profiler counts conflicts.",
+    sanitizer="no tool looks for this; the profiler counts conflicts.",
     check=check,
     default=False,
 )

@@ -56,9 +56,11 @@ RULE = Rule(
     id="L003",
     name="local-memory-traffic",
     severity=Severity.INFO,
-    summary="a variable of a thread that lies in local memory",
-    why="Local memory (5.1.5) is memory of the device, with caches: an access takes as long as one to global memory. A variable gets there"
-    " because its address is taken, or because it is an array whose elements are chosen at run time.",
+    summary="a thread's variable that is kept in local memory",
+    why=(
+        "Local memory (5.1.5) is device memory, behind caches: an access takes as long as one to global memory. A variable is put "
+        "there because its address is taken, or because it is an array that is indexed at run time."
+    ),
     bad="""
         .version 8.0
         .target sm_80
@@ -80,8 +82,8 @@ RULE = Rule(
         mov.u32 %r1, 1;
         st.global.u32 [%rd1], %r1;
     """,
-    proof="The accesses whose address is made from the variable are counted.",
-    sanitizer="none of its tools; the profiler counts local traffic.",
+    proof="The accesses whose address is computed from the variable are counted.",
+    sanitizer="no tool looks for this; the profiler counts local traffic.",
     check=check,
     default=False,
 )

@@ -56,9 +56,11 @@ RULE = Rule(
     id="L004",
     name="redundant-barrier",
     severity=Severity.INFO,
-    summary="a barrier right after another one of the same threads",
-    why="A barrier orders what is done before it with what is done after it (9.7.14.1); where nothing was done since the last, there is"
-    " nothing to order.",
+    summary="a barrier directly after another one of the same threads",
+    why=(
+        "A barrier orders what threads did before it with what they do after it (9.7.14.1); if they did nothing since the last "
+        "one, there is nothing to order."
+    ),
     bad="""
         bar.sync 0;
         add.u32 %r1, %r2, 1;
@@ -69,7 +71,7 @@ RULE = Rule(
         st.shared.u32 [%r3], %r1;
         bar.sync 0;
     """,
-    proof="Between the barriers there is nothing on any path that accesses memory, asks a clock, or lets threads diverge.",
+    proof="No path between the barriers accesses memory, reads a clock, or lets threads diverge.",
     sanitizer="none of its tools looks for this.",
     check=check,
     default=False,

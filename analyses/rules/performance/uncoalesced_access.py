@@ -66,9 +66,10 @@ RULE = Rule(
     name="uncoalesced-access",
     severity=Severity.INFO,
     summary="lanes of a warp that access global memory far apart",
-    why="Global memory (5.1.4) moves in sectors of 32 bytes. Where the lanes of a warp access addresses side by side, "
-    "one sector serves many"
-    " of them; where they are far apart, most of what is moved is thrown away.",
+    why=(
+        "Global memory (5.1.4) is moved in sectors of 32 bytes. If the lanes of a warp access adjacent addresses, one sector "
+        "serves many of them; if the addresses are far apart, most of what is moved is not used."
+    ),
     bad="""
         .entry k(.param .u64 p)
         .reqntid 128
@@ -93,8 +94,11 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The addresses of all lanes of a warp are worked out; where the first lies in its sector is taken as is best for the program.",
-    sanitizer="none of its tools; the profiler counts sectors.",
+    proof=(
+        "The addresses of all lanes of a warp are computed; the position of the first one in its sector is assumed to be the best "
+        "for the program."
+    ),
+    sanitizer="no tool looks for this; the profiler counts sectors.",
     check=check,
     default=False,
 )

@@ -23,7 +23,10 @@ RULE = Rule(
     name="generic-read-async-overwrite",
     severity=Severity.INFO,
     summary="shared memory that is read and then overwritten by a bulk copy with no proxy fence between",
-    why="By the letter, what was read through the generic proxy may be overwritten through the async one only after a fence (8.6).",
+    why=(
+        "By the letter of the manual, what was read through the generic proxy may be overwritten through the async proxy only "
+        "after a fence (8.6)."
+    ),
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -54,10 +57,13 @@ RULE = Rule(
         END:
     """,
     proof=(
-        "Data flow from the read to the copy. It stays information: most programs leave the fence out. Where all others who arrive at the "
-        "mbarrier that the thread that copies waits for have the fence before, the one that has not is warned of."
+        "Data flow from the read to the copy. It is only information, since most programs omit the fence. It is a warning if all "
+        "other arrivals at the mbarrier that the copying thread waits for have the fence before them, and this one does not."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
     default=False,
 )

@@ -26,7 +26,10 @@ RULE = Rule(
     name="generic-write-async-read",
     severity=Severity.ERROR,
     summary="shared memory that is written and then read by a bulk copy with no proxy fence between",
-    why="A barrier does not order different proxies: a writer needs fence.proxy.async between write and barrier (8.6, 9.7.10.24.2).",
+    why=(
+        "A barrier does not order accesses of different proxies: a writer needs fence.proxy.async between its write and the "
+        "barrier (8.6, 9.7.10.24.2)."
+    ),
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -57,9 +60,10 @@ RULE = Rule(
         END:
     """,
     proof=(
-        "Data flow on all paths from the write to the copy: the same variable, and no proxy fence of the writer on one of them. Between "
-        "warps of different tasks: the arrival at the mbarrier that the thread that copies has waited for, and no proxy fence before it."
+        "Data flow on all paths from the write to the copy: they access the same variable, and on one path the writer executes no "
+        "proxy fence. Between specialized warps: the writer arrives at the mbarrier that the copying thread waits for, with no "
+        "proxy fence before the arrival."
     ),
-    sanitizer="none of its tools: racecheck and synccheck did not report the 2 seeded mistakes of this kind on an H200.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the 2 seeded mistakes of this kind on an H200.",
     check=check,
 )

@@ -26,7 +26,9 @@ RULE = Rule(
     name="generic-write-tensorcore-read",
     severity=Severity.ERROR,
     summary="a matrix in shared memory that is written and then read by tensor cores with no proxy fence between",
-    why="Tensor cores read through the async proxy: a writer needs fence.proxy.async between write and barrier (9.7.16.7.1, 8.6).",
+    why=(
+        "Tensor cores read through the async proxy: a writer needs fence.proxy.async between its write and the barrier (9.7.16.7.1, 8.6)."
+    ),
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -69,12 +71,15 @@ RULE = Rule(
         wgmma.wait_group.sync.aligned 0;
     """,
     proof=(
-        "Data flow on all paths from the write to the MMA whose descriptor is made from the variable: no proxy fence of the writer "
-        "on one of them. Between warps of different tasks: the arrival at the mbarrier that the thread that starts the "
-        "MMA has waited for, and "
-        "no proxy fence of the writer before it. Copies of cp.async count where one thread starts the MMA after "
-        "a barrier of the CTA; where warps start it, or the copies signal themselves, most leave the fence out."
+        "Data flow on all paths from the write to the MMA whose descriptor is computed from the variable: on one path the writer "
+        "executes no proxy fence. Between specialized warps: the writer arrives at the mbarrier that the thread that starts the "
+        "MMA waits for, with no proxy fence before the arrival. Copies by cp.async count only if one thread starts the MMA after "
+        "a barrier of the CTA; where whole warps start it, or the copies signal an mbarrier themselves, most programs omit the "
+        "fence."
     ),
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

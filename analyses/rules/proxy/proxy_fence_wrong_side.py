@@ -21,8 +21,11 @@ RULE = Rule(
     id="P003",
     name="proxy-fence-wrong-side",
     severity=Severity.ERROR,
-    summary="a proxy fence that comes before the write, or after the barrier where not all writers reach it",
-    why="A proxy fence orders what its own thread wrote: it lies between write and barrier, for all that write (8.6, 9.7.10.24.2).",
+    summary="a proxy fence that comes before the write, or after the barrier where not all writers execute it",
+    why=(
+        "A proxy fence orders only the writes of its own thread: every writer must execute it between its write and the barrier "
+        "(8.6, 9.7.10.24.2)."
+    ),
     bad="""
         .shared .align 16 .b8 tile[1024];
         .shared .align 8 .b64 bar;
@@ -53,7 +56,10 @@ RULE = Rule(
         cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
         END:
     """,
-    proof="As for P001, with a proxy fence that stands elsewhere; a writing thread is named that does not reach it.",
-    sanitizer="none of its tools follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    proof="As for P001, with a proxy fence elsewhere; a writing thread is named that does not execute it.",
+    sanitizer=(
+        "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
+        "on an H200."
+    ),
     check=check,
 )

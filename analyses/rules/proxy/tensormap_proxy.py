@@ -24,7 +24,10 @@ RULE = Rule(
     name="tensormap-proxy",
     severity=Severity.ERROR,
     summary="a tensor map that is changed and then used with no acquiring fence of the tensormap proxy between",
-    why="Tensor maps are read through a proxy of their own: a change is released, and acquired before it is used (9.7.14.4, 9.7.14.16).",
+    why=(
+        "Tensor maps are read through a separate proxy: a change must be released, and acquired before the map is used (9.7.14.4, "
+        "9.7.14.16)."
+    ),
     bad="""
         .shared .align 128 .b8 map[128];
         .shared .align 128 .b8 tile[1024];
@@ -43,8 +46,8 @@ RULE = Rule(
         cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];
     """,
     proof=(
-        "Data flow on all paths from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
-        "not released, as the others of the kernel are is warned of."
+        "Data flow on all paths from the change to the use: one has no acquiring fence of the proxy. A map that is not acquired, "
+        "or not released, although the other maps of the kernel are, is a warning."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

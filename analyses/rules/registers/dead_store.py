@@ -42,7 +42,7 @@ RULE = Rule(
     name="dead-store",
     severity=Severity.INFO,
     summary="a value is written to a register, and nothing reads it",
-    why="It costs nothing in the machine code, since registers are virtual (5.1.1), but is often the trace of a slip: the wrong name.",
+    why=("It costs nothing in the machine code, since registers are virtual (5.1.1), but often reveals a slip, such as a wrong name."),
     bad="""
         mov.u64 %rd1, 0;
         mov.u32 %r1, 1;
@@ -55,7 +55,7 @@ RULE = Rule(
         add.u32 %r1, %r1, 2;
         st.global.u32 [%rd1], %r1;
     """,
-    proof="Liveness: on no path after it is the value read.",
+    proof="Liveness: no path reads the value afterwards.",
     sanitizer="none of its tools looks for this.",
     check=check,
     default=False,

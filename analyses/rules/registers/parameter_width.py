@@ -72,8 +72,8 @@ RULE = Rule(
     id="R006",
     name="parameter-width",
     severity=Severity.ERROR,
-    summary="a load reads beyond a parameter, or only a part of a pointer",
-    why="After a parameter comes another one, or nothing; half a pointer points nowhere (5.1.6.1, 9.7.10.8).",
+    summary="a load that reads beyond a parameter, or only part of a pointer",
+    why="Beyond a parameter there is another one, or nothing; part of a pointer is no address (5.1.6.1, 9.7.10.8).",
     bad="""
         .entry k(.param .u32 n)
         {
@@ -90,7 +90,7 @@ RULE = Rule(
     """,
     ptxas="takes the bad example, and notes: Potential out of bound access while accessing symbol 'n' of type "
     "'.u32' with instruction type '.u64'.",
-    proof="The size that is read is compared with the declaration; a narrow read counts only if it becomes an address.",
-    sanitizer="none of its tools knows parameters.",
+    proof="The size of the load is compared with the declaration; a narrow read counts only if its value is used as an address.",
+    sanitizer="no tool checks parameters.",
     check=check,
 )

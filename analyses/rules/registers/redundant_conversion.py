@@ -50,8 +50,10 @@ RULE = Rule(
     name="redundant-conversion",
     severity=Severity.INFO,
     summary="a conversion that changes no bit",
-    why="Between a signed and an unsigned integer of one size there is nothing to convert (9.7.10.20); it costs no machine code, but"
-    " makes the reader look for a reason. Often another type was meant.",
+    why=(
+        "Between a signed and an unsigned integer of one size there is nothing to convert (9.7.10.20). It costs no machine code, "
+        "but a reader looks for a reason; often another type was meant."
+    ),
     bad="""
         mov.u64 %rd2, 0;
         cvt.u32.s32 %r1, %r2;
@@ -62,7 +64,7 @@ RULE = Rule(
         cvt.u64.s32 %rd1, %r2;
         st.global.u64 [%rd2], %rd1;
     """,
-    proof="The two types have the same bits.",
+    proof="Both types have the same bits.",
     sanitizer="none of its tools looks for this.",
     check=check,
     default=False,

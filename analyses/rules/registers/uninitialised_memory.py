@@ -32,7 +32,7 @@ RULE = Rule(
     name="uninitialised-memory",
     severity=Severity.WARNING,
     summary="shared or local memory that is read before anything can have written it",
-    why="Variables in shared and local memory have no initial value (5.1.5, 5.1.7): what was there before is read.",
+    why="Variables in shared and local memory have no initial value (5.1.5, 5.1.7): the read returns what was there before.",
     bad="""
         .shared .align 4 .b8 sum[128];
         ld.shared.u32 %r1, [sum];
@@ -46,10 +46,10 @@ RULE = Rule(
         add.u32 %r1, %r1, 1;
         st.shared.u32 [sum], %r1;
     """,
-    proof="No instruction of the module writes the variable, or none before the read on any path; and its address goes nowhere unknown.",
-    sanitizer=(
-        "initcheck reports reads of shared memory that was not written since release 2025.4, by its notes; reads of local memory it "
-        "does not."
+    proof=(
+        "No instruction of the module writes the variable, or none before the read on any path; and its address is not passed "
+        "anywhere unknown."
     ),
+    sanitizer=("by its release notes, initcheck reports reads of unwritten shared memory since release 2025.4, but not of local memory."),
     check=check,
 )

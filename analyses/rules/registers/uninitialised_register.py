@@ -16,8 +16,8 @@ from ptxkit.syntax import Path
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """The first read of each register that holds nothing: an error if no path writes it before, a warning if one does not.
 
-    Where only a load was left out, or nothing may come of it, which may be on purpose, it is for information; registers of one location are
-    reported together.
+    Where only a load was left out, or nothing may come of it, which may be on purpose, or contents of memory decide whether it happens, it
+    is for information; registers of one location are reported together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{table[read.register].name}` is read here, and nothing can have written it before",
                 )
             else:
-                is_note = read.only_loads or not read.is_shown
+                is_note = read.only_loads or not read.is_shown or read.is_of_contents
                 index = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
                 together.setdefault((*index, is_note), []).append(read)
         for (*_, is_note), reads in together.items():
@@ -42,6 +42,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if is_note:
                 usual = "on other paths it is loaded; " if first.only_loads else ""
                 notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
+                if first.is_of_contents:
+                    notes[-1] = "contents of memory decide whether control goes there: this is no bug if they never do"
             message = f"`{name}` is read here, and there is a path to here on which nothing writes it"
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)
@@ -70,7 +72,7 @@ RULE = Rule(
     name="uninitialised-register",
     severity=Severity.ERROR,
     summary="a register is read before anything writes it",
-    why="A register has no value until an instruction gives it one (5.1.1); ptxas uses what is there without a warning.",
+    why="A register has no value until an instruction writes it (5.1.1); ptxas uses what is there, without a warning.",
     bad="""
         add.u32 %r1, %r2, 1;
         st.global.u32 [%rd1], %r1;
@@ -82,8 +84,8 @@ RULE = Rule(
         st.global.u32 [%rd1], %r1;
     """,
     proof=(
-        "All paths from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
-        "path writes the register."
+        "All paths from the entry to the read are followed, with guards and branches on one predicate kept together; it is an "
+        "error if no path writes the register."
     ),
     sanitizer="initcheck looks at memory, not at registers.",
     check=check,

@@ -45,7 +45,7 @@ RULE = Rule(
     name="unreachable-block",
     severity=Severity.INFO,
     summary="instructions that control never reaches",
-    why="Nothing branches there; often a label was lost, or a branch lost its guard (9.7.13.3).",
+    why="Nothing branches there. Often a label is missing, or a branch has lost its guard (9.7.13.3).",
     bad="""
         bra done;
         add.u32 %r1, %r1, 1;

@@ -23,10 +23,10 @@ RULE = Rule(
     id="X001",
     name="unused-ignore",
     severity=Severity.WARNING,
-    summary="a comment that should accept findings accepts none",
+    summary="an ignore comment that accepts no finding",
     why=(
-        "A comment (4.2) `// ptxkit: ignore[RULES] reason` says that somebody has looked at a finding and accepts it. Where nothing is "
-        "found any more, or no rule is called so, it hides the next finding or does nothing at all: it is to be taken away."
+        "A comment (4.2) `// ptxkit: ignore[RULES] reason` says that somebody has looked at a finding and accepts it. If the "
+        "finding is gone, or no rule has that name, the comment does nothing, or will hide the next finding: remove it."
     ),
     bad="""
         // ptxkit: ignore[C999] there is no such rule

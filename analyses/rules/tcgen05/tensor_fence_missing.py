@@ -24,7 +24,7 @@ RULE = Rule(
     name="tensor-fence-missing",
     severity=Severity.WARNING,
     summary="tensor memory is used after a wait without the tcgen05.fence that follows the other waits",
-    why="What other threads started is ordered only by tcgen05.fence::after_thread_sync after the wait (9.1:9.7.16.11).",
+    why="What other threads started is ordered only by a tcgen05.fence::after_thread_sync after the wait (9.1:9.7.16.11).",
     bad="""
         .version 9.0
         .target sm_100a
@@ -76,7 +76,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The fence is left out on this path though the kernel has it on others; where it has it on some only, that is information only.",
+    proof="This path has no fence although the kernel has it on others; if only some of the others have it, it is only information.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

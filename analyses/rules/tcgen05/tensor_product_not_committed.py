@@ -22,8 +22,8 @@ RULE = Rule(
     id="T005",
     name="tensor-product-not-committed",
     severity=Severity.ERROR,
-    summary="a wait for an mbarrier after an MMA that no tcgen05.commit hands to one",
-    why="An MMA signals that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may be a deadlock.",
+    summary="a wait at an mbarrier after an MMA that no tcgen05.commit hands to an mbarrier",
+    why="An MMA signals its completion only through tcgen05.commit and an mbarrier (9.1:9.7.16.12); the wait may be a deadlock.",
     bad="""
         .version 9.0
         .target sm_100a
@@ -64,11 +64,11 @@ RULE = Rule(
         }
     """,
     proof=(
-        "On no path does a commit stand between the MMA and the wait. Or a loop waits on every path more often in each iteration "
-        "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "
-        "or one of seven commits or more to a ring lacks the one that stands beside all others, or one copy of unrolled code the commit "
-        "that the others have. A single wait of several alike whose "
-        "MMAs alone are not committed to the object that the others are committed to is but told."
+        "No path has a commit between the MMA and the wait. Or a loop waits, on every path, more often in each iteration than it "
+        "commits to the mbarrier; or the first stage that is committed is not the first that is waited for; or one of at least "
+        "seven commits to a ring lacks the one that accompanies all others, or one copy of unrolled code lacks the commit that "
+        "the others have. It is only information if a single wait among several has MMAs that are not committed to the mbarrier "
+        "that the others use."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -20,8 +20,11 @@ RULE = Rule(
     id="T002",
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated after relinquish_alloc_permit, or freed in another size",
-    why="After relinquish_alloc_permit a CTA allocates no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
+    summary="tensor memory that is allocated after relinquish_alloc_permit, or deallocated with another size",
+    why=(
+        "After relinquish_alloc_permit a CTA must not allocate any more. A deallocation has the size and the .cta_group of its "
+        "allocation (9.1:9.7.16.7)."
+    ),
     bad="""
         .version 9.0
         .target sm_100a
@@ -60,7 +63,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The order of the instructions on a path, and their constants.",
+    proof="It follows from the order of the instructions on a path, and their constants.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -20,8 +20,11 @@ RULE = Rule(
     id="T004",
     name="tmem-dealloc-before-readers",
     severity=Severity.WARNING,
-    summary="tensor memory that is freed by some warps with no barrier after the loads of others",
-    why="Freed columns may be given to another CTA at once; all warps must be done with them, and a barrier must say so (9.1:9.7.16.7).",
+    summary="tensor memory that some warps deallocate with no barrier after the loads of others",
+    why=(
+        "Deallocated columns may be given to another CTA at once: a barrier must guarantee that all warps have finished with them "
+        "(9.1:9.7.16.7)."
+    ),
     bad="""
         .version 9.0
         .target sm_100a
@@ -69,7 +72,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="Which warps load and which free follows from the thread indices, and no barrier lies between.",
+    proof="Which warps load and which deallocate follows from the thread indices, and no barrier separates them.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -36,8 +36,8 @@ RULE = Rule(
     id="T003",
     name="tmem-load-not-waited",
     severity=Severity.ERROR,
-    summary="what tcgen05.ld loads, or tcgen05.st stores, is used before tcgen05.wait",
-    why="Loads and stores of tensor memory only start; tcgen05.wait::ld and ::st say when they are done (9.1:9.7.16.8).",
+    summary="the registers of a tcgen05.ld or tcgen05.st are used before tcgen05.wait",
+    why="tcgen05.ld and tcgen05.st only start; tcgen05.wait::ld and ::st wait until they are complete (9.1:9.7.16.8).",
     bad="""
         .version 9.0
         .target sm_100a
@@ -74,10 +74,11 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Data flow over registers in flight: the register is accessed with no wait after the load on the path; compilers that move code "
-        "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are after a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
-        "wait, in a function that waits for registers elsewhere, or that commits MMAs and never waits for a load."
+        "Data flow over registers in flight: on a path with no wait after the load, the register is accessed; code that a "
+        "compiler moved before the wait on purpose is not reported. Or a thread arrives at an mbarrier before the load is "
+        "complete, although other arrivals there come after a wait; or one copy of unrolled code lacks the wait that all other "
+        "copies have. It is a warning if only one of several loads lacks the wait, or if the function commits MMAs and never "
+        "waits for a load."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

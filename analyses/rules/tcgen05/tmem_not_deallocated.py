@@ -23,8 +23,8 @@ RULE = Rule(
     id="T001",
     name="tmem-not-deallocated",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated and not freed before the kernel ends",
-    why="All tensor memory that a kernel allocates must be freed before it ends (9.1:9.7.16.7).",
+    summary="tensor memory that is allocated and not deallocated before the kernel ends",
+    why="All tensor memory that a kernel allocates must be deallocated before it ends (9.1:9.7.16.7).",
     bad="""
         .version 9.0
         .target sm_100a
@@ -60,7 +60,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="A path leads from the allocation to the end on which nothing frees it.",
+    proof="A path from the allocation to the end has no deallocation.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

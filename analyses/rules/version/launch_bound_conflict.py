@@ -19,13 +19,13 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="launch bounds that contradict each other or the target",
     why=(
-        "An assembler ignores bounds that cannot be met, and a kernel that asks for more than a multiprocessor has is never "
+        "An assembler ignores bounds that it cannot meet, and a kernel that asks for more than a multiprocessor has cannot be "
         "launched (11.4)."
     ),
     bad=".entry k() .minnctapersm 2 { ret; }",
     good=".entry k() .maxntid 256 .minnctapersm 2 { ret; }",
     ptxas="takes the bad example, and warns: .minnctapersm is ignored when neither .maxntid nor .reqntid is specified.",
     proof="The directives are compared with each other and with the limits of the target.",
-    sanitizer="nothing: a kernel that cannot be launched is reported by the driver.",
+    sanitizer="no tool looks for this: the driver reports a kernel that cannot be launched.",
     check=check,
 )

@@ -17,8 +17,8 @@ RULE = Rule(
     id="V002",
     name="target-too-low",
     severity=Severity.ERROR,
-    summary="an instruction that needs a later or another `.target`",
-    why="Each form needs an architecture, some exactly one (11.1.2).",
+    summary="an instruction that needs a later or different `.target`",
+    why="Each form needs a minimum architecture, and some need exactly one (11.1.2).",
     bad="""
         .version 8.0
         .target sm_75
@@ -32,7 +32,7 @@ RULE = Rule(
         .entry k() { cp.async.commit_group; ret; }
     """,
     ptxas="refuses the bad example: Feature 'cp.async.commit_group' requires .target sm_80 or higher",
-    proof="The instruction table has the targets; nothing of a run has to be known.",
-    sanitizer="never sees it: no assembler accepts it.",
+    proof="The targets are in the instruction table.",
+    sanitizer="it never gets to run: no assembler accepts it.",
     check=check,
 )

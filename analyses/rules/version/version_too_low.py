@@ -41,7 +41,7 @@ RULE = Rule(
     name="version-too-low",
     severity=Severity.ERROR,
     summary="an instruction that needs a later `.version`",
-    why="Each form came with a version of PTX, and the file must claim at least that one (11.1.1).",
+    why="Each form was introduced with a version of PTX, and the file must declare at least that one (11.1.1).",
     bad="""
         .version 6.0
         .target sm_70
@@ -55,7 +55,7 @@ RULE = Rule(
         .entry k() { .reg .pred p; .reg .b32 r; activemask.b32 r; ret; }
     """,
     ptxas="refuses the bad example: Feature 'activemask' requires PTX ISA .version 6.2 or later",
-    proof="The instruction table has the version; nothing of a run has to be known.",
-    sanitizer="never sees it: no assembler accepts it.",
+    proof="The version is in the instruction table.",
+    sanitizer="it never gets to run: no assembler accepts it.",
     check=check,
 )

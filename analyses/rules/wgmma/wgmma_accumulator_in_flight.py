@@ -30,8 +30,8 @@ RULE = Rule(
     id="W003",
     name="wgmma-accumulator-in-flight",
     severity=Severity.ERROR,
-    summary="a register that a wgmma works on is read or written before anything waited for the wgmma",
-    why="The accumulator, and A in registers, belong to the operation until its group was waited for (9.7.16.7.3).",
+    summary="a register of a wgmma is read or written before a wait for the wgmma",
+    why="The accumulator, and A if it is in registers, belong to the operation until its group has been waited for (9.7.16.7.3).",
     bad="""
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
@@ -47,7 +47,7 @@ RULE = Rule(
     """,
     ptxas="takes the bad example, and notes: (C7517) warpgroup.wait is injected in around line 16 by compiler "
     "to allow use of registers defined by GMMA in function 'k'",
-    proof="Data flow over registers in flight: the register is accessed on a path with no wait after the wgmma.",
-    sanitizer="none of its tools: racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
+    proof="Data flow over registers in flight: a path from the wgmma to the access has no wait.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
     check=check,
 )

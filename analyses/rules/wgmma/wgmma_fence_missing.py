@@ -21,7 +21,10 @@ RULE = Rule(
     name="wgmma-fence-missing",
     severity=Severity.ERROR,
     summary="a batch of wgmma that starts without a wgmma.fence",
-    why="A fence must come before the first wgmma, and between other accesses of its registers and it; else it is undefined (9.7.16.7.1).",
+    why=(
+        "A wgmma.fence must come before the first wgmma, and between other accesses of its registers and the wgmma; otherwise "
+        "behaviour is undefined (9.7.16.7.1)."
+    ),
     bad="""
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
         wgmma.commit_group.sync.aligned;
@@ -35,7 +38,7 @@ RULE = Rule(
     """,
     ptxas="takes the bad example, and notes: (C7519) warpgroup.arrive is injected in around line 13 by "
     "compiler to allow use of registers in GMMA in function 'k'",
-    proof="Data flow: on a path from the write of the register to the wgmma there is no fence.",
+    proof="Data flow: a path from the write of the register to the wgmma has no fence.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -21,7 +21,10 @@ RULE = Rule(
     name="wgmma-operand-slot-released",
     severity=Severity.ERROR,
     summary="shared memory that is released or written while a wgmma may still read it",
-    why="A wgmma reads its matrices until its group was waited for; a stage of a ring may be refilled only then (9.7.16.7.3, 9.7.10.24.1).",
+    why=(
+        "A wgmma reads its matrices until its group has been waited for; a stage of a ring may be refilled only then (9.7.16.7.3, "
+        "9.7.10.24.1)."
+    ),
     bad="""
         .shared .align 128 .b8 tile[1024];
         mov.u32 %r4, tile;
@@ -49,9 +52,9 @@ RULE = Rule(
         st.shared.u32 [tile], %r6;
     """,
     proof=(
-        "One thread is executed symbolically along a path, with its groups in flight, and inputs that take this path are found; the "
-        "stage that is released, or written, is the one that the wgmma reads."
+        "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
+        "found: the stage that is released, or written, is the one that the wgmma reads."
     ),
-    sanitizer="none of its tools: racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
     check=check,
 )

@@ -21,7 +21,7 @@ RULE = Rule(
     name="wgmma-register-without-fence",
     severity=Severity.ERROR,
     summary="a register that is written between wgmma.fence and the wgmma that uses it",
-    why="A fence orders what is before it; an access of the registers after it needs another one (9.7.16.7.1).",
+    why="A fence orders what comes before it; a later access of the registers needs another one (9.7.16.7.1).",
     bad="""
         wgmma.fence.sync.aligned;
         mul.f32 %f0, %f0, %f5;
@@ -36,7 +36,7 @@ RULE = Rule(
         wgmma.commit_group.sync.aligned;
         wgmma.wait_group.sync.aligned 0;
     """,
-    proof="Data flow: the register is written after the last fence before the wgmma; accumulators of the same shape are let pass.",
+    proof="Data flow: the register is written after the last fence before the wgmma; accumulators of the same shape are allowed.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

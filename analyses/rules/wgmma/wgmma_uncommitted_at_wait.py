@@ -22,8 +22,8 @@ RULE = Rule(
     id="W005",
     name="wgmma-uncommitted-at-wait",
     severity=Severity.ERROR,
-    summary="a wait for wgmma groups, with a wgmma before it that is in no group",
-    why="A wait is for groups; before wgmma.commit_group a wgmma is in none, and its registers may not be accessed (9.7.16.7.2-3).",
+    summary="a wait for wgmma groups does not cover a wgmma that is in no group",
+    why=("A wait is for groups: before wgmma.commit_group a wgmma is in none, and its registers must not be accessed (9.7.16.7.2-3)."),
     bad="""
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
@@ -37,7 +37,7 @@ RULE = Rule(
         wgmma.wait_group.sync.aligned 0;
         add.f32 %f5, %f0, %f1;
     """,
-    proof="Data flow over registers in flight: the wgmma is in no group when the wait is met.",
-    sanitizer="none of its tools: racecheck and synccheck did not report the 2 seeded mistakes of this kind on an H200.",
+    proof="Data flow over registers in flight: at the wait, the wgmma is in no group.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the 2 seeded mistakes of this kind on an H200.",
     check=check,
 )

@@ -30,8 +30,11 @@ RULE = Rule(
     id="W004",
     name="wgmma-wait-too-weak",
     severity=Severity.ERROR,
-    summary="a wait for wgmma groups that leaves the group in flight whose registers are accessed next",
-    why="wgmma.wait_group N leaves the N youngest groups in flight; a group that must be complete may not be one of them (9.7.16.7.3).",
+    summary="a wait for wgmma groups leaves a group in flight whose registers are accessed next",
+    why=(
+        "wgmma.wait_group N leaves the N latest groups in flight; a group whose registers are accessed next must not be among "
+        "them (9.7.16.7.3)."
+    ),
     bad="""
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
@@ -49,6 +52,6 @@ RULE = Rule(
     ptxas="takes the bad example, and notes: (C7517) warpgroup.wait is injected in around line 17 by compiler "
     "to allow use of registers defined by GMMA in function 'k'",
     proof="Data flow over registers in flight: the wait leaves the group of the register in flight.",
-    sanitizer="none of its tools: racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
+    sanitizer="no tool reports it; racecheck and synccheck did not report the one seeded mistake of this kind on an H200.",
     check=check,
 )

@@ -16,6 +16,7 @@ import numpy as np
 
 from ptxkit.machine.interfaces import Monitor
 from ptxkit.machine.memory import Memory
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 
@@ -185,7 +186,7 @@ class Agents:
 
     def want(self, barriers: Any) -> None:
         """Lanes wait for mbarriers at these addresses in the buffer of shared memory."""
-        self.wanted.update(np.unique(barriers).tolist())
+        self.wanted.update(distinct_numbers(barriers).tolist())
 
     def signal_wanted(self) -> bool:
         """Completes what signals an mbarrier that lanes wait for. Whether anything did."""

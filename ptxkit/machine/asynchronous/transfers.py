@@ -11,6 +11,7 @@ from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Flight, Footprint, footprint
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.updates import serially
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 BULK = "bulk"
@@ -23,7 +24,7 @@ def places(lanes: Any, space: str, address: Any, sizes: Any, kind: str, align: i
     address = lanes.broadcast(np.asarray(address, np.uint64)[()])
     at = np.empty(lanes.count, np.int64)
     found: Buffer | None = None
-    for size in np.unique(sizes).tolist():
+    for size in distinct_numbers(sizes).tolist():
         mine = np.flatnonzero(sizes == size)
         some = lanes.at(mine)
         for buffer, where, part in some.memory.locate(some, space, address[mine], max(size, 1), kind, align, proxy, watched=False):

@@ -22,6 +22,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.machine.values.distinct import distinct_numbers
+
 Array = NDArray[Any]
 
 LINES = 8
@@ -52,7 +54,7 @@ def decode(words: Array, instruction: str) -> Descriptor:
 
     mode = words >> 62 & 3 if instruction == "wgmma" else words >> 61 & 7
     known = _WIDTHS[instruction]
-    unknown = set(np.unique(mode).tolist()) - set(known)
+    unknown = set(distinct_numbers(mode).tolist()) - set(known)
     if unknown:
         raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which there is not")
     table = np.array([known.get(m, 0) for m in range(8)])

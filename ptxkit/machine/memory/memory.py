@@ -16,6 +16,7 @@ from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.operands import AddressCache, SplitAddress
 from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.memory.updates import Update, serially
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 
@@ -332,7 +333,7 @@ class Memory:
             return [(spaces[low], address & inside, None)] if low < len(spaces) else [(".global", address, None)]
         window = (address >> np.uint64(windows.WINDOW_BITS)).astype(np.int64)
         window[window >= len(spaces)] = 0
-        chosen = [(w, np.flatnonzero(window == w)) for w in np.unique(window).tolist()]
+        chosen = [(w, np.flatnonzero(window == w)) for w in distinct_numbers(window).tolist()]
         return [(spaces[w], address[mine] & inside if w else address[mine], mine) for w, mine in chosen]
 
     def _check(self, lanes: Any, space: str, address: Any, size: int, kind: str, align: int) -> Any:

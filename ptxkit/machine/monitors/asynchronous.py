@@ -24,6 +24,7 @@ from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
@@ -205,7 +206,7 @@ class InFlight:
                 continue
             changed = True
             if one.kind.is_collective:
-                for number in np.unique(one.place[chosen] // WARPGROUP).tolist():
+                for number in distinct_numbers(one.place[chosen] // WARPGROUP).tolist():
                     rows = chosen[one.place[chosen] // WARPGROUP == number]
                     first = int(one.place[rows[0]]) + knowledge.first
                     agent = self._agent(("warpgroup", first), first)
@@ -392,7 +393,7 @@ class InFlight:
         place = thread[now] - races.knowledge.first
         bad = np.flatnonzero(~self.happens_before(kind, place, reads.agent[row], reads.stamp[row]))
         number = reads.number[row[bad]]
-        for each in np.unique(number).tolist():
+        for each in distinct_numbers(number).tolist():
             mine = bad[number == each]
             i, other, one = int(now[mine[0]]), int(row[mine[0]]), reads.of[each]
             start = max(int(at[i]), int(reads.at[other]))
@@ -417,7 +418,7 @@ class InFlight:
         known: Array = knowledge.known(place, thread, stamp)
         if not kind.is_collective or known.all():
             return known
-        for number in np.unique(place // WARPGROUP).tolist():
+        for number in distinct_numbers(place // WARPGROUP).tolist():
             rows = np.flatnonzero((place // WARPGROUP == number) & ~known)
             members = np.arange(number * WARPGROUP, min((number + 1) * WARPGROUP, knowledge.count))
             known[rows] = (thread[rows] - knowledge.first) // WARPGROUP == number
@@ -434,7 +435,7 @@ class InFlight:
         knowledge = self.races.knowledge
         found = np.ones(len(place), bool)
         group = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
-        for number in np.unique(group).tolist():
+        for number in distinct_numbers(group).tolist():
             for warp in range(number, number + (WARPGROUP if one.footprint.by_all else WARP), WARP):
                 rows = np.flatnonzero((group == number) & found)
                 known = (before.thread[rows] - knowledge.first) // WARP == warp // WARP

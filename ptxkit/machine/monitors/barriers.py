@@ -32,6 +32,7 @@ from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class Barriers(Monitor):
         if bound.converges is not None and bound.converges.aligned:
             self._parts(lanes, key, phase)
             if count is None:
-                for one in np.unique(number).tolist():
+                for one in distinct_numbers(number).tolist():
                     self._open[id(lanes.site), one] = lanes.site
 
     def _compare(self, lanes: Any, key: Array, phase: Array, expected: Array, kind: int, waits: bool) -> None:

@@ -12,6 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 from ptxkit.machine.fault import NOWHERE
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitors.naming import Dimensions, Names
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
@@ -110,7 +111,7 @@ class Collected:
         index = np.sort(np.asarray(index))
         cta = index // self.launch.threads
         found = []
-        for number in np.unique(cta).tolist():
+        for number in distinct_numbers(cta).tolist():
             mine = index[cta == number]
             few = [self.names.thread(int(one)) for one in mine[:SHOWN]]
             found.append(

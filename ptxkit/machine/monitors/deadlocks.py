@@ -14,6 +14,7 @@ from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.fault import Fault, Wait
 from ptxkit.machine.monitors.collected import Collected, Rule, threads
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -103,7 +104,7 @@ def _at_barriers(wait: Wait) -> list[Waiting]:
     barriers = lanes.residents.barriers
     number = np.broadcast_to(np.asarray(wait.arguments[0]).astype(np.int64), lanes.count)
     found = []
-    for one in np.unique(number).tolist():
+    for one in distinct_numbers(number).tolist():
         mine = number == one
         key = int(lanes.cta[mine][0]) * BARRIERS + one
         expected, arrived = int(barriers.expected[key]), int(barriers.arrived[key])
@@ -122,7 +123,7 @@ def _at_mbarriers(collected: Collected, wait: Wait) -> list[Waiting]:
     where = located(launch, lanes, wait.site.bound, given(wait)["m"])
     words = launch.machine.memory.shared.view(np.dtype(np.uint64))[where >> 3]
     found = []
-    for at in np.unique(where).tolist():
+    for at in distinct_numbers(where).tolist():
         mine = where == at
         word = words[mine][0]
         pending, expected = int(objects.pending(word)), int(objects.expected(word))

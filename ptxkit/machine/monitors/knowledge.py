@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.monitors.clocks import DEEP, NOTHING, Clock, Clocks, Releases
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 WARP = 32
@@ -106,7 +107,7 @@ class Knowledge:
                 found.append(at < len(reach) and bool(when <= reach[at]))
             return np.array(found, bool)
         known = np.zeros(len(extra), bool)
-        for clock in np.unique(extra).tolist():
+        for clock in distinct_numbers(extra).tolist():
             reach = self._reach(clock, limit)
             rows = np.flatnonzero((extra == clock) & (column < len(reach)))
             known[rows] = stamp[rows] <= reach[column[rows]]
@@ -224,7 +225,7 @@ class Knowledge:
         numbers, starts = np.unique(cta, return_index=True)
         floors = np.maximum.reduceat(self.floor_cta[places], starts)
         ctas = {number: floor for number, floor in zip(numbers.tolist(), floors.tolist(), strict=True) if floor >= 0}
-        return self.clocks.join_all([self.clocks.add(Clock(threads, warps, ctas)), *np.unique(self.extra[places]).tolist()])
+        return self.clocks.join_all([self.clocks.add(Clock(threads, warps, ctas)), *distinct_numbers(self.extra[places]).tolist()])
 
     # --- what is learned
 
@@ -233,7 +234,7 @@ class Knowledge:
         if clock == NOTHING:
             return
         old = self.extra[places]
-        for number in np.unique(old).tolist():
+        for number in distinct_numbers(old).tolist():
             self.extra[places[old == number]] = self.clocks.join(number, clock)
 
     def share(self, places: Array, clock: int) -> None:

@@ -23,6 +23,7 @@ from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import Name, Vector
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Matrices(Monitor):
     def _read_as(self, taken: Fragment, made: Array, lanes: Any) -> None:
         """Registers are read as a fragment: all of a thread were made as parts of fragments (`made`), of which one is another."""
         known = (made > 0).all(axis=0)
-        for number in np.unique(made[:, known]).tolist():
+        for number in distinct_numbers(made[:, known]).tolist():
             fragment, maker = self._makers[number - 1]
             rule, said = _mismatch(fragment, taken)
             if not rule:
@@ -273,7 +274,7 @@ class Matrices(Monitor):
         if not held.any():
             return
         site = lanes.site
-        for number in np.unique(held[held > 0]).tolist():
+        for number in distinct_numbers(held[held > 0]).tolist():
             flight = self.flights.get(number)
             if flight is None:
                 continue

@@ -38,6 +38,7 @@ from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, s
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
@@ -215,7 +216,7 @@ class Mbarriers(Monitor):
             self._note(lanes, word)
             return
         if bound.has(".arrive") or bound.has(".arrive_drop") or bound.has(".complete_tx"):
-            for one in np.unique(at).tolist():
+            for one in distinct_numbers(at).tolist():
                 self._arriving.setdefault(f"mbarrier {spoken_mbarrier(self.collected, one)}", {})[self.collected.line(lanes.site)] = None
         if bound.has(".arrive") or bound.has(".arrive_drop"):
             self._arrive(lanes, bound, given, at, word)
@@ -362,7 +363,7 @@ class Mbarriers(Monitor):
         word = int(words[self._live[words]][0])
         init = self._sites[int(self._site[word])]
         if access.kind == "write":
-            every = np.unique(np.broadcast_to(at, lanes.count)[touched] >> 3)
+            every = distinct_numbers(np.broadcast_to(at, lanes.count)[touched] >> 3)
             self._live[every] = False
             self._live[words] = False
             self._site[every] = self._site[words] = self._number(site)
@@ -391,7 +392,7 @@ class Mbarriers(Monitor):
                 at = flight.signals[mine, column]
                 self._used(lanes.at(mine), at, at >> 3)
         line = self.collected.line(lanes.site)
-        for one in np.unique(flight.signals[flight.signals >= 0]).tolist():
+        for one in distinct_numbers(flight.signals[flight.signals >= 0]).tolist():
             self._arriving.setdefault(f"mbarrier {spoken_mbarrier(self.collected, one)}", {})[line] = None
 
     def landing(self, flight: Flight, positions: Array) -> None:

@@ -26,6 +26,7 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
 from ptxkit.machine.monitors.pieces import distinct, expanded
 from ptxkit.machine.monitors.shadow import Entries, Shadow
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
@@ -182,7 +183,7 @@ class Fences:
         rows = rows[generic]
         if not len(rows):
             return
-        for number in np.unique(place[rows]).tolist():
+        for number in distinct_numbers(place[rows]).tolist():
             mine = rows[place[rows] == number]
             # of many accesses few differ in who made them, and when
             first, which = distinct(before.thread[mine], before.stamp[mine])
@@ -229,7 +230,7 @@ class Fences:
         index = np.searchsorted(warps, knowledge.warp_of(thread))
         index = np.minimum(index, len(warps) - 1)
         found |= (warps[index] == knowledge.warp_of(thread)) & (stamp <= floors[index])
-        clock = knowledge.clocks.join_all(np.unique(fence.extra[chosen]).tolist())
+        clock = knowledge.clocks.join_all(distinct_numbers(fence.extra[chosen]).tolist())
         rows = np.flatnonzero(~found)
         if clock != NOTHING and len(rows):
             found[rows] = knowledge.know_of(np.full(len(rows), clock), thread[rows], stamp[rows])

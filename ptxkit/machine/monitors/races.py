@@ -33,6 +33,7 @@ from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fence
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,7 +211,7 @@ class Races(Monitor):
 
     def _gathered(self, lanes: Lanes) -> None:
         """The first thread of each warp knows what all of its threads know: they execute an instruction together."""
-        for warp in np.unique(lanes.warp).tolist():
+        for warp in distinct_numbers(lanes.warp).tolist():
             places = lanes.place[lanes.warp == warp]
             self.knowledge.learn(places[:1], self.knowledge.together(places))
 
@@ -383,7 +384,7 @@ class Races(Monitor):
         """Without the accesses that are morally strong with all of these, or happen before all of these: of one counter there are many."""
         left = np.ones(len(found.piece), bool)
         if rows.kind.strength >= GPU:
-            sizes = np.unique(bytes_of(rows.code)[0])
+            sizes = distinct_numbers(bytes_of(rows.code)[0])
             if len(sizes) == 1:
                 left &= (found.strength < GPU) | (bytes_of(found.code)[0] != sizes[0])
         ctas = rows.thread // self.knowledge.threads
@@ -442,7 +443,7 @@ class Races(Monitor):
         until = np.full(pairs.shape[1], np.iinfo(np.int64).max)
         thread, site = np.full((2, pairs.shape[1]), -1)
         updates = np.array([kind.number for kind in self._kinds.values() if kind.updates], np.int64)
-        logged = [shadow.reads.of(np.unique(pairs[0])), shadow.writes.of(np.unique(pairs[0]))]
+        logged = [shadow.reads.of(distinct_numbers(pairs[0])), shadow.writes.of(distinct_numbers(pairs[0]))]
         for n, (piece, place) in enumerate(pairs[:, :OBSERVERS].T.tolist()):
             until[n] = -1
             for log, reads in zip(logged, (True, False), strict=True):
@@ -561,7 +562,7 @@ class Races(Monitor):
         knowledge = self.knowledge
         is_release = kind.order in ("release", "acq_rel") and writes
         is_acquire = kind.order in ("acquire", "acq_rel") and reads
-        known = bool(self.ordered) and not self.ordered.isdisjoint([(space, where) for where in np.unique(at).tolist()])
+        known = bool(self.ordered) and not self.ordered.isdisjoint([(space, where) for where in distinct_numbers(at).tolist()])
         publishes = bool(kind.strength and writes and (is_release or (knowledge.fences[:, 0, lanes.place] >= 0).any()))
         if not known and not publishes:
             return
@@ -656,9 +657,9 @@ class Races(Monitor):
         if is_sc:
             cta = (places + knowledge.first) // knowledge.threads
             if self.fenced:
-                for number in np.unique(cta).tolist():
+                for number in distinct_numbers(cta).tolist():
                     knowledge.learn(places[cta == number], self.fenced.acquired(self.clocks, scope, number // knowledge.cluster, number))
-            for number in np.unique(cta).tolist():
+            for number in distinct_numbers(cta).tolist():
                 self.fenced.add(self.clocks, scope, number // knowledge.cluster, number, knowledge.together(places[cta == number]))
         if "acquire" not in words:
             knowledge.fence(places, scope)
@@ -678,7 +679,7 @@ class Races(Monitor):
         if bound.has(".cluster"):
             if bound.has(".arrive"):
                 cluster = lanes.cta // knowledge.cluster
-                for number in np.unique(cluster).tolist():
+                for number in distinct_numbers(cluster).tolist():
                     key = (number, int(residents.cluster_barriers.phase[number]))
                     places = lanes.place[cluster == number]
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
@@ -735,7 +736,7 @@ class Races(Monitor):
                 brought = self.brought.get((key, phase))
                 if brought is None:
                     # what they know when the first one goes on: it may learn more before the last one does
-                    extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
+                    extras = distinct_numbers(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
                     brought = self.brought[key, phase] = self.clocks.join_all(extras.tolist())
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 knowledge.share(mine, brought)
@@ -814,7 +815,7 @@ class Races(Monitor):
                 mine = lanes.place[(where == at) & (now == parity)]
                 released = self.phase(at, parity)
                 cta = (mine + knowledge.first) // knowledge.threads
-                for number in np.unique(cta).tolist():
+                for number in distinct_numbers(cta).tolist():
                     clock = knowledge.together(mine[cta == number])
                     released.add(self.clocks, scope, number // knowledge.cluster, number, clock)
             knowledge.tick()
@@ -1008,7 +1009,7 @@ def apart(keys: Array) -> Iterator[tuple[int, Any]]:
         for first, end in zip(firsts, ends, strict=True):
             yield int(keys[first]), slice(first, end)
         return
-    for key in np.unique(keys).tolist():
+    for key in distinct_numbers(keys).tolist():
         yield key, np.flatnonzero(keys == key)
 
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from ptxkit.machine.memory.sparse import zeros
+from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
@@ -103,7 +104,7 @@ class Log:
         least = int(strengths.min(initial=1 << 30))
         self.least = least if self.least is None else min(self.least, least)
         sizes, _ = bytes_of(codes)
-        self.sizes.update(sizes[:1].tolist() if (sizes == sizes[:1]).all() else np.unique(sizes).tolist())
+        self.sizes.update(sizes[:1].tolist() if (sizes == sizes[:1]).all() else distinct_numbers(sizes).tolist())
         key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
         before = self._last.get(key)
         if before is not None and entries.replaces(before):
@@ -256,7 +257,7 @@ class Shadow:
         if (size == size[0]).all():
             return self._numbers(site, strength, int(size[0]), offset)
         found = np.zeros(len(code), np.int64)
-        for one in np.unique(size).tolist():
+        for one in distinct_numbers(size).tolist():
             rows = np.flatnonzero(size == one)
             found[rows] = self._numbers(site, strength, one, offset[rows])
         return found
@@ -290,7 +291,7 @@ class Shadow:
     def strengthen(self, pieces: Array, strength: int) -> None:
         """The last writes of pieces count as strong ones."""
         last = self.last_writes(pieces)
-        for site in np.unique(last.site).tolist():
+        for site in distinct_numbers(last.site).tolist():
             rows = np.flatnonzero(last.site == site)
             self.write_how[pieces[rows]] = self.how(site, strength, last.code[rows])
 
@@ -401,7 +402,7 @@ class Shadow:
     def _make_many(self, piece: Array, mine: Array, old: Array, fine: Array) -> None:
         """Marks the pieces that not one thread alone reads any more; what the columns had is in the log then."""
         left = np.flatnonzero(~fine)
-        moved = np.unique(piece[left[old[left] > 0]])
+        moved = distinct_numbers(piece[left[old[left] > 0]])
         if len(moved):
             self.reads.add(self.only_reads(moved))
             self.read_cta[moved] = (self.reader[moved] - 1) // self.threads + 1

@@ -32,6 +32,7 @@ from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.machine.semantics._shuffling import sources
+from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ class Uninitialized(Monitor):
             self._found(stored[0], lanes, source, "stores to global memory")
 
     def _found(self, site: Site, lanes: Any, source: Array, verb: str) -> None:
-        for number in np.unique(source[source > 0]).tolist():
+        for number in distinct_numbers(source[source > 0]).tolist():
             origin = self._origins[min(number - 2, len(self._origins) - 1)]
             mine = np.flatnonzero(source == number)
             cause = (id(origin), id(site) if origin.site is None else id(origin.site))

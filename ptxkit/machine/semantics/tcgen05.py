@@ -144,6 +144,9 @@ def _cells(
         lane, column = tensor_memory.split(address)
         one = lanes.subset(np.array([first]))
         quarter = int(lanes.thread[first]) // 32 % 4
+        if lane < 32:
+            # the manual has no such address for another warp; programs that are in use have it, and hardware takes it for the warp's own
+            lane += 32 * quarter
         if lane // 32 != quarter:
             one.fault(
                 None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor lanes"

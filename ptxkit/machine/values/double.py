@@ -102,7 +102,7 @@ def _fma_at_once(a: Any, b: Any, c: Any) -> Any:
 
 def _fma_of_block(a: Any, b: Any, c: Any) -> Any:
     shape, known = a.shape or b.shape or c.shape, fused.kept.doubles
-    return fused.total(known.get(shape) or fused.made(known, shape, np.float64), a, b, c)[()]
+    return (known.get(shape) or fused.made(known, shape, np.float64))(a, b, c)[()]
 
 
 def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:

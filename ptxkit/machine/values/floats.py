@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.values.integers import select, some
+from ptxkit.machine.values.integers import select
 
 NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
 """The NaN that single-precision instructions give for any NaN they are given."""
@@ -21,8 +21,10 @@ def canonical(x: Any) -> Any:
     """Single-precision numbers with every NaN the canonical one."""
     if not x.ndim:
         return x if x == x else NAN32
-    is_nan = np.isnan(x)
-    return select(is_nan, NAN32, x) if some(is_nan) else x
+    # The least of numbers is a NaN if there is one: that takes half the time of looking at each.
+    if not x.size or (least := x.item(x.argmin())) == least:
+        return x
+    return select(np.isnan(x), NAN32, x)
 
 
 def are_small(x: Any) -> bool:

@@ -1,13 +1,15 @@
 """Products and sums rounded once by an instruction of this computer, where NumPy has one to give.
 
-Of `(a + ci) (b - i)` the real part is `a b - (c * -1)`. NumPy multiplies complex numbers by such an instruction where the processor has
-one: `c * -1` is exact, and the rest is rounded once. That is tried before it is used; elsewhere what is exact is put together of doubles.
+Of `(a + ci) (1 + bi)` the imaginary part is `a b + (c * 1)`. NumPy multiplies complex numbers by such an instruction where the processor
+has one: `c * 1` is exact, and the rest is rounded once. That is tried before it is used; elsewhere doubles are put together.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,7 +18,10 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 MOST = 4096
-"""So many lanes at a time, at most."""
+"""So many lanes at a time, at most, as `total` does it."""
+
+BLOCK = 16384
+"""So many at a time where there are more."""
 
 _COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _KEPT = 32
@@ -25,41 +30,89 @@ _KEPT = 32
 _multiply = np.multiply
 
 
+Fused = Callable[[Any, Any, Any], Array]
+"""a b + c of lanes of one shape. A NaN may be any."""
+
+
 class Kept(threading.local):
-    """Arrays by the shape of the lanes, made when first needed: the real and imaginary parts to be filled, the factors, the product, and
-    its real part."""
+    """By the shape of the lanes, what is made when first needed."""
 
     def __init__(self) -> None:
-        self.singles: dict[tuple[int, ...], tuple[Array, ...]] = {}
-        self.doubles: dict[tuple[int, ...], tuple[Array, ...]] = {}
+        self.singles: dict[tuple[int, ...], Fused] = {}
+        self.doubles: dict[tuple[int, ...], Fused] = {}
+        self.blocks: dict[tuple[int, ...], tuple[Array, ...]] = {}
 
 
 kept = Kept()
 
 
-def made(known: dict[tuple[int, ...], tuple[Array, ...]], shape: tuple[int, ...], dtype: Any) -> tuple[Array, ...]:
-    """The arrays of one more number of lanes."""
+def made(known: dict[tuple[int, ...], Fused], shape: tuple[int, ...], dtype: Any) -> Fused:
+    """The function for one more number of lanes.
+
+    A factor that was there the last time is there already, and so is the last result, to which sums add, as the product is the next left
+    factor: what is in a register is never changed. A factor that is one number comes second.
+    """
     if len(known) >= _KEPT:
         known.clear()
-    left, right, product = (np.zeros(shape, _COMPLEX[np.dtype(dtype)]) for _ in range(3))
-    right.imag = -1
-    found = known[shape] = (left.real, right.real, left.imag, left, right, product, product.real)
+    left, product, right = (np.ones(shape, _COMPLEX[np.dtype(dtype)]) for _ in range(3))
+    first, third, other, result, second = left.real, left.imag, product.real, product.imag, right.imag
+    factor: Any = None
+    last: Array = first
+
+    def run(a: Any, b: Any, c: Any) -> Array:
+        nonlocal left, product, first, third, other, result, factor, last
+        if not a.ndim:
+            a, b = b, a
+        if c is not last:
+            third[...] = c
+        first[...] = a
+        if b is not factor:
+            second[...] = factor = b
+        _multiply(left, right, product)
+        left, product, first, third, other, result = product, left, other, result, first, third
+        last = third.copy()
+        return last
+
+    known[shape] = run
+    return run
+
+
+def total_of_many(a: Any, b: Any, c: Any, count: int) -> Array:
+    """The same of more single-precision numbers, a block at a time, as the real part of `(a + ci) (b - i)`: that is the lower half of a
+    pair as one word, and words are converted in less time than every other number is copied."""
+    result = np.empty(count, np.float32)
+    words = result.view(np.uint32)
+    for start in range(0, count, BLOCK):
+        part = slice(start, start + BLOCK)
+        found = words[part]
+        shape = found.shape
+        left, first, third, pairs, right, second, product, totals = kept.blocks.get(shape) or _made_of_words(shape)
+        if a.ndim:
+            pairs[...] = a[part].view(np.uint32)
+        else:
+            first[...] = a
+        second[...] = b[part] if b.ndim else b
+        third[...] = c[part] if c.ndim else c
+        _multiply(left, right, product)
+        found[...] = totals
+    return result
+
+
+def _made_of_words(shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """The arrays of a block: the left factor, its parts and its words; the right one and its real part; the product and its words."""
+    if len(kept.blocks) >= _KEPT:
+        kept.blocks.clear()
+    left, right, product = (np.full(shape, -1j, np.complex64) for _ in range(3))
+    found = left, left.real, left.imag, left.view(np.uint64), right, right.real, product, product.view(np.uint64)
+    kept.blocks[shape] = found
     return found
-
-
-def total(arrays: tuple[Array, ...], a: Any, b: Any, c: Any) -> Array:
-    """a b + c. A NaN may be any."""
-    first, second, summand, left, right, product, found = arrays
-    first[...] = a
-    second[...] = b
-    summand[...] = c
-    _multiply(left, right, product)
-    return found.copy()
 
 
 @cache
 def is_there(size: int) -> bool:
     """Whether such an instruction is there for numbers of so many bytes, and for any number of lanes."""
+    if size == 4 and sys.byteorder != "little":
+        return False
     dtype = np.dtype(f"f{size}")
     least = 2.0**-23 if size == 4 else 2.0**-52
     for shape in ((), *[(count,) for count in range(1, 70)]):
@@ -67,6 +120,8 @@ def is_there(size: int) -> bool:
         i, j = np.arange(1, count + 1), 5 + 3 * np.arange(count)
         x, y, z = ((1 + n * least).astype(dtype).reshape(shape) for n in (i, j, i + j))
         # rounded twice it would be nothing
-        if not (total(made({}, shape, dtype), x, y, -z) == i * j * least * least).all():
+        if not (made({}, shape, dtype)(x, y, -z) == i * j * least * least).all():
+            return False
+        if size == 4 and shape and not (total_of_many(x, y, -z, count) == i * j * least * least).all():
             return False
     return True

@@ -86,31 +86,24 @@ def fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
         # elements of vectors: a row for each lane, or one for all
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         return fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
-    result = fma_with_any_nan(a, b, c)
-    return canonical(result) if result.size <= fused.MOST else result
+    return canonical(fma_with_any_nan(a, b, c))
 
 
 def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
-    """The same of lanes that hold one number each; where they are few a NaN may be any."""
+    """The same of lanes that hold one number each; a NaN may be any."""
     shape = a.shape or b.shape or c.shape
-    if not shape:
-        return _fma_of_scalars(a, b, c)
-    arrays = _kept.singles.get(shape)
-    if arrays is None:
-        return _fma_of_many(a, b, c, *shape)
-    # as `fused.total`, without the call
-    first, second, summand, left, right, product, total = arrays
-    first[...] = a
-    second[...] = b
-    summand[...] = c
-    _multiply(left, right, product)
-    return total.copy()
+    run = _kept.singles.get(shape)
+    if run is not None:
+        return run(a, b, c)
+    return _fma_of_many(a, b, c, *shape) if shape else _fma_of_scalars(a, b, c)
 
 
 def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
     """The same of very many lanes, or of so many as have not been before."""
-    if count <= fused.MOST and fused.is_there(4):
-        return fused.total(fused.made(_kept.singles, (count,), np.float32), a, b, c)
+    if fused.is_there(4):
+        if count > fused.MOST:
+            return fused.total_of_many(a, b, c, count)
+        return fused.made(_kept.singles, (count,), np.float32)(a, b, c)
     result = np.empty(count, np.float32)
     if count <= _BLOCK:
         _fma_of_block(result, a, b, c)
@@ -175,9 +168,6 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
     # The position of the least one, or of a NaN if there is any.
     if not magnitude[magnitude.argmin()] > _LEAST:
         _mend(rounded, (magnitude <= _LEAST) & (total != 0), a, b, c)
-        is_nan = np.isnan(magnitude)
-        if some(is_nan):
-            rounded[is_nan] = NAN32
 
 
 def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:

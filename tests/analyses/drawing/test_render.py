@@ -7,6 +7,7 @@ import shutil
 import sysconfig
 import time
 import xml.dom.minidom
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_rows_do_not_overflow() -> None:
             assert float(text.getAttribute("x")) + float(text.getAttribute("textLength") or 0) <= right + 4
 
     assert len(nodes) == 12
+
+
+@needs_program
+def test_all_words_of_a_row_stand_on_one_line() -> None:
+    """An instruction, the number beside it and the line of its source."""
+    module = parse((KERNELS / "reduce.sm_90a.ptx").read_text())
+    document = xml.dom.minidom.parseString(draw(module, ["block_sum_i32"], color="liveness").svg())
+    nodes = [group for group in document.getElementsByTagName("g") if group.getAttribute("class") == "node"]
+    heights = [sorted({float(text.getAttribute("y")) for text in node.getElementsByTagName("text")}) for node in nodes]
+
+    assert all(below - above > 8 for found in heights for above, below in pairwise(found))
 
 
 @needs_program

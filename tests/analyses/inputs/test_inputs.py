@@ -9,17 +9,12 @@ import pytest
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs import toml
-from ptxkit.analyses.inputs.boxes import box_of, is_guessed, split
+from ptxkit.analyses.inputs.arguments import FEW, Sizes
+from ptxkit.analyses.inputs.boxes import box_of, split
+from ptxkit.analyses.inputs.cost import IN_FLIGHT, OPERATIONS, OPERATIONS_AN_INSTRUCTION, most_operations
 from ptxkit.analyses.inputs.example import Array, Number, Structure, memory_of
-from ptxkit.analyses.inputs.launches import (
-    FEW,
-    OPERATIONS,
-    OPERATIONS_AN_INSTRUCTION,
-    Sizes,
-    divides,
-    example,
-    most_operations,
-)
+from ptxkit.analyses.inputs.fitting import is_guessed
+from ptxkit.analyses.inputs.launches import divides, example
 from ptxkit.analyses.inputs.parameters import MANY, SEVERAL, Role, are_many, belong_together, parameters
 from ptxkit.analyses.inputs.shapes import distinguishes_ctas, fewest, is_for_several_ctas, is_said, shapes
 from ptxkit.rewriters.profiling.description import parse
@@ -34,6 +29,8 @@ def kernel(body: str, parameters_: str = ".param .u64 p", directives: str = "", 
 
 
 ELEMENT = "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
+NUMBER = """ld.param.u64 %rd1, [p]; mov.u32 %r4, %tid.z; mov.u32 %r5, %ntid.y; mov.u32 %r6, %tid.y; mov.u32 %r7, %ntid.x;
+mov.u32 %r8, %tid.x; mad.lo.s32 %r9, %r5, %r4, %r6; mad.lo.s32 %r1, %r9, %r7, %r8;"""
 SHARED = """.shared .align 4 .b8 s[256];
 mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"""
 LOOP = """
@@ -91,8 +88,9 @@ mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEM
         (SHARED, "", (64, 1, 1)),
         ("bar.sync 0;", "", (64, 1, 1)),
         ("mov.u32 %r1, 1;", "", (1, 1, 1)),
+        (f"{NUMBER} {ELEMENT}", ".maxntid 128", (128, 1, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks"],
+    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread"],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block
@@ -236,6 +234,8 @@ def test_a_longer_kernel_may_cost_more() -> None:
     routine = kernel("mov.u32 %r1, 1; mov.u32 %r2, 2;")
 
     assert most_operations(routine) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION
+    in_flight = kernel("cp.async.commit_group; mov.u32 %r2, 2;")
+    assert most_operations(in_flight) == OPERATIONS + 3 * OPERATIONS_AN_INSTRUCTION * IN_FLIGHT
 
 
 def test_who_goes_on_by_a_warp_is_one() -> None:
@@ -246,3 +246,15 @@ L: st.shared.u32 [%r2], %r1; add.u32 %r2, %r2, 128; add.u32 %r1, %r1, 32; setp.l
 
     assert fewest(found) == 32
     assert shapes(found)[0].block == (32, 1, 1)
+
+
+@pytest.mark.parametrize("step", ["add.u32 %r3, %r3, 1;", "@%p2 add.u32 %r3, %r3, 1;"])
+def test_a_range_starts_at_nought(step: str) -> None:
+    # as many iterations as from `n` to `m`, if any: with numbers that are alike none
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; ld.param.u32 %r2, [m];
+setp.ge.u32 %p1, %r3, %r2; @%p1 bra END; L: ld.global.u32 %r5, [%rd1]; setp.ne.u32 %p2, %r5, 7; {step}
+setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; END:"""
+    routine = kernel(body, ".param .u64 p, .param .u32 n, .param .u32 m")
+
+    numbers = [argument.value for _, argument in example(routine, shapes(routine)[0]).arguments if isinstance(argument, Number)]
+    assert numbers == [0, FEW]

@@ -93,6 +93,19 @@ class TestUndefined:
 
         assert diagnostic.severity.value == "info"
 
+    @pytest.mark.parametrize(
+        ("sets", "severity"),
+        [
+            ("ld.global.u32 %r3, [%d1]; setp.gt.s32 %p1, %r3, 0;", "info"),
+            ("mov.u32 %r3, %tid.x; setp.gt.s32 %p1, %r3, 7;", "warning"),
+        ],
+    )
+    def test_way_by_contents_of_memory_is_for_information(self, sets: str, severity: str) -> None:
+        routine = kernel(f"{SET} {sets} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;")
+        (diagnostic,) = RULE.check(Facts(routine.module))
+
+        assert diagnostic.severity.value == severity
+
     def test_sum_of_what_is_loaded_that_nothing_sets_is_a_warning(self) -> None:
         routine = kernel(f"{SET} A: ld.global.u32 %r3, [%d1]; add.u32 %r1, %r1, %r3; @%p1 bra A; st.global.u32 [%d1], %r1; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))

@@ -130,7 +130,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given: 64, then 49 taken",)
+        assert found.assumptions == ("`n` not given: 64, then 49 assumed",)
 
 
 class TestMadeUp:
@@ -148,7 +148,7 @@ class TestMadeUp:
 
         assert found.outcome == VERIFIED
         assert found.covered["contents"] == 4
-        assert "who goes where depends on them" in found.assumptions[0]
+        assert "control flow depends on them" in found.assumptions[0]
 
     def test_a_race_at_an_address_that_depends_on_a_number_is_undecided(self) -> None:
         body = "ld.param.u64 %d1, [a]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; and.b32 %r2, %r2, 0; mul.lo.u32 %r3, %r1, %r2;"
@@ -209,7 +209,7 @@ class TestMadeUp:
         found = verdict(body, declared=".param .u64 a, .param .u32 n")
 
         assert found.outcome == VERIFIED
-        assert "random real numbers taken" in found.assumptions[-1]
+        assert "random real numbers assumed" in found.assumptions[-1]
 
     def test_a_store_to_which_no_contents_lead_is_said(self) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3], 0; OUT:"

@@ -221,6 +221,17 @@ def test_a_warp_reaches_its_own_lanes() -> None:
         execute("", warps="add.u32 n, d, 0x400000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n];")
 
 
+def test_a_warp_that_names_the_first_lanes_means_its_own() -> None:
+    cells = np.arange(128 * 512, dtype=np.uint32).reshape(1, 128, 512)
+    out = execute(
+        "",
+        cells=cells,
+        warps="""and.b32 n, x, 0xffff; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n]; tcgen05.wait::ld.sync.aligned;
+        add.u32 n, n, 9; tcgen05.st.sync.aligned.32x32b.x1.b32 [n], {r0};""",
+    )
+    assert (out[0, :, 9] == cells[0, :, 0]).all()
+
+
 # -- copies
 
 

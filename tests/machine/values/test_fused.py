@@ -56,3 +56,22 @@ def test_a_nan_that_may_be_any_is_one() -> None:
     nan, one = np.full(8, 0xFFC12345, np.uint32).view(np.float32), np.ones(8, np.float32)
     assert np.isnan(single.fma_with_any_nan(nan, one, one)).all()
     assert (single.fma_to_nearest(nan, one, one).view(np.uint32) == 0x7FFFFFFF).all()
+
+
+@pytest.mark.parametrize("module", [single, double])
+@pytest.mark.parametrize("count", [1, 31, 256, 4097, 20000])
+def test_sums_go_on_from_the_last_result(module: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chain() -> list[Any]:
+        a, b, c = operands(module, count)
+        one = a.dtype.type(1.5)
+        found = [module.fma(a, b, c)]
+        for x, y in ((a, b), (b, a), (one, b), (a, one), (one, one), (c, b)):
+            found += [module.fma(x, y, found[-1]), module.fma(x, found[-1], c), module.fma(y, x, found[0]), module.fma(y, x, one)]
+        return found
+
+    with np.errstate(all="ignore"):
+        at_once = chain()
+        monkeypatch.setattr(fused, "is_there", lambda size: False)
+        monkeypatch.setattr(fused.kept, "singles", {})
+        apart = chain()
+    assert all(np.array_equal(x.view(BITS[module]), y.view(BITS[module])) for x, y in zip(at_once, apart, strict=True))

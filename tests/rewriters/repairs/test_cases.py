@@ -64,7 +64,7 @@ def test_findings_carry_their_repairs() -> None:
 
     (one,) = offers(module, compilers=())
 
-    assert one.fix is not None and one.fix.message == "put in `bar.sync 0` before line 20"
+    assert one.fix is not None and one.fix.message == "insert `bar.sync 0` before line 20"
     assert one.as_json()["fix"]["diff"].startswith("@@")
 
 

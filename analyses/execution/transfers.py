@@ -1,0 +1,126 @@
+"""What copies bring to mbarriers in a launch, and what these expect: as a monitor of the machine sees it (9.7.9.25.5, 9.7.14.15.5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous import mbarrier
+from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.asynchronous.tensor_maps import described
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.operation import Operation
+
+MOST_PHASES, MOST_COPIES = 3, 512
+"""So many phases of each mbarrier are looked at, and so many copies in all."""
+TENSOR_MAP = 128
+"""Bytes of a tensor map."""
+
+
+@attrs.define
+class Phase:
+    """One phase of an mbarrier: the bytes that are expected, the boxes that come, by the address of the tensor, and the other bytes."""
+
+    parity: int
+    expected: int = 0
+    boxes: Counter[int] = attrs.field(factory=Counter)
+    others: int = 0
+
+
+class Transfers(Monitor):
+    """Collects the phases of mbarriers, by the address of each; by tensor how many bytes a box has, and where in shared memory they go."""
+
+    def __init__(self) -> None:
+        self.phases: dict[int, list[Phase]] = {}
+        self.sizes: dict[int, int] = {}
+        self.targets: dict[int, set[int]] = {}
+        self.operations = 0
+        self._launch: Any = None
+        self._copies = 0
+        self._maps: dict[int, int] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def begin(self, launch: Any) -> None:
+        self._launch = launch
+
+    def end(self, launch: Any) -> None:
+        self.operations = launch.operations
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        bound = lanes.site.bound
+        if not isinstance(bound, Bound):
+            return
+        if bound.has(".expect_tx"):
+            given = dict(zip(self._operands(bound), arguments, strict=False))
+            at = self._located(lanes, bound, given["m"], "m", 8)
+            for where, amount in zip(at.tolist(), lanes.broadcast(np.asarray(given["tx"])[()]).tolist(), strict=True):
+                phase = self._phase(where)
+                if phase is not None:
+                    phase.expected += int(amount)
+        elif "map" in self._operands(bound) and "mbar" in self._operands(bound):
+            given = dict(zip(self._operands(bound), arguments, strict=False))
+            self._maps = dict(zip(lanes.index.tolist(), self._tensors(lanes, given["map"]), strict=True))
+
+    def started(self, flight: Any) -> None:
+        if flight.signals is None or flight.footprints is None or self._copies >= MOST_COPIES:
+            return
+        self._copies += 1
+        lanes = flight.lanes
+        is_of_tensor = "map" in self._operands(lanes.site.bound)
+        threads = lanes.index.tolist()
+        for one in flight.footprints():
+            if one.kind != "write" or one.signal is None:
+                continue
+            for lane, at, size, signal in zip(one.lane.tolist(), one.at.tolist(), one.size.tolist(), one.signal.tolist(), strict=True):
+                tensor = self._maps.get(threads[lane], 0) if is_of_tensor else 0
+                phase = self._phase(signal) if signal >= 0 else None
+                if phase is None:
+                    continue
+                if tensor:
+                    phase.boxes[tensor] += 1
+                    self.sizes[tensor] = size
+                    self.targets.setdefault(tensor, set()).add(at)
+                else:
+                    phase.others += size
+
+    def _phase(self, at: int) -> Phase | None:
+        """The phase that an mbarrier is in; None if it is one of those that are looked at no more."""
+        word = self._launch.machine.memory.shared.view(np.dtype(np.uint64))[at >> 3]
+        parity = int(mbarrier.parity(word))
+        own = self.phases.setdefault(at, [])
+        if not own or own[-1].parity != parity:
+            if len(own) >= MOST_PHASES:
+                return None
+            own.append(Phase(parity))
+        return own[-1]
+
+    def _tensors(self, lanes: Any, address: Any) -> list[int]:
+        """The addresses of the tensors of each lane's map; 0 for what is none."""
+        found = [0] * lanes.count
+        address = lanes.broadcast(np.asarray(address, np.uint64)[()])
+        for buffer, at, mine in lanes.memory.locate(lanes, ".generic", address, TENSOR_MAP, "read", 64, "tensormap", watched=False):
+            for i, where in zip(range(lanes.count) if mine is None else mine.tolist(), at.tolist(), strict=True):
+                try:
+                    found[i] = described(buffer.span(where, TENSOR_MAP).tobytes()).address
+                except ValueError:
+                    continue
+        return found
+
+    def _located(self, lanes: Any, bound: Bound, address: Any, name: str, size: int) -> Any:
+        found = np.empty(lanes.count, np.int64)
+        for _, at, mine in lanes.memory.locate(lanes, Operation(bound).space(name), address, size, "read", watched=False):
+            found[slice(None) if mine is None else mine] = at
+        return found
+
+    def _operands(self, bound: Bound) -> tuple[str, ...]:
+        found = self._names.get(id(bound))
+        if found is None:
+            found = self._names[id(bound)] = order(Operation(bound))
+        return found
+
+
+__all__ = ["Phase", "Transfers"]

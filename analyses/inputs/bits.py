@@ -1,0 +1,46 @@
+"""Parameters that say which bits of an index count: masks of it, and by how many bits it is shifted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.parameters import addresses, conditions
+from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import values
+
+_OF_BITS = frozenset(("and", "or", "xor", "shl", "shr.u", "shr.s"))
+_INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cluster_ctaid", "%cluster_ctarank"))
+
+
+@fact
+def chooses_bits(routine: Routine) -> bool:
+    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on. With any that was made up
+    threads come to one address that have their own, and to one that is not aligned."""
+    return any(_chooses(of, part) for of in reached(routine) for part in _through_loops(of, (*addresses(of), *conditions(of))))
+
+
+def _chooses(routine: Routine, term: Term) -> bool:
+    if term.operator not in _OF_BITS or len(term.args) != 2:
+        return False
+    made_of = [{_kind_of(part) for part in _through_loops(routine, (one,)) if part.is_leaf} for one in term.args]
+    return any("parameter" in one and "index" not in one and "index" in other for one, other in (made_of, made_of[::-1]))
+
+
+def _kind_of(leaf: Term) -> str:
+    return "index" if leaf.data and str(leaf.data[0]).partition(".")[0] in _INDICES else leaf.operator
+
+
+def _through_loops(routine: Routine, terms: Iterable[Term]) -> tuple[Term, ...]:
+    """All that terms are made of, with what the values of loops in them start as and become."""
+    known, numbering = values(routine), ssa(routine)
+    found: dict[Term, None] = {}
+    stack = list(terms)
+    while stack:
+        for part in walk(stack.pop(), found):
+            found[part] = None
+            if part.operator == "phi" and isinstance(part.data[0], int):
+                stack += [known.of(one) for one in numbering.values[part.data[0]].operands if one >= 0]
+    return tuple(found)

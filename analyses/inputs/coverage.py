@@ -1,0 +1,45 @@
+"""How large numbers are with which every CTA of a launch has something to do: a tile may have more elements than a block has threads."""
+
+from __future__ import annotations
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.decisions import special
+from ptxkit.analyses.inputs.parameters import Leaf, conditions, leaf_of
+from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term
+
+MOST = 1 << 16
+"""No larger number is looked at."""
+
+
+def covering(routine: Routine, shape: Shape) -> dict[Leaf, int]:
+    """Of the numbers that conditions compare with the index of a CTA, the least from which on the last thread of the last CTA does the same
+    with all."""
+    found: dict[Leaf, int] = {}
+    for condition in dict.fromkeys(conditions(routine)):
+        leaves = condition.leaves()
+        asked = {leaf for one in leaves if (leaf := leaf_of(one)) is not None}
+        if len(asked) != 1 or not any(one.data and str(one.data[0]).startswith("%ctaid") for one in leaves):
+            continue
+        leaf, last = asked.pop(), _outcome(condition, shape, MOST)
+        if last is None:
+            continue
+        least, most = 0, MOST
+        while least < most:
+            middle = (least + most) // 2
+            if _outcome(condition, shape, middle) == last:
+                most = middle
+            else:
+                least = middle + 1
+        found[leaf] = max(found.get(leaf, 0), most)
+    return found
+
+
+def _outcome(condition: Term, shape: Shape, number: int) -> int | None:
+    """What a condition is for the last thread if the number that it asks for is this one."""
+    thread, cta = [tuple([side - 1 for side in sides]) for sides in (shape.block, shape.grid)]
+    return number_of(condition, lambda leaf: number if leaf_of(leaf) is not None else special(str(leaf.data[0]), thread, shape, cta))
+
+
+__all__ = ["covering"]

@@ -1,0 +1,235 @@
+"""Boxes of tensor maps that fit: as a run of the kernel shows them, where the text alone does not say how large they are.
+
+A copy brings as many bytes as the box of its map has (9.7.9.25.5), and the phase of an mbarrier ends when all that it expects have come
+(9.7.14.15.5): so the phases of a run are equations. Where one has several unknown boxes, each is taken to reach to where the next copy
+goes, if that makes the sum right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ptxkit.analyses.execution.available import is_available
+from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.arguments import Sizes, made
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess
+from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.example import Example, MapName, made_maps
+from ptxkit.analyses.inputs.parameters import are_many, belong_together
+from ptxkit.analyses.inputs.shapes import Shape, shapes
+from ptxkit.frozen import frozen
+from ptxkit.isa.types import types
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.execution.transfers import Phase, Transfers
+    from ptxkit.machine.loading import Code
+
+ROUNDS = 4
+"""So many runs are made: what one shows lets the next go on."""
+GROWTH = 32
+"""Arrays are made so many times as large where a run leaves them."""
+SECONDS = 20.0
+"""So long one run may take on a computer that is busy: what it may cost is counted in operations."""
+
+
+@frozen
+class Fits:
+    """The boxes that were found. `is_sure`: they are all that there are, and no phase of any mbarrier contradicts them."""
+
+    boxes: Mapping[MapName, Fit]
+    is_sure: bool
+
+
+@fact
+def fits(routine: Routine) -> Fits:
+    """The boxes of the tensor maps of a kernel, of which the text does not say how large they are."""
+    if not is_argued_guess(routine):
+        return Fits({}, True)
+    choices = shapes(routine)
+    if not is_available() or not choices:
+        return Fits({}, False)
+    # the machine, and NumPy with it, is imported where something is executed
+    from ptxkit.analyses.execution.execute import module_code
+
+    code = module_code(routine)
+    return _fitted(routine, code, choices[0]) if code is not None else Fits({}, False)
+
+
+def is_guessed(routine: Routine) -> bool:
+    """Whether what a copy with some map of a kernel brings had to be guessed."""
+    return not fits(routine).is_sure
+
+
+def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
+    found: dict[MapName, Fit] = {}
+    rooms_count = not (are_many(routine) or belong_together(routine))
+    is_sure = False
+    contents = COUNT
+    growth = 1
+    for _ in range(ROUNDS):
+        one = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
+        ran = _run(one, code, contents, most_operations(routine))
+        boxes, by_room = _solved(ran)
+        is_sure = ran.is_balanced(boxes) and (rooms_count or not by_room)
+        new = {**found, **boxes}
+        if new != found:
+            found = new
+        elif ran.has_left and growth == 1:
+            growth = GROWTH
+        elif ran.has_left and contents is COUNT:
+            contents = ZEROS
+        else:
+            break
+    return Fits(found, is_sure and bool(found))
+
+
+@attrs.frozen(eq=False)
+class _Ran:
+    """What a run showed. `has_left`: it left global memory."""
+
+    phases: tuple[Phase, ...]
+    sizes: Mapping[MapName, int]
+    """Bytes of a box."""
+    rooms: Mapping[MapName, int]
+    """Bytes from where a box goes to where the next copy goes, at least."""
+    gathered: frozenset[MapName]
+    names: Mapping[int, MapName]
+    has_left: bool
+
+    def equations(self) -> Equations:
+        """What the phases say, those first that say the same most often."""
+        said = Counter([(self._boxes(one), one.expected - one.others) for one in self.phases if one.boxes and one.expected])
+        return [one for one, _ in said.most_common()]
+
+    def _boxes(self, phase: Phase) -> frozenset[tuple[MapName, int]]:
+        return frozenset([(self.names[tensor], count) for tensor, count in phase.boxes.items() if tensor in self.names])
+
+    def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
+        """Whether each phase in which anything comes brings what is expected, and it is known of all that comes how large it is."""
+        for one in self.phases:
+            if not one.boxes:
+                continue
+            parts = self._boxes(one)
+            if any(name not in boxes for name, _ in parts) or len(parts) < len(one.boxes):
+                return False
+            if sum([count * boxes[name].bytes for name, count in parts]) + one.others != one.expected:
+                return False
+        return True
+
+
+def _run(one: Example, code: Code, contents: Contents, operations: int) -> _Ran:
+    """What mbarriers expect in a launch, and what comes."""
+    from ptxkit.analyses.execution.execute import fault_space
+    from ptxkit.analyses.execution.transfers import Transfers
+    from ptxkit.machine import Budget, Fault
+    from ptxkit.machine.launching import shared_limit
+    from ptxkit.machine.matrices.products import rough_products
+
+    machine, watch = code.machine, Transfers()
+    ranges: list[tuple[int, int]] = []
+    has_left = False
+    shared = shared_limit(machine.target) - code.program(one.kernel, False, True).shared_dynamic if one.shared else 0
+    code.reset()
+    try:
+        machine.memory.reserve(one.memory)
+        arguments = [argument.make(machine, contents, n + 1, ranges) for n, (_, argument) in enumerate(one.arguments)]
+        with rough_products():
+            machine.launch(
+                code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=shared // 1024 * 1024,
+                budget=Budget(seconds=SECONDS, operations=operations),
+                monitors=(watch,),
+            )
+    except Fault as error:
+        has_left = error.kind == "address" and fault_space(error) == ".global"
+    finally:
+        for start, _ in ranges:
+            machine.free_global(start)
+        machine.memory.trim()
+        code.reset()
+    return _seen(one, watch, ranges, has_left)
+
+
+def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool) -> _Ran:
+    maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
+    described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
+    names = {start: map_.name for start, map_ in described.items()}
+    sizes, gathered = {}, set()
+    for tensor, size in watch.sizes.items():
+        if tensor in described:
+            map_ = described[tensor]
+            sizes[map_.name] = size
+            row = map_.box[-1] * types()[map_.type].bytes
+            if len(map_.box) == 2 and size == GATHERED * row != row * map_.box[0]:
+                gathered.add(map_.name)
+    return _Ran(
+        tuple([phase for own in watch.phases.values() for phase in own]),
+        sizes,
+        _rooms(watch.targets, names),
+        frozenset(gathered),
+        names,
+        has_left,
+    )
+
+
+def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -> dict[MapName, int]:
+    """By map, the bytes from where its boxes go to where the next copy of any goes."""
+    everything = sorted({at for own in targets.values() for at in own})
+    after = dict(itertools.pairwise(everything))
+    found = {names[tensor]: [after[at] - at for at in own if at in after] for tensor, own in targets.items() if tensor in names}
+    return {name: min(own) for name, own in found.items() if own}
+
+
+def _solved(ran: _Ran) -> tuple[dict[MapName, Fit], bool]:
+    """The boxes that the phases of a run ask for, and whether the room of any had to decide."""
+    found: dict[MapName, int] = {}
+    by_room = False
+    equations = ran.equations()
+    while len(found) < len(ran.sizes):
+        new = _next(equations, found)
+        if not new:
+            new = _of_rooms(equations, found, ran.rooms)
+            by_room |= bool(new)
+        if not new:
+            break
+        found.update(new)
+    return {name: Fit(size, name in ran.gathered) for name, size in found.items()}, by_room
+
+
+Equations = Iterable[tuple[frozenset[tuple[MapName, int]], int]]
+"""How many boxes of which maps bring how many bytes."""
+
+
+def _next(equations: Equations, found: Mapping[MapName, int]) -> dict[MapName, int]:
+    """A box that is the only unknown one of an equation."""
+    for parts, expected in equations:
+        unknown, rest = _unknown(parts, expected, found)
+        for name, count in unknown.items() if len(unknown) == 1 else ():
+            if rest > 0 and rest % (count * LEAST) == 0:
+                return {name: rest // count}
+    return {}
+
+
+def _unknown(parts: frozenset[tuple[MapName, int]], expected: int, found: Mapping[MapName, int]) -> tuple[dict[MapName, int], int]:
+    """The boxes of an equation of which it is not known how large they are, and the bytes that are left for them."""
+    return {name: count for name, count in parts if name not in found}, expected - sum([n * found[one] for one, n in parts if one in found])
+
+
+def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int]) -> dict[MapName, int]:
+    """The unknown boxes of an equation, each with the room that it has, if these make the sum right."""
+    for parts, expected in equations:
+        unknown, rest = _unknown(parts, expected, found)
+        if unknown and all(name in rooms for name in unknown) and sum([count * rooms[name] for name, count in unknown.items()]) == rest:
+            return {name: rooms[name] for name in unknown}
+    return {}

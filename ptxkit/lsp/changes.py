@@ -1,0 +1,56 @@
+"""What changed from one version of a text to the next."""
+
+from __future__ import annotations
+
+from ptxkit.frozen import frozen
+
+
+class Outdated(Exception):
+    """The text has changed since: what is found out about it is not wanted any more."""
+
+
+@frozen
+class Change:
+    """Lines of a text that became others; what is in front of them and behind them stayed."""
+
+    start: int
+    old_end: int
+    new_end: int
+
+    def before(self, offset: int) -> int | None:
+        """Where an offset of the new text was; None in a line that has changed."""
+        if offset < self.start:
+            return offset
+        return offset - self.new_end + self.old_end if offset >= self.new_end else None
+
+    def after(self, offset: int) -> int | None:
+        """Where an offset of the old text is now; None in a line that has changed."""
+        if offset < self.start:
+            return offset
+        return offset - self.old_end + self.new_end if offset >= self.old_end else None
+
+
+NONE = Change(0, 0, 0)
+"""Nothing has changed."""
+
+
+def changed(old: str, new: str) -> Change:
+    """The lines in which two texts differ, with what lies between them."""
+    start = _same(old, new)
+    start = old.rfind("\n", 0, start) + 1
+    end = _same(old, new, start)
+    end = len(old) - old.find("\n", len(old) - end) if "\n" in old[len(old) - end :] else 0
+    return Change(start, len(old) - end, len(new) - end)
+
+
+def _same(old: str, new: str, start: int | None = None) -> int:
+    """So many characters at the beginning are the same; with `start`, so many at the end behind it."""
+    least, most = 0, min(len(old), len(new)) - (start or 0)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if start is None:
+            are_same = old[least:middle] == new[least:middle]
+        else:
+            are_same = old[len(old) - middle : len(old) - least] == new[len(new) - middle : len(new) - least]
+        least, most = (middle, most) if are_same else (least, middle - 1)
+    return least

@@ -1,0 +1,38 @@
+"""Parameters that say which bits of an index count."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxkit
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.inputs.bits import chooses_bits
+
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+{{
+.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
+ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;
+{}
+mul.wide.u32 %rd2, %r2, 8; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;
+ret;
+}}
+"""
+# a bit of the index after the other is left out
+LOOP = "L: {} add.u32 %r3, %r1, -1; and.b32 %r1, %r1, %r3; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("and.b32 %r2, %r2, %r1;", True),
+        (LOOP.format("and.b32 %r2, %r2, %r1;"), True),
+        (LOOP.format("and.b32 %r2, %r2, 31;"), False),
+        ("add.u32 %r2, %r2, %r1;", False),
+        ("and.b32 %r1, %r2, %r1;", False),
+    ],
+)
+def test_bits_of_an_index_in_an_address(body: str, expected: bool) -> None:
+    assert chooses_bits(routines(ptxkit.parse(KERNEL.format(body)))[0]) is expected

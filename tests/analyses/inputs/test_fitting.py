@@ -1,0 +1,112 @@
+"""Boxes of tensor maps, as a run of the kernel shows them."""
+
+from __future__ import annotations
+
+import math
+
+import ptxkit
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.inputs.arguments import TENSOR
+from ptxkit.analyses.inputs.example import Map, Maps, memory_of
+from ptxkit.analyses.inputs.fitting import fits, is_guessed
+from ptxkit.analyses.inputs.launches import example
+from ptxkit.analyses.inputs.parameters import parameters
+from ptxkit.analyses.inputs.shapes import shapes
+
+COPY = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _,"
+GENERIC = "mov.b64 %rd1, a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, b; cvta.param.u64 %rd2, %rd2;"
+OF_PARAMETERS = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"
+
+
+def kernel(body: str, maps: str = OF_PARAMETERS, take: str = GENERIC) -> Routine:
+    text = f""".version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k({maps}) .reqntid 32
+{{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+.shared .align 1024 .b8 s[65536]; .shared .align 8 .b64 bar[2];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 ret;
+{take}
+mov.u32 %r2, s; mov.u32 %r3, bar;
+mbarrier.init.shared::cta.b64 [%r3], 1;
+mbarrier.init.shared::cta.b64 [%r3+8], 1;
+fence.proxy.async.shared::cta;
+{body}
+ret;
+}}
+"""
+    return next(iter(routines(ptxkit.parse(text))))
+
+
+APART = f"""
+{EXPECT} [%r3], 4096;
+{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+{COPY} [%r2+2048], [%rd1, {{0, 0}}], [%r3];
+{EXPECT} [%r3+8], 10240;
+{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];
+{COPY} [%r2+32768], [%rd1, {{0, 0}}], [%r3+8];
+"""
+TOGETHER = f"""
+{EXPECT} [%r3], 12288;
+{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3];
+{EXPECT} [%r3+8], 24576;
+{COPY} [%r2+12288], [%rd1, {{0, 0}}], [%r3+8];
+{COPY} [%r2+20480], [%rd2, {{0, 0}}], [%r3+8];
+{COPY} [%r2+24576], [%rd1, {{0, 0}}], [%r3+8];
+{COPY} [%r2+32768], [%rd2, {{0, 0}}], [%r3+8];
+"""
+
+
+def bytes_of(routine: Routine) -> dict[tuple[str, int, int], int]:
+    return {name: fit.bytes for name, fit in fits(routine).boxes.items()}
+
+
+def test_phases_of_mbarriers_are_equations() -> None:
+    routine = kernel(APART)
+
+    assert bytes_of(routine) == {("a", 0, 0): 2048, ("b", 0, 0): 8192}
+    assert not is_guessed(routine)
+    maps = [one for _, one in example(routine, shapes(routine)[0]).arguments]
+    assert [math.prod(one.box) * 2 for one in maps if isinstance(one, Map)] == [2048, 8192]
+
+
+def test_boxes_of_one_phase_have_the_room_before_the_next_copy() -> None:
+    routine = kernel(TOGETHER)
+
+    assert bytes_of(routine) == {("a", 0, 0): 8192, ("b", 0, 0): 4096}
+    assert not is_guessed(routine)
+
+
+def test_two_boxes_of_one_phase_that_no_room_tells_apart_are_guessed() -> None:
+    alone = TOGETHER[: TOGETHER.rindex(EXPECT)] + f"{EXPECT} [%r3+8], 16;"
+
+    assert is_guessed(kernel(alone))
+
+
+def test_phases_that_contradict_each_other_leave_a_guess() -> None:
+    wrong = APART.replace("10240", "10256").replace("[%rd2,", "[%rd1,")
+
+    assert is_guessed(kernel(wrong))
+
+
+def test_a_pointer_to_tensor_maps() -> None:
+    take = "ld.param.u64 %rd1, [m]; add.u64 %rd2, %rd1, 128;"
+    routine = kernel(APART, ".param .u64 m", take)
+
+    (slot,) = parameters(routine)[0].slots
+    assert slot.maps == ((0, 2), (128, 2))
+    assert bytes_of(routine) == {("m", 0, 0): 2048, ("m", 0, 128): 8192}
+    ((_, argument),) = example(routine, shapes(routine)[0]).arguments
+    assert isinstance(argument, Maps)
+    assert [math.prod(one.box) * 2 for _, one in argument.maps] == [2048, 8192]
+
+
+def test_tensors_of_many_dimensions_are_small() -> None:
+    body = f"{EXPECT} [%r3], 4096;\n{COPY.replace('2d', '5d')} [%r2], [%rd1, {{0, 0, 0, 0, 0}}], [%r3];"
+
+    argument = example(kernel(body), shapes(kernel(body))[0]).arguments[0][1]
+    assert isinstance(argument, Map) and len(argument.box) == 5
+    assert memory_of(argument) <= TENSOR + 2 * math.prod(argument.box) * 64

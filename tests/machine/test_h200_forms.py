@@ -1,0 +1,57 @@
+"""Instructions leave on the machine what they left on an H200 (`benchmarks/gpu/forms.py` made the record), or it is known why not."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks" / "gpu"))
+
+import forms  # noqa: E402
+import judging  # noqa: E402
+import kept  # noqa: E402
+
+RECORD = ROOT / "fixtures" / "machine" / "h200-forms.xz"
+
+
+@cache
+def record() -> kept.Kept:
+    return kept.Kept(RECORD)
+
+
+@cache
+def recorded() -> tuple[Any, ...]:
+    """The tests that ran on the device."""
+    return tuple([test for test in forms.all_tests() if record().tests.get(test.key, {}).get("status") == "ran"])
+
+
+def check(test: Any) -> None:
+    verdict = judging.compare(test, record(), record().tests[test.key], False)
+    if verdict.kind in ("different", "error"):
+        assert judging.reason(test), f"{test.name}: {verdict.detail}"
+    else:
+        assert verdict.kind in ("equal", "bound", "missing")
+
+
+def test_the_record_has_tests_of_nearly_all_forms() -> None:
+    assert len({test.form for test in recorded()}) > 285 and len(recorded()) > 13_000
+
+
+def test_each_form_does_what_it_did_on_the_gpu() -> None:
+    for test in {test.form: test for test in recorded()}.values():
+        check(test)
+
+
+@pytest.mark.long
+def test_so_does_every_combination_of_modifiers() -> None:
+    for test in recorded():
+        check(test)
+
+
+def test_every_reason_is_of_some_test() -> None:
+    assert {reason for _, reason in judging.reasons()} == {judging.reason(test) for test in forms.all_tests()} - {""}
