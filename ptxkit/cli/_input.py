@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -43,6 +42,8 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 def nearest(word: str, known: Sequence[str]) -> list[str]:
     """Names that may have been meant: at most three."""
     lower = {name.lower(): name for name in known}
+    import difflib
+
     close = [lower[name] for name in difflib.get_close_matches(word.lower(), list(lower), 3, 0.6)]
     return close or [name for name in known if len(word) > 2 and word.lower() in name.lower()][:3]
 
