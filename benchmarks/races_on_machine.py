@@ -73,7 +73,8 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     started = time.perf_counter()
     try:
         kernel = next(one for one in routines(module) if one.function.header.is_entry)
-        verdict = verify(loaded(module), launch_of(module, kernel, row), list(names_of(module, kernel)), budget)
+        launch = launch_of(module, kernel, row)
+        verdict = verify(loaded(module), launch, list(names_of(module, kernel)), budget)
     except (Exception, Fault) as why:  # a kernel that cannot be loaded or launched is one of the figures
         return Result(row["file"], row["label"], type(why).__name__, 0.0, (), str(why))
     verdict = agreed(module, kernel.name, verdict)
@@ -85,9 +86,15 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     detail = found[0].message if verdict.outcome == REFUTED else "; ".join([one.text for one in verdict.reasons])
     wrong = ""
     if compares and verdict.outcome == VERIFIED:
-        errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name]
+        errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name and speaks_of(one, launch)]
         wrong = "; ".join([f"{one.rule} {one.message}" for one in errors])
     return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong)
+
+
+def speaks_of(error: Diagnostic, launch: Any) -> bool:
+    """Whether an error says something of a launch: not if it was shown with more CTAs than that has, or with larger ones."""
+    shown = (error.witness or {}).get("launch", {})
+    return all(math.prod(shown.get(what, (1,))) <= math.prod(getattr(launch, what)) for what in ("grid", "block"))
 
 
 def by_the_processor() -> None:

@@ -47,7 +47,7 @@ def isa_pages() -> dict[str, str]:
     ]
     for file, forms in sorted(by_file.items()):
         name = file.removesuffix(".isa")
-        title = name.replace("_", " ").capitalize()
+        title = name if name in {form.mnemonic for form in forms} else name.replace("_", " ").capitalize()
         lines = [f"# {title}", ""]
         seen = set()
         for form in sorted(forms, key=lambda form: form.line):
@@ -74,7 +74,7 @@ def rule_page(rule: Rule) -> str:
 {rule.why}
 
 * How it is proved: {rule.proof[0].lower()}{rule.proof[1:]}
-* ptxas {PTXAS} {rule.ptxas}.
+* ptxas {PTXAS} {rule.ptxas.rstrip(".")}.
 * compute-sanitizer: {rule.sanitizer}
 
 ## Bad
@@ -94,12 +94,10 @@ def rule_page(rule: Rule) -> str:
 def rule_pages() -> dict[str, str]:
     pages = {f"rules/{rule.id}.md": rule_page(rule) for rule in all_rules()}
     table = [
-        f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.severity} | {'yes' if rule.default else 'no'} | {rule.summary} |"
+        f"| [{rule.id}]({rule.id}.md) {rule.name} | {rule.summary} | {rule.severity}{'' if rule.default else '; off by default'} |"
         for rule in all_rules()
     ]
-    pages["rules/index.md"] = "\n".join(
-        ["# Rules", "", "| id | name | severity | by default | what |", "| --- | --- | --- | --- | --- |", *table, ""]
-    )
+    pages["rules/index.md"] = "\n".join(["# Rules", "", "| rule | what it finds | severity |", "| --- | --- | --- |", *table, ""])
     return pages
 
 
@@ -115,7 +113,7 @@ def command_page() -> dict[str, str]:
         usage = [words, *(["[OPTIONS]"] if any(isinstance(one, click.Option) for one in command.params) else [])]
         usage += [_metavar(one) for one in command.params if isinstance(one, click.Argument)]
         said = inspect.cleandoc(command.help or "").replace("\b\n", "").replace("\f", "")
-        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", f"`{' '.join(usage)}`", "", said, ""]
+        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", f"`{' '.join(usage)}`", "", _marked(said), ""]
         options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
         if options:
             lines += ["| option | |", "| --- | --- |"]
@@ -141,8 +139,13 @@ def _first(command: click.Command) -> str:
     return re.sub(r"(?<=[^.])[.:] .*", ".", said)
 
 
+def _marked(text: str) -> str:
+    """Options as code, outside of what is code already."""
+    return re.sub(r"`[^`]*`|(?<![\w-])--[a-z][\w-]*", lambda found: f"`{found[0].strip('`')}`", text)
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
+    return _marked(text).replace("|", r"\|")
 
 
 def _metavar(argument: click.Argument) -> str:

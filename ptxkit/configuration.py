@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -117,6 +115,8 @@ def parse_severity(text: str) -> tuple[str, str]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    import tomllib  # not before there is a file to read: a start is to take no time
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -130,6 +130,8 @@ def _checked(table: Any, path: Path) -> Configuration:
     found: dict[str, Any] = {"path": str(path)}
     for key, value in table.items():
         if key not in known:
+            import difflib
+
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]}? There" if near else "there"
             raise BadConfiguration(f"{path}: no such setting: {key}; {hint} are {', '.join(sorted(known))}")

@@ -108,7 +108,7 @@ class Diagnostic:
     origin: Origin | None = None
     """Where the code comes from in the program that was compiled, if `.loc` says."""
     fix: Fix | None = None
-    """What would cure it, if that is known."""
+    """The fix, if one is known."""
     witness: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
     """The execution that shows it, as JSON has it, if it was shown by one."""
 

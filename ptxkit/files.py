@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -142,6 +141,8 @@ def write_all(texts: Mapping[str, str]) -> None:
     """
     for at in texts:
         _refuse_inside(at)
+    import tempfile
+
     ready: list[tuple[str, str, Path]] = []
     at = ""
     try:

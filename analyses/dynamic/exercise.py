@@ -146,6 +146,9 @@ class Found:
     """Of two stores to shared memory, whether any thread reads what they store."""
     in_order: bool = True
     """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    is_by_table: bool = False
+    """Of a race in global memory, whether contents that were made up say where, and it is no update in two steps: with others threads may
+    each have elements of their own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
     """What memory held, and who ran when."""
@@ -498,8 +501,9 @@ class Exercise:
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
         alone = self._of_one_thread(sure, shape, sizes_of)
-        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends} if sure else {}
-        stores = {self.code.index.span(site.path).line for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        sites = {id(site): self.code.line(site.path) for site in ran.depends} if sure else {}
+        stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
+        tables = {self.code.line(site.path) for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
         # two writes are of different values by what was read, or always
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
@@ -523,6 +527,7 @@ class Exercise:
                 _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 id(finding) in ids[2] or not _is_race(finding),
+                _is_global_race(finding) and bool(_lines(finding) & tables) and not _is_of_one_address(finding, ran),
                 contents,
                 schedule,
                 doubts[id(finding)],
@@ -542,7 +547,7 @@ class Exercise:
         ran, shape = launched
         if is_guessed(self.routine):
             return {}
-        presets = {self.code.index.span(site.path).line for site in ran.depends_on_presets} if asked else set()
+        presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:
             if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
@@ -848,11 +853,12 @@ def _lines(finding: Finding) -> set[int]:
 
 def _scatters(ran: Ran) -> bool:
     """Whether it depends on contents where something is stored in shared memory."""
-    return any(_stores_to_shared(site) for site in ran.depends)
+    if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
+        return False
+    return any(_stores_to_shared(site.bound) for site in ran.depends)
 
 
-def _stores_to_shared(site: Any) -> bool:
-    bound = site.bound
+def _stores_to_shared(bound: Any) -> bool:
     return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
 
 
@@ -868,14 +874,21 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
     return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
 
 
+def _is_of_one_address(finding: Finding, ran: Ran) -> bool:
+    """Whether the accesses of a finding are at one address, as it is written."""
+    lines = _lines(finding)
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    return len(lines) > 1 and len({_address_of(site) for site in sites}) == 1
+
+
 def _is_checked(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
     lines = _lines(finding)
-    if not _is_race(finding) or len(lines) != 2:
+    if not _is_race(finding) or len(lines) != 2 or not any(bound.has(".cas") for body in ran.bodies for bound in body.forms):
         return False
     sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
     does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
-    return does == {"ld", "cas"} and len({_address_of(site) for site in sites}) == 1
+    return does == {"ld", "cas"} and _is_of_one_address(finding, ran)
 
 
 def _address_of(site: Any) -> tuple[str, ...]:
@@ -893,10 +906,15 @@ def _is_race(finding: Finding) -> bool:
     return finding.diagnostic.name in RACES
 
 
+def _is_global_race(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory."""
+    return _is_race(finding) and finding.witness.get("space") == "global"
+
+
 def _is_between_ctas(finding: Finding) -> bool:
     """Whether a finding is a race in global memory between threads of two CTAs."""
     accesses = finding.witness.get("accesses", ())
-    return _is_race(finding) and finding.witness.get("space") == "global" and len({tuple(one["cta"]) for one in accesses}) > 1
+    return _is_global_race(finding) and len({tuple(one["cta"]) for one in accesses}) > 1
 
 
 def _is_of_writes(finding: Finding) -> bool:

@@ -59,7 +59,7 @@ class Ran:
 
     def line_of(self, site: Any) -> int:
         """The line of an instruction."""
-        return self.code.index.span(site.path).line
+        return self.code.line(site.path)
 
     @property
     def bodies(self) -> tuple[Any, ...]:
@@ -129,17 +129,25 @@ class Ran:
     @property
     def depends_on_data(self) -> tuple[Any, ...]:
         """The instructions that depend on contents that were made up and that are read with no order, as flags are not."""
-        weak = {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
-        return self._dependent(weak)
+        return self._dependent(self._data)
+
+    @property
+    def by_tables(self) -> tuple[Any, ...]:
+        """The instructions whose addresses are made of such contents."""
+        return self._dependent(self._data, direct=True)
+
+    @property
+    def _data(self) -> dict[int, Any]:
+        return {key: site for key, site in self.observer.sources.items() if not is_ordered(site.bound)}
 
     @property
     def depends_on_presets(self) -> tuple[Any, ...]:
         """The instructions that depend on variables of the module that the host may have written over."""
         return self._dependent(self.observer.preset)
 
-    def _dependent(self, sources: dict[int, Any], *, stores: bool = False) -> tuple[Any, ...]:
+    def _dependent(self, sources: dict[int, Any], *, stores: bool = False, direct: bool = False) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, sources, stores=stores) if program is not None else ()
+        return dependent(program, sources, stores=stores, direct=direct) if program is not None else ()
 
 
 def _waits_for_others(finding: Finding) -> bool:

@@ -37,6 +37,8 @@ class Numbers:
     """How often loops run that count to a number; 0: it is as all others."""
     stride: int = 1
     """What an index is multiplied by is so many times as large."""
+    plane: int = 0
+    """How far planes of an array are apart; 0: where they begin is a number as all others."""
     chosen: tuple[tuple[Part, int], ...] = ()
     """Some by themselves."""
 
@@ -47,8 +49,9 @@ class Numbers:
     def __str__(self) -> str:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
         rows = [f"{self.other * self.stride} for a stride"] if self.stride > 1 else []
+        planes = [f"planes {self.plane} apart"] if self.plane else []
         own = [str(value) for _, value in self.chosen]
-        more = ", ".join([*loops, *rows, *own])
+        more = ", ".join([*loops, *rows, *planes, *own])
         return f"{self.other} ({more})" if more else str(self.other)
 
 

@@ -18,22 +18,22 @@ from ptxkit.machine.code import Body, Site, part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False) -> tuple[Site, ...]:
+def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False, direct: bool = False) -> tuple[Site, ...]:
     """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
     `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
     the instruction itself counts, a branch to it does not: the branch is among those found. What was not executed passes nothing on. With
-    `stores` also those that store such values.
+    `stores` also those that store such values; `direct`: only where they access memory, and what is made of a value in registers alone.
     """
     if not sources:
         return ()
     facts = {id(body): _executed(body) for body in program.entered}
-    registers = _Following(program.entered, facts, sources).registers()
+    registers = _Following(program.entered, facts, sources, direct).registers()
     found = []
     for key, own in facts.items():
         made = registers[key]
         for one in own:
-            matters = one.where | (one.guard if one.matters else 0) | (one.reads if stores and one.stores else 0)
+            matters = one.where | (one.guard if one.matters and not direct else 0) | (one.reads if stores and one.stores else 0)
             if made & matters:
                 found.append(one.site)
     return tuple(found)
@@ -97,8 +97,9 @@ def _is_shared(bound: Bound) -> bool:
 class _Following:
     """Follows made-up values from the instructions that read them first."""
 
-    def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site]) -> None:
+    def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site], direct: bool) -> None:
         self.bodies = bodies
+        self.direct = direct
         self.facts = facts
         self.sources = sources
         self.made = {id(body): 0 for body in bodies}
@@ -132,7 +133,7 @@ class _Following:
                 self.made[key] |= 1 << number
         if is_made:
             self.made[key] |= facts.writes
-            self.spaces |= facts.stores
+            self.spaces |= frozenset() if self.direct else facts.stores
 
 
 class _Facts:

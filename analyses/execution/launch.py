@@ -90,6 +90,8 @@ class MadeUp:
     """Numbers that an index is multiplied by: offset and bytes."""
     fixed: tuple[tuple[int, int, int], ...] = ()
     """Numbers that are to be one: offset, bytes and the number."""
+    planes: tuple[tuple[int, int, int], ...] = ()
+    """Numbers that are added to an index, where a plane of an array begins: offset, bytes, and the how manyth of them it is."""
 
     @property
     def made_up(self) -> str:
@@ -148,6 +150,8 @@ class MadeUp:
         if numbers.stride > 1:
             for at, size in self.strides:
                 data[at : at + size] = _as_bytes(numbers.other * numbers.stride, size)
+        for at, size, rank in self.planes if numbers.plane else ():
+            data[at : at + size] = _as_bytes(numbers.plane * rank, size)
         for (who, at, size), value in numbers.chosen:
             if who == number:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
@@ -248,7 +252,8 @@ class Launch:
 
         First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
         have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
-        iterations and long rows before. Then numbers with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
+        iterations and long rows before. Then planes of an array apart from each other, where something says where they begin; then numbers
+        with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
         so that loops end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
@@ -262,7 +267,11 @@ class Launch:
         known = known if counts or stride > 1 else []
         decisions = [attrs.evolve((known or [Numbers(longest)])[0], chosen=chosen) for chosen in self.decisions]
         others = [Numbers(size) for size in sizes]
-        return tuple(dict.fromkeys([*known, *others[:2], *decisions, *others[2:]]))
+        first = (known or others)[0]
+        is_flat = longest > MOST_SIDE
+        plane = longest if is_flat else longest * longest * stride
+        apart = [attrs.evolve(first, plane=plane)] if any(one.planes for one in own) else []
+        return tuple(dict.fromkeys([*known, *others[:2], *apart, *decisions, *others[2:]]))
 
     def others(self, numbers: Numbers) -> Iterator[Numbers]:
         """The numbers in which one part is another, then some in which several are."""

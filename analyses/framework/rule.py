@@ -6,7 +6,6 @@ documentation page and its test are made from it. Files that begin with an under
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import pkgutil
@@ -195,6 +194,10 @@ def in_module(example: str) -> str:
     return f"{_HEADER}{example}\n"
 
 
+LINE = 200
+"""No first line of a rule's file has more characters."""
+
+
 @functools.cache
 def _headings() -> dict[str, tuple[str, str]]:
     """The names and the modules of the rules by id, sorted, as the first lines of their files say: most of them need not be imported."""
@@ -204,7 +207,9 @@ def _headings() -> dict[str, tuple[str, str]]:
         if not info.ispkg and not info.name.rpartition(".")[2].startswith("_"):
             # annotations know of no finder that finds by name alone
             loader: Any = info.module_finder.find_spec(info.name, None).loader  # type: ignore[union-attr]
-            source = loader.get_source(info.name) or f'"""{importlib.import_module(info.name).__doc__}'
+            path = loader.get_filename(info.name)
+            begins = loader.get_data(path)[:LINE].decode(errors="replace") if path.endswith(".py") else ""
+            source = begins or f'"""{importlib.import_module(info.name).__doc__}'
             rule_id, name = source.lstrip('"').split(maxsplit=2)[:2]
             found.append((rule_id, (name.strip('".:'), info.name)))
     rules = dict(sorted(found))
@@ -227,6 +232,8 @@ def all_rules() -> tuple[Rule, ...]:
 
 def _nearest(word: str) -> str:
     """What may have been meant by a word that names no rule."""
+    import difflib
+
     near = difflib.get_close_matches(word, [word for rule_id, (name, _) in _headings().items() for word in (rule_id, name)], 3)
     return f": did you mean {' or '.join(near)}?" if near else "; `ptxkit rules` lists them"
 

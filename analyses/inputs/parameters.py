@@ -413,6 +413,23 @@ def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     return found, factors
 
 
+@fact
+def offsets(routine: Routine) -> frozenset[Leaf]:
+    """The parts of parameters that are added to an index of memory, and neither compared nor computed with otherwise: where a plane of an
+    array begins."""
+    summands: set[Leaf] = set()
+    others = {leaf for condition in conditions(routine) for one in condition.leaves() if (leaf := leaf_of(one)) is not None}
+    for one in {one: None for address in addresses(routine) for one in walk(address)}:
+        if one.operator == "sum":
+            for atom, factor in one.parts:
+                leaf = leaf_of(atom)
+                if leaf is not None:
+                    (summands if factor == 1 else others).add(leaf)
+        else:
+            others.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
+    return frozenset(summands - others)
+
+
 def _factors(term: Term) -> Iterator[Term]:
     """What is multiplied: the term itself, or what is extended, or scaled by a constant, to it."""
     while term.operator in ("zext", "sext", "trunc"):

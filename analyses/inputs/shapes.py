@@ -410,7 +410,8 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
     asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in _AXES]
-    x, y, z = [max(2, _ctas_compared(routine, axis)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
+    compared = _ctas_compared(routine)
+    x, y, z = [max(2, compared.get(f"%ctaid.{axis}", 1)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
     if not any(asks) and _updates(routine, (".add", ".inc")):
@@ -421,14 +422,18 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     return x, y, z
 
 
-def _ctas_compared(routine: Routine, axis: str) -> int:
-    """How many CTAs there are at least along a dimension where branches compare the index of a CTA with constants: four for
-    `%ctaid.x == 3`."""
-    found = 1
-    for term in [part for of in reached(routine) for condition in conditions(of) for part in walk(condition)]:
+@fact
+def _ctas_compared(routine: Routine) -> dict[str, int]:
+    """By the only index in it, how many there are at least where branches compare that with constants: four CTAs for `%ctaid.x == 3`."""
+    found: dict[str, int] = {}
+    for term in {part: None for of in reached(routine) for condition in conditions(of) for part in walk(condition)}:
         compared = _compared(term)
-        if compared is not None and {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data} == {f"%ctaid.{axis}"}:
-            found = max(found, compared[1] + 1 if compared[1] < MOST_CTAS else 1)
+        if compared is None or compared[1] >= MOST_CTAS:
+            continue
+        names = {str(leaf.data[0]) for leaf in compared[0].leaves() if leaf.data}
+        if len(names) == 1:
+            name = names.pop()
+            found[name] = max(found.get(name, 1), compared[1] + 1)
     return found
 
 
@@ -443,6 +448,7 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
                 yield symbol
 
 
+@fact
 def has_dynamic_shared(routine: Routine) -> bool:
     """Whether a kernel names shared memory without a size."""
     names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}

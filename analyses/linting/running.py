@@ -253,6 +253,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
         return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
     if one.is_checked:
         return "the compare-and-swap that follows fails if another thread has changed the word"
+    if one.is_by_table:
+        return "contents of memory that were made up say where it is: the host may give each thread elements of its own"
     if not one.is_read:
         return "no thread reads the stored value"
     if not one.one_thread:

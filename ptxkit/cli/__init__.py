@@ -9,12 +9,15 @@ import importlib
 import os
 import pkgutil
 import sys
+import threading
 from typing import NoReturn
 
 import click
 
 import ptxkit
 
+COMPLETING = "_PTXKIT_COMPLETE"
+"""The environment variable by which a shell asks what may stand where."""
 YOUNG = 100_000
 """So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
 
@@ -29,8 +32,6 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         gc.set_threshold(YOUNG)
-        # what is alive at the end goes with the process: looking through it once more would take as long as a small file
-        atexit.register(gc.freeze)
         try:
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}")
         except ModuleNotFoundError as error:
@@ -38,6 +39,10 @@ class Commands(click.Group):
                 raise
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}_")
         command: click.Command = module.command
+        if COMPLETING in os.environ:
+            from ptxkit.cli._completing import completed
+
+            return completed(command)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -68,6 +73,17 @@ def run() -> NoReturn:
         if os.environ.get("PTXKIT_DEBUG"):
             raise
         _end(2, f"internal error, please report it with the file: {type(error).__name__}: {error} (PTXKIT_DEBUG=1 shows where)")
+    _leave(code)
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """Ends the program. What is alive goes with the process: taking it apart object by object would take as long as a small file."""
+    is_watched = sys.getprofile() is not None or sys.gettrace() is not None
+    if isinstance(code, int | None) and threading.active_count() == 1 and not is_watched:
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+            os._exit(code or 0)
     sys.exit(code)
 
 

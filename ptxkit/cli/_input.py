@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,6 +11,8 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ptxkit.analyses.framework.routine import Routine
     from ptxkit.syntax import Module
 
@@ -43,6 +44,8 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 def nearest(word: str, known: Sequence[str]) -> list[str]:
     """Names that may have been meant: at most three."""
     lower = {name.lower(): name for name in known}
+    import difflib
+
     close = [lower[name] for name in difflib.get_close_matches(word.lower(), list(lower), 3, 0.6)]
     return close or [name for name in known if len(word) > 2 and word.lower() in name.lower()][:3]
 
@@ -116,6 +119,13 @@ class Target(click.ParamType[str]):
         if value not in targets():
             self.fail(unknown("target", value, targets()), param, ctx)
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        from ptxkit.isa.targets import targets
+
+        return [CompletionItem(name) for name in targets() if name.startswith(incomplete)]
 
 
 def write(path: str, content: str | bytes) -> None:

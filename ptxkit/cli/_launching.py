@@ -87,8 +87,9 @@ def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> I
     """The arguments: a map that suits the kernel for each tensor map that was not given, and of numbers what the kernel uses them for."""
     from ptxkit.analyses.execution.launch import MadeUp
     from ptxkit.analyses.inputs.launches import example
-    from ptxkit.analyses.inputs.parameters import Role, parameters
+    from ptxkit.analyses.inputs.parameters import Role, offsets, parameters
 
+    planes = sorted(offsets(kernel))
     likely = example(kernel, shape).launch.arguments
     for one, argument, made in zip(parameters(kernel), arguments, likely, strict=True):
         is_map = any(slot.role is Role.TENSOR_MAP for slot in one.slots)
@@ -98,7 +99,9 @@ def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> I
             counts = tuple([(slot.offset, slot.size, slot.width) for slot in one.slots if slot.role is Role.COUNT])
             strides = tuple([(slot.offset, slot.size) for slot in one.slots if slot.role is Role.STRIDE])
             fixed = tuple([(slot.offset, slot.size, slot.value) for slot in one.slots if slot.value is not None])
-            yield attrs.evolve(argument, counts=counts, strides=strides, fixed=fixed)
+            added = [slot for slot in one.slots if slot.role is Role.NUMBER and (one.name, slot.offset, slot.size) in planes]
+            apart = tuple([(slot.offset, slot.size, 1 + planes.index((one.name, slot.offset, slot.size))) for slot in added])
+            yield attrs.evolve(argument, counts=counts, strides=strides, fixed=fixed, planes=apart)
         else:
             yield argument
 

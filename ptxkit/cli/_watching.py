@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import time
 from collections.abc import Callable
@@ -19,18 +20,30 @@ def run(find: Callable[[], list[str]], look: Callable[[list[str]], None], rounds
     before: dict[str, float] | None = None
     with contextlib.suppress(KeyboardInterrupt):
         while rounds is None or rounds > 0:
-            names = find()
+            names, trouble = _found(find)
             now = {name: _time(name) for name in names}
             if now == before:
                 time.sleep(SECONDS)
                 continue
             before = now
             click.clear()
-            with contextlib.suppress(SystemExit):
-                look(names)
+            if trouble:
+                click.echo(trouble, err=True, nl=False)
+            else:
+                with contextlib.suppress(SystemExit):
+                    look(names)
             click.echo("ptxkit: waiting for changes; Ctrl-C ends", err=True)
             rounds = None if rounds is None else rounds - 1
     raise SystemExit(0)
+
+
+def _found(find: Callable[[], list[str]]) -> tuple[list[str], str]:
+    """The files, and why there are none: a file may be away for a moment while it is saved, or compiled again."""
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            return find(), ""
+        except SystemExit:
+            return [], said.getvalue()
 
 
 def _time(name: str) -> float:

@@ -24,18 +24,19 @@ FILES = {
 def command(shell: str | None, install: bool) -> None:
     """Set up completion in your shell.
 
-    `ptxkit completion --install` does it for the shell you use. Without --install, the script is printed.
+    `ptxkit completion --install` does it for the shell you use. Without --install, the script is printed. Completed are commands, options,
+    files, and the names of kernels, rules, instructions, probes and targets.
     """
     from click.shell_completion import get_completion_class
 
-    from ptxkit.cli import main
+    from ptxkit.cli import COMPLETING, main
 
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
         _input.fail(_input.unknown("completion for the shell", name, SHELLS))
     found = get_completion_class(name)
     assert found is not None
-    made = found(main, {}, "ptxkit", "_PTXKIT_COMPLETE")
+    made = found(main, {}, "ptxkit", COMPLETING)
     text = made.source_template % made.source_vars()
     if not install:
         click.echo(text)

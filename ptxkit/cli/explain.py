@@ -28,7 +28,7 @@ def as_text(rule: Rule) -> str:
     from ptxkit.analyses.framework.rule import PTXAS
 
     lines = [f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}", "", rule.why, ""]
-    lines += [f"How it is proved: {rule.proof}", f"ptxas {PTXAS} {rule.ptxas}.", f"compute-sanitizer: {rule.sanitizer}", ""]
+    lines += [f"How it is proved: {rule.proof}", f"ptxas {PTXAS} {rule.ptxas.rstrip('.')}.", f"compute-sanitizer: {rule.sanitizer}", ""]
     for title, example in (("bad", rule.bad), ("good", rule.good)):
         lines += [f"{title}:", *[f"    {line}" for line in example.splitlines()], ""]
     return "\n".join([*lines, f"To accept a finding: // ptxkit: ignore[{rule.id}] reason"])

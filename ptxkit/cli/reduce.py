@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def command(path: str, command_: str, output: str | None, jobs: int, timeout: float, no_filter: bool, format_: str) -> None:
     """Find the smallest PTX on which a command still succeeds.
 
-    A bug in 5,000 lines becomes one in ten. The shell runs CMD on each candidate, as in --test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 |
-    grep -q "internal error"'. Functions are removed first, then blocks, instructions, parts of instructions and declarations. If FILE is
+    A bug in 5,000 lines becomes one in ten. The shell runs CMD on each candidate, as in `--test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 |
+    grep -q "internal error"'`. Functions are removed first, then blocks, instructions, parts of instructions and declarations. If FILE is
     valid, only valid candidates are tried, by `ptxkit check` and by the parser of ptxas, if it is installed.
 
     OUT always holds the smallest text so far. OUT.journal records what was tried: the same command continues from there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import sys
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from ptxkit import files
-from ptxkit.cli import _input
+from ptxkit.cli import COMPLETING, _input
 
 
 class Rewriters(click.Group):
@@ -26,7 +27,14 @@ class Rewriters(click.Group):
         from ptxkit.rewriters import all_rewriters
 
         rewriter = all_rewriters().get(cmd_name.replace("_", "-"))
-        return None if rewriter is None else _command(rewriter)
+        if rewriter is None:
+            return None
+        made = _command(rewriter)
+        if COMPLETING in os.environ:
+            from ptxkit.cli._completing import completed
+
+            return completed(made)
+        return made
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:

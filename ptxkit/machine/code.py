@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, overload
 
@@ -373,6 +374,12 @@ class Body:
         if found is None:
             found = self._bounds[i] = self._forms.one(self.instructions[i], self._stretch(i).scope)
         return found
+
+    @cached_property
+    def forms(self) -> tuple[Bound, ...]:
+        """What its instructions are, each once."""
+        found = {id(bound): bound for bound in map(self.bound, range(len(self.instructions)))}
+        return tuple([bound for bound in found.values() if isinstance(bound, Bound)])
 
     def _all_bounds(self) -> list[Bound | Mismatch]:
         """The forms of all instructions."""

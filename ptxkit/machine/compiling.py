@@ -11,6 +11,7 @@ import inspect
 import struct
 from collections.abc import Mapping, Set
 from functools import lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -28,6 +29,7 @@ from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128, element_bytes
 from ptxkit.machine.values.floats import are_small
+from ptxkit.machine.values.single import OF_COUNT
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
 from ptxkit.syntax import Address, Component, Element, Expression, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
@@ -341,6 +343,8 @@ class _Writer:
         """The instructions of whose results a NaN may be any."""
         self.normal: set[int] = set()
         """The registers that hold single-precision numbers none of which is subnormal."""
+        self.by_count: dict[str, str] = {}
+        """Lines that come first, by the names that they give to what is made for the number of lanes."""
         self.temporaries = 0
         self.is_pure = not program.is_watched
         """Whether nothing but registers is changed."""
@@ -706,14 +710,23 @@ class _Writer:
             if gives == BOOL and results[0][1] != BOOL:
                 gives = None
         else:
-            first = ["L"] if semantics.lanes else []
-            call = f"{self.object(run)}({', '.join([*first, *arguments])})"
+            call = self.of_count(run, arguments) or f"{self.object(run)}({', '.join([*(['L'] if semantics.lanes else []), *arguments])})"
             if semantics.variants:
                 gives = np.dtype(np.float32)
         self.lines.append("; ".join(self._store(results, call, gives)))
         self.places.append(i)
         if "normal" in semantics.variants and results[0] is not None:
             self.normal.add(results[0][0])
+
+    def of_count(self, run: Any, arguments: list[str]) -> str:
+        """The call of a function that is made for a number of lanes, once in a block; empty if it is none."""
+        if self.program.is_watched or type(run) is not FunctionType or run not in OF_COUNT:
+            return ""
+        of, finish = OF_COUNT[run]
+        name = f"f{self.object(of)}"
+        self.by_count[name] = f"{name} = {self.object(of)}(L.count)"
+        call = f"{name}({', '.join(arguments)})"
+        return f"{self.object(finish)}({call})" if finish is not None else call
 
     def variant(self, i: int, site: Site, known: Known) -> Any:
         """What executes an instruction, with what is known of its operands and of what becomes of its result."""
@@ -851,6 +864,7 @@ class _Writer:
         if not (self.lines or result):
             return nothing
         lines = [f" {self.variable(number)} = R[{self.number(number)}]" for number in self.loads]
+        lines += [f" {line}" for line in self.by_count.values()]
         before = len(lines)
         lines += [f" {line}" for line in self.lines]
         if result:

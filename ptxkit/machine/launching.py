@@ -425,6 +425,7 @@ class Passed:
         self.is_copied = copies
         self.copies: list[tuple[int, memoryview]] = []
         self.addresses: dict[tuple[int, int], int] = {}
+        self.end = machine.memory.end
 
     def parameters(self, program: Program, arguments: Sequence[Any]) -> bytes:
         """The parameters of a kernel, laid out. Raises TypeError or ValueError for arguments that are not the kernel's."""
@@ -495,6 +496,8 @@ class Passed:
         for address, _ in self.copies:
             give_back(address)
         self.copies.clear()
+        # else memory would grow with the launches
+        self.machine.memory.trim(self.end)
 
 
 def _as_bytes(given: Any) -> memoryview | None:

@@ -71,6 +71,7 @@ class Code:
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
         self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
+        self._lines: dict[Path, int] = {}
         self._defined: dict[str, tuple[int, Function]] | None = None
         self._aliases: dict[str, str] = {}
 
@@ -89,6 +90,14 @@ class Code:
     def span(self, path: Path) -> Span:
         """Where the node at a path stands."""
         return self.index.span(path)
+
+    def line(self, path: Path) -> int:
+        """The line of the node at a path."""
+        found = self._lines.get(path)
+        if found is None:
+            index = self.index
+            found = self._lines[path] = index.line_column(index.offset(path))[0]
+        return found
 
     @property
     def defined(self) -> dict[str, tuple[int, Function]]:

@@ -8,7 +8,6 @@ byte of a file belongs to exactly one leaf or one piece of literal text.
 from __future__ import annotations
 
 import functools
-import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -211,6 +210,8 @@ class Composite(Node):
 
 
 def _plain(text: str) -> str:
+    import html
+
     return f"<pre>{html.escape(text)}</pre>"
 
 

@@ -158,3 +158,15 @@ def test_starting_up_imports_little() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("watched", ["", "sys.setprofile(lambda *given: None); "])
+def test_the_end_is_quick_and_whole(bad: Path, watched: str) -> None:
+    program = (
+        "import atexit, sys; atexit.register(lambda: print('at the end', file=sys.stderr)); "
+        f"sys.argv = ['ptxkit', 'lint', '--no-cache', {str(bad)!r}]; from ptxkit.cli import run; {watched}run()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "error" in done.stdout and done.stderr.endswith("at the end\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ptxkit.cli import _watching, main
+from ptxkit.cli import _input, _watching, main
 
 BAD = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .f32 a; mov.f32 nowhere, 0f00000000; ret; }\n"
 
@@ -75,6 +75,29 @@ def test_watch_looks_again(tmp_path: Path) -> None:
 
     assert end.value.code == 0
     assert seen == [BAD, ".version 8.0\n//"]
+
+
+def test_watch_waits_for_a_file_that_is_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(BAD)
+    seen: list[str] = []
+    turns = iter((path.write_text, lambda text: path.unlink(), None, path.write_text))
+
+    def find() -> list[str]:
+        turn = next(turns)
+        if turn is not None:
+            turn(".version 8.0\n" + "//" * len(seen))
+        return _input.paths([str(path)])
+
+    def look(names: list[str]) -> None:
+        seen.append(Path(names[0]).read_text())
+
+    with pytest.raises(SystemExit) as end:
+        _watching.run(find, look, rounds=3)
+
+    assert end.value.code == 0
+    assert seen == [".version 8.0\n", ".version 8.0\n//"]
+    assert capsys.readouterr().err.count("no such file") == 1
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -564,3 +564,21 @@ def test_every_nan_that_arithmetic_gives_and_a_program_sees_is_the_canonical_one
     out = np.zeros((40, 4), np.uint32)
     machine.launch(machine.load(NANS), "k", out, grid=1, block=40)
     assert (out == 0x7FFFFFFF).all(), out
+
+
+def test_memory_does_not_grow_with_the_launches() -> None:
+    machine = Machine()
+    code = machine.load(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
+        ".reg .b64 %a; .reg .b32 %v;\nld.param.u64 %a, [out]; ld.global.u32 %v, [%a+4]; add.u32 %v, %v, 1; st.global.u32 [%a], %v; ret; }"
+    )
+    kept = machine.alloc(8)
+    kept.write(np.array([1, 2], np.uint32))
+    sizes = set()
+    for count in (2, 1 << 22, 2):
+        out = np.zeros(count, np.uint32)
+        machine.launch(code, "k", out, grid=1, block=1)
+        machine.launch(code, "k", kept, grid=1, block=1)
+        sizes.add(machine.memory.size)
+        assert out[0] == 1 and kept.read(np.uint32, (2,)).tolist() == [3, 2]
+    assert len(sizes) == 1

@@ -125,7 +125,7 @@ def _ran(
 
         watch, fault, findings, made = _launched(one, code, at, operations, monitors_of("async"))
         cost += watch.operations
-        lines = {code.index.span(path).line: i for path, i in at.items()}
+        lines = {code.line(path): i for path, i in at.items()}
         late = tuple([(thread, lines.get(line, -1)) for thread, line in watch.late(findings)])
     return Ran(tuple(watch.uses.values()), fault, one.block, at, late), fault, cost, made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import flow_of
@@ -64,6 +63,8 @@ def _similar(use: Use) -> tuple[str, ...]:
                 if symbol.count and use.name.startswith(symbol.name) and use.name[len(symbol.name) :].isdecimal():
                     return (f"`{symbol.name}<{symbol.count}>` declares {symbol.name}0 to {symbol.name}{symbol.count - 1}",)
         scope = scope.parent
+    import difflib
+
     close = difflib.get_close_matches(use.name, names[:2000], n=1, cutoff=0.75)
     return (f"`{close[0]}` is declared",) if close else ()
 

@@ -38,7 +38,7 @@ RULE = Rule(
     id="C006",
     name="shfl-from-inactive-lane",
     severity=Severity.WARNING,
-    summary="shfl reads a value from an inactive lane",
+    summary="a shfl reads a value from an inactive lane",
     why="The value that a thread gets from an inactive thread, or from one outside the mask, is undefined (9.7.10.6).",
     bad="""
         mov.u32 %r1, %laneid;

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit import fixing
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -51,7 +52,7 @@ def _parts(load: Access) -> Parts:
 
 
 def _meet(routine: Routine, load: Access, store: Access) -> bool:
-    """Whether both access a common byte, and the thread that executes one executes, or has executed, the other."""
+    """Whether both access a common byte, and who executes the load has executed the store: nothing is wrong before that."""
     if load.address is None or store.address is None or not load.bytes or not store.bytes or not _parts(load):
         return False
     size = 1 << load.address.width
@@ -59,9 +60,13 @@ def _meet(routine: Routine, load: Access, store: Access) -> bool:
     if not (distance < store.bytes or size - distance < load.bytes):
         return False
     blocks = control_flow(routine).block_of
-    one, other = blocks[load.instruction], blocks[store.instruction]
-    tree = dominators(routine).tree
-    return tree.dominates(one, other) or tree.dominates(other, one)
+    one, other = blocks[store.instruction], blocks[load.instruction]
+    if one != other or store.instruction < load.instruction:
+        if dominators(routine).tree.dominates(one, other):
+            return True
+    # in a later iteration the address is the same only if it does not depend on the loop
+    is_fixed = not any(leaf.operator in ("phi", "value") for leaf in load.address.leaves())
+    return is_fixed and comes_to(routine, store.instruction, load.instruction)
 
 
 def _fix(facts: Facts, routine: Routine, i: int) -> Fix | None:

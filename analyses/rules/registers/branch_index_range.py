@@ -75,7 +75,7 @@ RULE = Rule(
     id="R007",
     name="branch-index-range",
     severity=Severity.ERROR,
-    summary="brx.idx with an index that may be beyond its list of labels",
+    summary="a brx.idx whose index may be beyond its list of labels",
     why="An index that is not below the length of the list has no target: behaviour is undefined (9.7.13.4).",
     bad="""
         and.b32 %r1, %r2, 7;

@@ -111,13 +111,19 @@ class Memory:
         moved[:used] = self.globals.data[:used]
         self.globals = Buffer(moved, GLOBAL_BASE)
 
-    def trim(self) -> None:
-        """Lets the addresses behind the last allocation be allocated again, with zeros there: for who is done with all that lay there."""
-        last = max([one.end for one in self.allocations], default=GLOBAL_BASE - GUARD) + GUARD
+    @property
+    def end(self) -> int:
+        """Where the next allocation lies at least."""
+        return self._top
+
+    def trim(self, end: int = 0) -> None:
+        """Lets the addresses behind the last allocation, but none before `end`, be allocated again, with zeros there: for who is done with
+        all that lay there."""
+        last = max([GLOBAL_BASE, end, *[one.end + GUARD for one in self.allocations]])
         if self.host or last >= self._top:
             return
         released, self._top = self._top - last, last
-        if released > TRIMMED:
+        if released > max(TRIMMED, last - GLOBAL_BASE):
             # new zeros cost less than to write these
             self._move(max(GLOBAL_AT_FIRST, -(-(last - GLOBAL_BASE) // 4096) * 4096))
         else:

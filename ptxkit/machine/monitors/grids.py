@@ -47,7 +47,7 @@ class Grids(Monitor):
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         self.collected = Collected(launch)
-        effects = {effect for site in launch.program.entry.sites if isinstance(site.bound, Bound) for effect in site.bound.effects}
+        effects = {effect for bound in launch.program.entry.forms for effect in bound.effects}
         self.waits, self.is_idle = WAITS in effects, effects.isdisjoint((WAITS, LAUNCHES))
         self._waited = np.zeros(0 if self.is_idle else launch.ctas * launch.threads, bool)
         self._early: dict[int, _Early] = {}

@@ -28,6 +28,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.fault import Fault, Wait
@@ -118,9 +119,7 @@ class Mbarriers(Monitor):
         shared = next((monitor for monitor in launch.monitors if isinstance(monitor, Races)), None)
         self.order = shared if shared is not None else Order()
         self._idle = launch.cluster_size == 1 and not any(
-            isinstance(site.bound, Bound) and (site.bound.completes or self._is_operation(site))
-            for body in launch.program.entered
-            for site in body.sites
+            bound.completes or _is_operation(bound) for body in launch.program.entered for bound in body.forms
         )
         """Whether there is nothing to watch, as no function that the kernel may come to has anything of it."""
         self._leads = shared is None and not self._idle
@@ -292,14 +291,6 @@ class Mbarriers(Monitor):
             cause, NOT_FENCED if apart else NOT_PUBLISHED, message, lanes, lane, int(at[lane]), "update", int(unknown.sum()), site, other
         )
 
-    def _is_operation(self, site: Site) -> bool:
-        """Whether an instruction works on mbarriers."""
-        bound = site.bound
-        if not isinstance(bound, Bound) or not bound.barrier:
-            return isinstance(bound, Bound) and bound.form.mnemonic == "mbarrier"
-        operand = bound.operand(bound.barrier[0].operand)
-        return operand is not None and operand.role == "addr"
-
     def _is_inval(self, site: Site) -> bool:
         return isinstance(site.bound, Bound) and site.bound.has(".inval")
 
@@ -347,7 +338,7 @@ class Mbarriers(Monitor):
             return
         if len(self._remote):
             self._far(access, site)
-        if not self._any or self._is_operation(site):
+        if not self._any or _is_operation(site.bound):
             return
         at, size = access.at, access.size
         if size > 2 * _ALLOTTED:
@@ -456,7 +447,7 @@ class Mbarriers(Monitor):
             return
         rank = owner[far] % self.launch.cluster_size
         # who waits for an arrival knows of it: it was published before it is made
-        self._remote[rank, lanes.place[far]] = self.order.knowledge.stamp - self._is_operation(site)
+        self._remote[rank, lanes.place[far]] = self.order.knowledge.stamp - _is_operation(site.bound)
         self._remote_site[rank, lanes.place[far]] = self._number(site)
 
     def exit(self, lanes: Any) -> None:
@@ -601,3 +592,11 @@ _REFUSED = (
     ("transaction count", BYTES),
 )
 """What the machine says of operations that are undefined, and the rules for it."""
+
+
+def _is_operation(bound: Bound | Mismatch) -> bool:
+    """Whether an instruction works on mbarriers."""
+    if not isinstance(bound, Bound) or not bound.barrier:
+        return isinstance(bound, Bound) and bound.form.mnemonic == "mbarrier"
+    operand = bound.operand(bound.barrier[0].operand)
+    return operand is not None and operand.role == "addr"

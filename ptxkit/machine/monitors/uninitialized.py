@@ -20,6 +20,7 @@ in the mask, is C006 (9.7.10.6).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -57,7 +58,8 @@ class _Origin:
     """Where an undefined value came from: a register, bytes of memory, or a lane."""
 
     rule: Rule
-    text: str
+    says: Callable[[], str]
+    """It in words, which take time, and which nobody asks for unless the value is used."""
     site: Site | None
     space: str = ""
     variable: str = ""
@@ -132,7 +134,7 @@ class Uninitialized(Monitor):
         """The origin of a register that nothing has written."""
 
         def made() -> _Origin:
-            return _Origin(REGISTER, f"{_name_of(body, number)} before anything writes it", None)
+            return _Origin(REGISTER, lambda: f"{_name_of(body, number)} before anything writes it", None)
 
         return self._origin(("register", id(body), number), made)
 
@@ -293,7 +295,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else f"{space.removeprefix('.')} memory"
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
-        return _Origin(MEMORY, f"{text}, which nobody has written", site, space, variable, offset, size, severity)
+        return _Origin(MEMORY, lambda: f"{text}, which nobody has written", site, space, variable, offset, size, severity)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -351,7 +353,9 @@ class Uninitialized(Monitor):
                 ("lane", id(plan.site)),
                 lambda: _Origin(
                     SHUFFLE,
-                    f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask",
+                    lambda: (
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask"
+                    ),
                     plan.site,
                 ),
             )
@@ -394,9 +398,8 @@ class Uninitialized(Monitor):
                 continue
             lane = int(mine[0])
             who = spoken_thread(*self.collected.thread(lanes, lane))
-            value = (
-                origin.text if origin.site is None or origin.site is site else f"{origin.text} (line {self.collected.line(origin.site)})"
-            )
+            is_elsewhere = origin.site is not None and origin.site is not site
+            value = f"{origin.says()} (line {self.collected.line(origin.site)})" if is_elsewhere else origin.says()
             read = [self.collected.access(lanes, lane, "read", origin.site)] if origin.site is not None else []
             self.collected.add(
                 cause,

@@ -98,12 +98,22 @@ def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
     return _fma_of_many(a, b, c, *shape) if shape else _fma_of_scalars(a, b, c)
 
 
+def fma_of_count(count: int) -> Callable[..., Any]:
+    """`fma_with_any_nan` of so many lanes."""
+    run = _kept.singles.get((count,))
+    if run is not None:
+        return run
+    if count > fused.MOST or not fused.is_there(4):
+        return fma_with_any_nan
+    return fused.made(_kept.singles, (count,), np.float32, _fma_of_scalars)
+
+
 def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
     """The same of very many lanes, or of so many as have not been before."""
     if fused.is_there(4):
         if count > fused.MOST:
             return fused.total_of_many(a, b, c, count)
-        return fused.made(_kept.singles, (count,), np.float32)(a, b, c)
+        return fma_of_count(count)(a, b, c)
     result = np.empty(count, np.float32)
     if count <= _BLOCK:
         _fma_of_block(result, a, b, c)
@@ -229,3 +239,9 @@ TO_NEAREST: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any
     fma: (fma_to_nearest, fma_with_any_nan),
 }
 """Of functions that take a rounding mode what they are to the nearest number, and the same where a NaN may be any."""
+
+OF_COUNT: dict[Callable[..., Any], tuple[Callable[[int], Callable[..., Any]], Callable[[Any], Any] | None]] = {
+    fma_to_nearest: (fma_of_count, canonical),
+    fma_with_any_nan: (fma_of_count, None),
+}
+"""Functions of lanes by what gives them for a number of lanes, which is asked once for all of them; and what is done to the result."""

@@ -137,6 +137,16 @@ def test_who_chooses_one_of_equal_elements_may_store_any(stored: str, shows: boo
     assert [(one.depends, one.other_sizes, one.other_contents) for one in done.found] == [(True, True, shows)]
 
 
+@pytest.mark.parametrize(("index", "is_by_table"), [("ld.global.u32 %r2, [%rd3];", True), ("mov.u32 %r2, %r1;", False)])
+def test_a_table_says_where_threads_meet(index: str, is_by_table: bool) -> None:
+    # each stores to the element of its index, and reads the one after it
+    body = f"""{index} mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4; ld.global.u32 %r3, [%rd5+65540];
+add.u32 %r3, %r3, %r1; st.global.u32 [%rd5+65536], %r3;"""
+    done = exercised(f"{INDEX} {body}", directives=".reqntid 64")
+
+    assert {one.is_by_table for one in done.found} == {is_by_table}
+
+
 def test_a_divisor_that_was_made_up_merges_threads() -> None:
     body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; div.u32 %r2, %r1, %r3;
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""

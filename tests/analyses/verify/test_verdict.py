@@ -157,6 +157,20 @@ class TestMadeUp:
         assert verdict(body, declared=".param .u64 a, .param .u32 n").outcome == UNDECIDED
         assert verdict(body, declared=".param .u64 a, .param .u32 n", given={"n": 4}).outcome == REFUTED
 
+    @pytest.mark.parametrize(("given", "outcome"), [((), VERIFIED), (("n=64", "m=64"), REFUTED)])
+    def test_planes_of_an_array_that_numbers_place_are_apart(self, given: tuple[str, ...], outcome: str) -> None:
+        body = f"""
+            {ELEMENT} ld.param.u32 %r2, [n]; ld.param.u32 %r3, [m]; add.u32 %r4, %r1, %r2; sub.u32 %r5, %r3, %r1; add.u32 %r5, %r5, 63;
+            mul.wide.u32 %d4, %r4, 4; add.s64 %d4, %d4, %d1; mul.wide.u32 %d5, %r5, 4; add.s64 %d5, %d5, %d1;
+            st.global.u32 [%d3], %r1; st.global.u32 [%d4], %r1; st.global.u32 [%d5], %r1;
+        """
+        text = f"{HEAD}.visible .entry k(.param .u64 a, .param .u32 n, .param .u32 m)\n{{\n{REGISTERS}\n{body}\nret;\n}}\n"
+        module = ptxkit.parse(text)
+        found = verify(loaded(module), of_options(module, routines(module)[0], Options("64", parameters=given)), ["a", "n", "m"])
+
+        assert found.outcome == outcome
+        assert any("they may not go together" in what for what in found.not_covered) == (outcome == VERIFIED)
+
     def test_what_no_number_leads_to_is_undecided(self) -> None:
         body = f"ld.param.u32 %r9, [n]; setp.ne.u32 %p4, %r9, 12345; @%p4 bra OUT; {EXCHANGE.replace('BARRIER', '')} OUT:"
         found = verdict(body)
