@@ -1,9 +1,9 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot, `small` with few values; `zeros` is what fresh memory often holds; `flags` are
-zeros and ones; `reals` are real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a
-reason.
+tables of indices often are; `shuffled` holds the same, in another order; `random` draws them by lot, `small` with few values; `zeros` is
+what fresh memory often holds; `flags` are zeros and ones; `reals` are real numbers in single precision; in `noise` every byte is drawn by
+lot, so that no two bytes are equal for a reason.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class Contents:
         words = size // 4
         if self.name == "count":
             return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
+        if self.name == "shuffled":
+            return _shuffled(words, self.seed, number)
         if self.name in _BELOW:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
         if self.name == "reals":
@@ -96,6 +98,7 @@ class Contents:
     def __str__(self) -> str:
         names = {
             "count": "0, 1, 2, …",
+            "shuffled": "0, 1, 2, … in another order",
             "zeros": "zeros",
             "noise": "random bytes",
             "flags": "zeros and ones",
@@ -115,6 +118,20 @@ def _counting(words: int) -> Any:
     return found
 
 
+def _shuffled(words: int, seed: int, number: int) -> Any:
+    """The bytes of 0, 1, 2, …, each row of `NEAR` of them in an order by lot: as an index, a word stays near where it lies."""
+    import numpy as np
+
+    rows = -(-words // NEAR)
+    order = np.random.default_rng((seed, number)).permuted(np.tile(np.arange(NEAR, dtype=np.uint32), (rows, 1)), axis=1)
+    return (order + NEAR * np.arange(rows, dtype=np.uint32)[:, None]).reshape(-1)[:words].view(np.uint8)
+
+
+NEAR = 8
+"""Words that are shuffled among each other."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
+SHUFFLED = Contents("shuffled", 5)
+DIFFERENT = ("count", "shuffled")
+"""The contents in which no two words of an array are equal."""
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
 """What is tried, in this order: the first for every kernel, the others where something depends on it."""

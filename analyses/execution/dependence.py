@@ -18,22 +18,26 @@ from ptxkit.machine.code import Body, Site, part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False, direct: bool = False) -> tuple[Site, ...]:
+def dependent(
+    program: Any, sources: Mapping[int, Site], *, stores: bool = False, addresses: bool = False, direct: bool = False
+) -> tuple[Site, ...]:
     """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
     `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
     the instruction itself counts, a branch to it does not: the branch is among those found. What was not executed passes nothing on. With
-    `stores` also those that store such values; `direct`: only where they access memory, and what is made of a value in registers alone.
+    `stores` also those that store such values; `addresses`: only where they access memory; `direct`: that, and what is made of a value in
+    registers alone.
     """
     if not sources:
         return ()
     facts = {id(body): _executed(body) for body in program.entered}
     registers = _Following(program.entered, facts, sources, direct).registers()
+    is_where = addresses or direct
     found = []
     for key, own in facts.items():
         made = registers[key]
         for one in own:
-            matters = one.where | (one.guard if one.matters and not direct else 0) | (one.reads if stores and one.stores else 0)
+            matters = one.where | (one.guard if one.matters and not is_where else 0) | (one.reads if stores and one.stores else 0)
             if made & matters:
                 found.append(one.site)
     return tuple(found)

@@ -49,6 +49,10 @@ class Observer(Monitor):
         """What the launch cost, as a budget counts it."""
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
+        self.read: dict[int, dict[int, Any]] = {}
+        """The same for each part of such contents, by its address."""
+        self.extent: dict[int, int] = {}
+        """So many bytes of each were read, from its start."""
         self.preset: dict[int, Any] = {}
         """Those that read variables of the module that were not made up, which the host may have written over."""
         self.flags: dict[int, int] = {}
@@ -116,8 +120,11 @@ class Observer(Monitor):
         if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
             first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
-            if _overlap(self.made, first, last):
+            for start in [start for start, end in self.made if start <= last and first < end]:
                 self.sources.setdefault(id(site), site)
+                self.read.setdefault(start, {})[id(site)] = site
+                self.extent[start] = max(self.extent.get(start, 0), last - start + int(np.max(access.size)))
+            if _overlap(self.made, first, last):
                 if ordered and len(self.flags) < MOST_FLAGS:
                     self.flags.update(dict.fromkeys(distinct_numbers(access.at).tolist()[:MOST_FLAGS], int(access.size)))
             if _overlap(self._presets(), first, last):
