@@ -11,7 +11,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.straying import strayed_to
+from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -36,9 +36,6 @@ def is_ordered(bound: Bound) -> bool:
 
 LOCKSTEP = "lockstep"
 """The schedule of a run if nothing else is said."""
-BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
-"""The chapters whose instructions read matrices by descriptors."""
-
 
 Seen = tuple[str, frozenset[int]]
 
@@ -54,7 +51,7 @@ class Ran:
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
     """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
-    _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
+    _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
     _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
@@ -88,14 +85,14 @@ class Ran:
             self._seen.update(map(name, self.wrong))
         return self._seen
 
-    def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
+    def _lines_of(self, chapters: frozenset[str]) -> set[int]:
         """The lines of the instructions of some chapters."""
         found = self._known.get(chapters)
         if found is None:
             found = self._known[chapters] = self._find_lines(chapters)
         return found
 
-    def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
+    def _find_lines(self, chapters: frozenset[str]) -> set[int]:
         sites = [site for body in self.bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
@@ -169,17 +166,18 @@ def once(
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
+    first_lines: bool = False,
 ) -> Ran:
     """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
 
     `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
     afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents. Races are looked for on
-    `lines` if these are given.
+    `lines` if these are given. `first_lines` is that of `Observer`.
     """
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
-    observer = Observer(())
+    observer = Observer(first_lines=first_lines)
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     memory: tuple[bytes, ...] = ()
@@ -193,7 +191,7 @@ def once(
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         for address, size in (zeroed or {}).items():
             machine.write(address, bytes(size))
-        observer = Observer(tuple(made))
+        observer = Observer(tuple(made), first_lines=first_lines)
         with rough_products():
             run = machine.launch(
                 code,

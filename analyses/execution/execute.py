@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -61,8 +62,6 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
-BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
-"""The chapters whose instructions read matrices by descriptors."""
 IN_STEP = ("lockstep", "early", "late")
 """The schedules under which all CTAs go on in step."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -561,12 +560,7 @@ class _Executing:
     def _is_beyond_shared(self) -> bool:
         """Whether a run ended at a matrix that a descriptor names and that leaves shared memory. Which part of it matters nobody says: the
         first lines do in any case, and what the kernel does besides. It is kept in `layouts`."""
-        fault = self.runs[0].fault
-        access = fault.stop.access if fault is not None and fault.stop is not None else None
-        if access is None or access.why != "outside" or not access.space.startswith(".shared") or self.first_lines:
-            return False
-        bound = getattr(getattr(access.lanes, "site", None), "bound", None)
-        if not isinstance(bound, Bound) or bound.form.file not in BY_DESCRIPTOR:
+        if self.first_lines or not leaves_by_descriptor(self.runs[0].fault):
             return False
         self.layouts.update({cause: finding for cause, (finding, _, _) in self.first.items() if finding.diagnostic.name in OUTSIDE})
         return True

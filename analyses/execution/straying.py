@@ -8,12 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxkit.analyses.execution.launch import MOST_ROOM
+from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.machine import Fault
 
 Made = Iterable[tuple[int, int]]
 """The addresses of what was made up: first, end."""
+
+
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""The chapters whose instructions read matrices by descriptors."""
+
+
+def leaves_by_descriptor(fault: Fault | None) -> bool:
+    """Whether a run ended at a matrix that a descriptor names and that leaves shared memory. Which part of it matters nobody says: its
+    first lines do in any case."""
+    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    if access is None or access.why != "outside" or not access.space.startswith(".shared"):
+        return False
+    bound = getattr(getattr(access.lanes, "site", None), "bound", None)
+    return isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR
 
 
 def left_at(fault: Fault | None) -> list[int]:
