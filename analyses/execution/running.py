@@ -1,4 +1,4 @@
-"""One run of a launch, with what memory holds made anew."""
+"""One run of a launch, with freshly initialized memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Once:
-    """What came of it. `fault` ended it; None: all threads ran to completion."""
+    """Result of one run. `fault` is what ended it; None if all threads ran to completion."""
 
     observer: Observer
     fault: Fault | None
@@ -29,11 +29,11 @@ class Once:
     instructions: int
     seconds: float
     made: tuple[tuple[int, int], ...]
-    """The addresses (first, end) of memory that nobody gave."""
+    """Address ranges (start, end) of made-up memory."""
     starts: Mapping[int, int]
-    """Where it begins, and whose it is: the index of the argument, or behind those of the variable."""
+    """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
-    """What monitors did not look at, in words."""
+    """Descriptions of what the monitors did not check."""
 
 
 def once(
@@ -47,7 +47,7 @@ def once(
     progress: Callable[[Any], None] | None = None,
     first_lines: bool = False,
 ) -> Once:
-    """Runs a launch under the monitors that `checks` names, besides one that counts. `own` and `first_lines` are those of `Observer`."""
+    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `own` and `first_lines`."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
 
