@@ -17,7 +17,7 @@ from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.execution.straying import Made, would_be_inside
+from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
@@ -196,6 +196,8 @@ class Exercise:
         self.why = ""
         self.growth = 1
         self.shared = 0
+        self.first_lines = False
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Contents and schedule of the runs that decide whether a finding is believed."""
@@ -231,7 +233,8 @@ class Exercise:
             found += self._in_other_orders(shape)
         sure = {id(one) for each in runs for one in each.wrong}
         unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
+        is_complete = ran.fault is None and not self.first_lines
+        return Exercised(ran.example, tuple(found), self.why, is_complete, ran.lines, self._is_cut, unjudged)
 
     @property
     def _is_cut(self) -> bool:
@@ -394,6 +397,8 @@ class Exercise:
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be used as indices
                 contents = ZEROS
+            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+                self.first_lines = True
             else:
                 return ran
 
@@ -448,11 +453,11 @@ class Exercise:
         zeroed: Mapping[int, int] | None = None,
         also: Sequence[Monitor] = (),
     ) -> Ran:
-        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
+        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also or self.first_lines)
         known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
         lines = self.lines if self.known is None else None
-        key = one, contents, self.schedule, by_collectives, tuple((zeroed or {}).items())
+        key = one, contents, self.schedule, by_collectives, self.first_lines, tuple((zeroed or {}).items())
         for looked_at in (lines, None) if not also else ():
             if (*key, looked_at) in self.ran:
                 return self.ran[*key, looked_at]
@@ -471,6 +476,7 @@ class Exercise:
                 zeroed=zeroed,
                 also=also,
                 lines=lines,
+                first_lines=self.first_lines,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran

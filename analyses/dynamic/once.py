@@ -11,7 +11,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.straying import strayed_to
+from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -36,8 +36,6 @@ def is_ordered(bound: Bound) -> bool:
 
 LOCKSTEP = "lockstep"
 """The default schedule."""
-BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
-"""ISA chapters whose instructions read matrices through descriptors."""
 
 
 Seen = tuple[str, frozenset[int]]
@@ -54,7 +52,7 @@ class Ran:
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
     """Final contents of made-up memory, if requested and if all threads ran to completion."""
-    _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
+    _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
     _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
@@ -88,14 +86,14 @@ class Ran:
             self._seen.update(map(name, self.wrong))
         return self._seen
 
-    def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
+    def _lines_of(self, chapters: frozenset[str]) -> set[int]:
         """Lines of the instructions of these ISA chapters."""
         found = self._known.get(chapters)
         if found is None:
             found = self._known[chapters] = self._find_lines(chapters)
         return found
 
-    def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
+    def _find_lines(self, chapters: frozenset[str]) -> set[int]:
         sites = [site for body in self.bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
@@ -169,17 +167,18 @@ def once(
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
+    first_lines: bool = False,
 ) -> Ran:
     """Executes a launch with the given contents of memory, within limits on operations and seconds, with further monitors in `also`.
 
     With `by_collectives`, warp collectives are taken to order memory accesses (`Races.by_collectives`). With `keep`, memory is read
     afterwards. `zeroed` are words, by address and size, that are initially zero for all contents. If `lines` is given, only races on these
-    lines are reported.
+    lines are reported. `first_lines` is that of `Observer`.
     """
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
-    observer = Observer(())
+    observer = Observer(first_lines=first_lines)
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     memory: tuple[bytes, ...] = ()
@@ -193,7 +192,7 @@ def once(
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         for address, size in (zeroed or {}).items():
             machine.write(address, bytes(size))
-        observer = Observer(tuple(made))
+        observer = Observer(tuple(made), first_lines=first_lines)
         with rough_products():
             run = machine.launch(
                 code,

@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -63,8 +64,6 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other scalars may avoid."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that mean that the kernel cannot be launched with this shape."""
-BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
-"""ISA chapters whose instructions read matrices through descriptors."""
 IN_STEP = ("lockstep", "early", "late")
 """Schedules under which all CTAs advance in lockstep."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -566,12 +565,7 @@ class _Executing:
         """Whether the run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of
         the matrix is needed; the first rows are in any case. The findings are kept in `layouts`, so that the rest of the kernel can
         still be checked."""
-        fault = self.runs[0].fault
-        access = fault.stop.access if fault is not None and fault.stop is not None else None
-        if access is None or access.why != "outside" or not access.space.startswith(".shared") or self.first_lines:
-            return False
-        bound = getattr(getattr(access.lanes, "site", None), "bound", None)
-        if not isinstance(bound, Bound) or bound.form.file not in BY_DESCRIPTOR:
+        if self.first_lines or not leaves_by_descriptor(self.runs[0].fault):
             return False
         self.layouts.update({cause: finding for cause, (finding, _, _) in self.first.items() if finding.diagnostic.name in OUTSIDE})
         return True

@@ -8,12 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxkit.analyses.execution.launch import MOST_ROOM
+from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.machine import Fault
 
 Made = Iterable[tuple[int, int]]
 """Address ranges (start, end) of made-up memory."""
+
+
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""ISA chapters whose instructions read matrices through descriptors."""
+
+
+def leaves_by_descriptor(fault: Fault | None) -> bool:
+    """Whether a run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of the
+    matrix is needed; the first lines are in any case."""
+    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    if access is None or access.why != "outside" or not access.space.startswith(".shared"):
+        return False
+    bound = getattr(getattr(access.lanes, "site", None), "bound", None)
+    return isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR
 
 
 def left_at(fault: Fault | None) -> list[int]:
