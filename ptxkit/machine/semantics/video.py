@@ -1,4 +1,4 @@
-"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers.
+"""Video instructions (ISA 9.7.18) on bytes and halves selected from registers (`op.parts`). All computations use 64-bit integers.
 
 From sm_50 on there are no scalar video instructions: ptxas writes others for them, and what these give is not everywhere what the
 manual's program gives. The machine returns what a GPU returns. Where the two differ:
@@ -34,7 +34,7 @@ _SECOND: dict[str, Function] = {".add": np.add, ".min": np.minimum, ".max": np.m
 
 
 def _average(a: Any, b: Any) -> Any:
-    """Half the sum; what is halfway between integers is rounded away from minus infinity if it is not negative, towards it if it is."""
+    """Half of the sum. Halfway values are rounded up if not negative, and down otherwise."""
     total = a + b
     return (total + (total >= 0)) >> 1
 
@@ -44,7 +44,7 @@ def _absolute_difference(a: Any, b: Any) -> Any:
 
 
 def _part(x: Any, selector: str, signed: bool) -> Any:
-    """The byte, half or word that a selector names, extended."""
+    """The byte, half or word that a selector denotes, extended."""
     bits, place = {"b": 8, "h": 16}.get(selector[1:2], 32), int(selector[2:] or 0)
     part = (x.view(np.uint32).astype(np.int64) >> (bits * place)) & ((1 << bits) - 1)
     return _extended(part, bits) if signed else part
@@ -64,7 +64,7 @@ def _word(x: Any) -> Any:
 
 def _operand_types(op: Operation) -> tuple[bool, bool, bool]:
     """Which of d, a and b are signed."""
-    # vset has no type of its own for d: c counts as signed if a is.
+    # vset has no type for d: c is signed if a is
     dtype = (op.slot(".dtype") or op.slot(".atype")) == ".s32"
     btype = op.slot(".btype") == ".s32"
     return dtype, op.slot(".atype") == ".s32", btype
@@ -190,12 +190,12 @@ def vset(op: Operation) -> Semantics:
 
 
 def _packed(op: Operation, count: int, function: Function) -> Semantics:
-    """An operation for each pair of elements picked from a and b, then its results in the elements of c, or added to c."""
+    """An operation on each pair of elements selected from a and b, with results inserted into elements of c, or added to c."""
     d_signed, a_signed, b_signed = _operand_types(op)
     bits = 32 // count
     letter = "h" if count == 2 else "b"
     highest_first = range(count - 1, -1, -1)
-    # a's own elements, and b's, which are numbered after those of a.
+    # by default a's own elements, and b's, which are numbered after those of a
     a_picked = _picked(op.parts.get("a", "." + letter + "".join(str(i) for i in highest_first)))
     b_picked = _picked(op.parts.get("b", "." + letter + "".join(str(i + count) for i in highest_first)))
     written = _picked(op.parts.get("d", "." + letter + "".join(str(i) for i in highest_first)))
