@@ -1,4 +1,4 @@
-"""All findings of a module: those of the rules, and those of executions of its kernels."""
+"""All findings of a module: those of rules, and those of executions of its kernels."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def lint(
     store: Store | None = None,
     only: Collection[str] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """As `framework.linting.lint`, with the kernels executed. An error of a kind that an execution can show is one that was shown.
+    """Like `framework.linting.lint`, but also executes the kernels. An error that an execution can show is reported as an error only if one
+    does.
 
-    Without `run` nothing is executed: what might have been shown is a warning. `also` is what executions of some kernels have shown
-    already; the others are executed, for `budget` seconds altogether, if that is given. Functions of which the `store` knows what was found
-    in them are not looked at again, and it learns of others. `only` names the functions to look at, with those that go with them.
+    Without `run` nothing is executed, and what an execution might show is a warning. `also` are results of earlier executions of some
+    kernels; the others are executed, within `budget` seconds altogether if given. `store` caches findings by function: functions with an
+    entry are not analysed again, and new entries are added. `only` names the functions to analyse; functions that call one another go
+    together.
     """
 
     def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:
@@ -50,7 +52,7 @@ def _found(
     store: Store | None,
     only: Collection[str] | None,
 ) -> list[Diagnostic]:
-    """The findings of all parts of a module, or of those with the functions that are named, and of the module itself."""
+    """The findings of all parts of a module, or of the parts with the functions in `only`, and of the module as a whole."""
     parts = parts_of(facts)
     if only is not None:
         parts = tuple([part for part in parts if not set(only).isdisjoint(_names(facts, part))])
@@ -68,7 +70,7 @@ def _found(
             part = part_at(parts, facts.index, one.span.start) if judged.is_asked else None
             argued.setdefault(part, []).append(one)
             if judged.is_asked and part is None:
-                # of which functions that is a matter is not known
+                # the finding belongs to no single part, so nothing can be cached
                 store = None
     seen = (*also, *(shown(judged, rules, frozenset([one.kernel for one in also]), budget) if run else ()))
     judged.forget()
@@ -95,11 +97,11 @@ def _names(facts: Facts, part: Part) -> list[str]:
 
 
 OF_TEXT = "EV"
-"""Families of rules about the text of a module as a whole, which takes less time than to look up what is known of it."""
+"""Families of rules about the text of the whole module. Applying them is cheaper than looking up cached findings."""
 
 
 def _again(facts: Facts, parts: Sequence[Part], keys: Sequence[str], store: Store | None) -> dict[Part, tuple[Diagnostic, ...]]:
-    """The parts of which it is known what was found in them, with that."""
+    """The parts with a valid cache entry, and their findings."""
     if store is None:
         return {}
     known = store.load(keys)
