@@ -1,7 +1,7 @@
 """Ranges of addresses relative to their base: a variable, or an unknown location (5.1.8).
 
-Thread-dependent parts, ring indices and other known parts are combined as ranges, so that shared memory that is divided by constants can be
-distinguished whatever is unknown.
+Thread-dependent parts, ring indices and other known parts are combined as ranges, so that parts of shared memory at constant offsets can
+be distinguished although other parts of the address are unknown.
 """
 
 from __future__ import annotations
