@@ -12,7 +12,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.diagnostics import Diagnostic, Severity
 
 ENOUGH = 16
-"""Bytes to which CUDA C++ asks for rows to be aligned, whatever the size of a fragment. Padding of eight halves is common, and works on all
+"""Bytes to which CUDA C++ asks for rows to be aligned, for fragments of any size. Padding of eight halves is common, and works on all
 GPUs, so that a multiple of this is a note."""
 
 

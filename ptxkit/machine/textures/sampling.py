@@ -274,16 +274,17 @@ _FACES = (
 def on_cube(direction: Sequence[Array]) -> tuple[Array, list[Array]]:
     """The face that a direction points to, and the normalized coordinates on it (ISA 9.7.11.3).
 
-    Between two faces it is that of z, or else of y (measured on sm_90).
+    Before it reads, ptxas multiplies the direction by the reciprocal of its largest component, in single precision; the face is chosen
+    of the products. Between two faces it is that of z, or else of y (measured on sm_90).
     """
-    axes = [d.astype(np.float64) for d in direction[:3]]
-    size = np.abs(np.stack(axes))
+    given = np.stack([d.astype(np.float32) for d in direction[:3]])
+    largest = np.abs(given).max(0)
+    axes = given * (np.float32(1) / largest)
+    size = np.abs(axes)
     major = np.where((size[2] >= size[0]) & (size[2] >= size[1]), 2, np.where(size[1] >= size[0], 1, 0))
-    largest = np.choose(major, axes)
-    face = 2 * major + (largest < 0)
-    divisor = np.where(largest == 0, 1.0, np.abs(largest))
+    face = 2 * major + (np.choose(major, axes) < 0)
     coordinates = []
     for which in (1, 2):
         value = np.choose(face, [axes[entry[which][0]] * entry[which][1] for entry in _FACES])  # type: ignore[index]
-        coordinates.append((value / divisor + 1) / 2)
+        coordinates.append((value.astype(np.float64) + 1) / 2)
     return face, coordinates

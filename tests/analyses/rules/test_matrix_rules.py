@@ -46,6 +46,8 @@ def test_rows_padded_as_cuda_permits_are_a_note() -> None:
     load = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r6,%r7,%r8,%r9,%r10,%r11,%r12,%r13}, [smem], STRIDE;\nret;\n}\n"
     rule = select(["F005"])
 
-    severities = {stride: [one.severity for one in lint(ptxkit.parse(text + load.replace("STRIDE", str(stride))), rule)] for stride in (20, 24, 32)}
+    severities = {
+        stride: [one.severity for one in lint(ptxkit.parse(text + load.replace("STRIDE", str(stride))), rule)] for stride in (20, 24, 32)
+    }
 
     assert severities == {20: ["error"], 24: ["info"], 32: []}
