@@ -286,18 +286,19 @@ class _Judge:
         found = []
         if self.numbers:
             tried = list(dict.fromkeys([self._values(run.contents.numbers) for run in self.executed.runs]))
-            more = f", and {len(tried) - MOST_LISTED} more" if len(tried) > MOST_LISTED else ""
+            more = f" and {len(tried) - MOST_LISTED} more" if len(tried) > MOST_LISTED else ""
             only = f"`{self.numbers[0]}`"
-            if len(self.numbers) == 1 and all(one.startswith(f"{only} = ") for one in tried):
-                tried = [one.removeprefix(f"{only} = ") for one in tried]
-            said = f"{', then '.join(tried[:MOST_LISTED])}{more} assumed"
-            found.append(f"{only if len(self.numbers) == 1 else 'numbers'} not given: {said}")
+            if len(self.numbers) > 1 or not all(one.startswith(f"{only} = ") for one in tried):
+                found.append(f"numbers not given; tried: {'; '.join(tried[:MOST_LISTED])}{more}")
+            else:
+                values = [one.removeprefix(f"{only} = ") for one in tried]
+                found.append(f"{only} not given; tried: {', '.join(values[:MOST_LISTED])}{more}")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             some = list(self.deciding)
             which = f"those of {_listed(some)}" if some and some != self.contents else "them"
             depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
-            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} assumed{depends}")
+            found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:
