@@ -615,7 +615,7 @@ class _Executing:
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
     def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
-        """Performs a further run if time permits, and tells whether it did. If the run is needed, the omission is counted."""
+        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted."""
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return False

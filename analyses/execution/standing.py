@@ -35,7 +35,7 @@ class StandIns:
         self.launch = launch
         self.classes = classes
         self.apart: frozenset[int] = frozenset()
-        """CTAs of one class that turned out to deviate from its representative; empty if no class can be told."""
+        """CTAs of one class that turned out to deviate from its representative; empty if all CTAs have to be watched."""
         deviating = frozenset().union(*classes)
         self._first = [next((n for n in range(launch.ctas) if n not in deviating), launch.ctas), *map(min, classes)]
         """The representatives."""
