@@ -467,15 +467,15 @@ class _Executing:
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
-        return _Attempt(tuple(self.runs), *known, self.is_cut, self._deciding() if self.depends else {})
+        return _Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
 
-    def _deciding(self) -> dict[int, int]:
+    def _deciding(self, one: _Attempt) -> dict[int, int]:
         """As `Executed` has it."""
         found: dict[int, int] = {}
-        for start, sites in self.observer.read.items():
-            if start in self.starts and dependent(self.observer.program, sites):
-                who = self.starts[start]
-                found[who] = max(found.get(who, 0), self.observer.extent[start])
+        for start, sites in one.observer.read.items() if one.depends else ():
+            if start in one.starts and dependent(one.observer.program, sites):
+                who = one.starts[start]
+                found[who] = max(found.get(who, 0), one.observer.extent[start])
         return found
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
@@ -519,7 +519,7 @@ class _Executing:
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
             tuple(self.layouts.values()),
-            best.deciding,
+            self._deciding(best),
             self._deciding_numbers(program) if is_by_numbers else (),
         )
 
@@ -718,18 +718,20 @@ class _Attempt:
     not_covered: Mapping[str, None]
     is_cut: bool
     """Whether there was no time to try all contents."""
-    deciding: Mapping[int, int]
+    starts: Mapping[int, int]
+    """As `Once.starts`."""
     states: tuple[str, ...] = ()
     """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
         """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        if not is_of_stores(self.first[cause][0]):
+            return False
         runs = [run for run in self.runs if run.contents.name in DIFFERENT]
         if any(run.fault is not None or cause in run.causes for run in runs) or {run.contents.name for run in runs} != set(DIFFERENT):
             return False
-        finding = self.first[cause][0]
         sites = dependent(self.observer.program, self.observer.sources, addresses=True)
-        return is_of_stores(finding) and are_about(code, finding, sites)
+        return are_about(code, self.first[cause][0], sites)
 
 
 def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
