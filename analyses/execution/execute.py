@@ -56,6 +56,8 @@ LOOKING, LOOK = 0.25, 0.03
 fraction LOOK."""
 LEAST_NUMBER = 32
 """A launch whose scalars are all smaller than this exercises too little of the kernel."""
+LEAST_SHARED = 1024
+"""Bytes in which dynamic shared memory is counted here."""
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings about accesses outside of allocations."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
@@ -448,6 +450,9 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        if self._leaves_shared():
+            self.launch = attrs.evolve(self.launch, shared=self._most_shared)
+            self._all(numbers)
         if self._is_beyond_shared():
             self.first_lines = True
             self._all(numbers)
@@ -598,6 +603,20 @@ class _Executing:
         self.ahead = frozenset([start - at for start, _ in self.made if start > at])
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
+
+    def _leaves_shared(self) -> bool:
+        """Whether a run ended at an access beyond shared memory, and there could be more dynamic shared memory."""
+        if not self.launch.is_shared_made_up or self.launch.shared >= self._most_shared:
+            return False
+        faults = [run.fault for run in self.runs if run.fault is not None and run.fault.kind == "address"]
+        return any(fault_space(fault) == ".shared" for fault in faults)
+
+    @property
+    def _most_shared(self) -> int:
+        """How many bytes of dynamic shared memory a CTA may have on the target."""
+        from ptxkit.machine.launching import shared_limit
+
+        return max(0, shared_limit(self.code.machine.target) - int(self.observer.program.shared_dynamic)) // LEAST_SHARED * LEAST_SHARED
 
     def _is_beyond_shared(self) -> bool:
         """Whether the run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of

@@ -224,6 +224,8 @@ class Launch:
     """Values to try for individual made-up scalars."""
     states: tuple[Variable, ...] = ()
     """The other variables of the module that the kernel reads. The host, or an earlier launch, may have changed them."""
+    is_shared_made_up: bool = False
+    """Whether `shared` is made up: then it grows as needed."""
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
 
