@@ -353,10 +353,16 @@ class _Executing:
                 if not seen <= known and numbers != start:
                     starts[numbers] = len(seen)
                 known |= seen
-                if seen & unseen:
-                    one = self._attempt(numbers)
+                for choice in (numbers, *numbers.simpler()) if seen & unseen else ():
+                    # if these are inconsistent, it may be for a value that does not matter here
+                    if choice != numbers and (choice in tried or not self._looked(choice) & unseen):
+                        continue
+                    tried.add(choice)
+                    one = self._attempt(choice)
                     wrong += not self._is_good(one)
                     yield one
+                    if self._is_good(one) or wrong >= MOST_WRONG:
+                        break
                 if 0 < most < len(seen):
                     # continue from the improved choice
                     starts[start] = most

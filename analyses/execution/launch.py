@@ -287,7 +287,7 @@ class Launch:
             for part, values in self.choices:
                 if n < len(values):
                     yield numbers.having({part: values[n]})
-        drawn = random.Random(str(numbers))
+        drawn = random.Random(repr(numbers))
         for _ in range(MIXED if len(self.choices) > 1 else 0):
             several = drawn.sample(self.choices, drawn.randint(2, len(self.choices)))
             yield numbers.having({part: drawn.choice(values) for part, values in several})
