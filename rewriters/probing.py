@@ -489,7 +489,7 @@ def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
     extra *= operand.offset_sign
     if known.bits == 64:
         return f"add.s64 {to}, {base.text}, {extra};"
-    # # with 32-bit addresses, the offset is added in 32 bits
+    # with 32-bit addresses, the offset is added in 32 bits
     return f"add.s32 {to}_l, {base.text}, {extra};\ncvt.u64.u32 {to}, {to}_l;" if known.bits == 32 else None
 
 

@@ -264,6 +264,6 @@ def _nothing(instruction: Instruction) -> tuple[Node, ...]:
 def _bound(statement: Node, binder: Binder, shaper: Shaper) -> Bound | None:
     if not isinstance(statement, Instruction):
         return None
-    # # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
+    # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
     bound = binder.verdict(statement, Shaper(shaper.scope)).bound
     return bound if isinstance(bound, Bound) else None

@@ -30,7 +30,7 @@ from ptxkit.analyses.memory_model.skeleton import FINAL, INITIAL, Event, Skeleto
 
 @attrs.frozen(eq=False, slots=False)
 class Execution:
-    """A candidate execution: what each read reads from, cell by cell, and how morally strong writes and `fence.sc` are ordered."""
+    """A candidate execution: the write that each read takes each cell from, and the order of morally strong writes and of `fence.sc`."""
 
     skeleton: Skeleton
     sources: Mapping[tuple[int, int], int]
@@ -213,7 +213,7 @@ class Execution:
         return any((self.events[i].offset, self.events[i].size) != (self.events[j].offset, self.events[j].size) for i, j in self.data_races)
 
     def value(self, event: int) -> int | None:
-        """What a read returns, or a write writes; None where values depend on each other in a circle (8.10.4)."""
+        """The value that a read returns, or a write writes; None for values in a dependency cycle (8.10.4)."""
         return Values(self.skeleton, self.sources).of(event)
 
     @cached_property
@@ -223,7 +223,7 @@ class Execution:
 
 
 class Values:
-    """What the reads of an execution return, as far as it is chosen what they read from."""
+    """The values that the reads of an execution return, as far as their sources are chosen."""
 
     def __init__(self, skeleton: Skeleton, sources: Mapping[tuple[int, int], int]) -> None:
         self._skeleton = skeleton
@@ -236,7 +236,7 @@ class Values:
         return self.read(event) if self._skeleton.events[event].is_read else self.written(event)
 
     def in_thread(self, thread: int) -> Callable[[int], int | None]:
-        """What the steps of a thread return, by their number."""
+        """The values that the steps of a thread return, by step number."""
         events = self._skeleton.threads[thread]
 
         def value(step: int) -> int | None:
@@ -247,17 +247,17 @@ class Values:
         return value
 
     def written(self, event: int) -> int | None:
-        """What a write writes."""
+        """The value that a write writes."""
         one = self._skeleton.events[event]
         if isinstance(one.value, int):
             return one.value
         if event not in self._known:
-            self._known[event] = None  # what depends on itself is not known
+            self._known[event] = None  # a value that depends on itself is unknown
             self._known[event] = value_of(one.value, self.in_thread(one.thread))
         return self._known[event]
 
     def read(self, event: int) -> int | None:
-        """What a read returns."""
+        """The value that a read returns."""
         if event in self._read:
             return self._read[event]
         one = self._skeleton.events[event]
@@ -275,7 +275,7 @@ class Values:
         return value
 
     def _reduction(self, event: int) -> int | None:
-        """What a `bar.red` returns (9.7.14.1): the predicates of the threads of its phase."""
+        """The result of a `bar.red` (9.7.14.1), from the predicates of the threads of its phase."""
         from ptxkit.analyses.memory_model.program import Barrier
 
         skeleton = self._skeleton
@@ -368,7 +368,7 @@ AXIOMS: dict[str, Callable[[Execution], tuple[int, ...]]] = {
     "sc-per-location": sequential_consistency,
     "causality": causality,
 }
-"""The axioms of 8.10 by name. Each gives the events of a cycle that contradicts it; none if it holds."""
+"""The axioms of 8.10 by name. Each returns the events of a contradicting cycle; empty if it holds."""
 
 SECTIONS = {
     "coherence": "8.10.1",
@@ -381,7 +381,7 @@ SECTIONS = {
 
 
 def cliques(rows: tuple[int, ...] | list[int]) -> list[int]:
-    """The maximal sets of events that a symmetric relation relates pairwise (Bron and Kerbosch, with pivots)."""
+    """The maximal cliques of a symmetric relation (Bron and Kerbosch, with pivots)."""
     found: list[int] = []
     pending = [(0, as_set(i for i, row in enumerate(rows) if row), 0)]
     while pending:

@@ -40,28 +40,28 @@ WARP = 32
 
 
 class CannotWrite(Exception):
-    """A program that no kernel has: the message says why."""
+    """A program that no kernel can express; the message says why."""
 
 
 @attrs.frozen
 class Kernel:
-    """A kernel that runs a program: its text and how it is launched."""
+    """A kernel that runs a program: its text and launch configuration."""
 
     text: str
     grid: int
     block: int
     instances: int
     registers: tuple[str, ...]
-    """What the results are, in their order: `P0:r1`."""
+    """The names of the results, in order: `P0:r1`."""
     stride: int
     """Bytes of `memory` for each instance."""
     initial: bytes
-    """What they hold at first."""
+    """Their initial contents."""
     offsets: Mapping[str, int]
-    """Where in them each variable in global memory lies."""
+    """The offset in them of each variable in global memory."""
 
     def memory(self) -> bytes:
-        """The first contents of `memory`, for all instances."""
+        """The initial contents of `memory`, for all instances."""
         return self.initial * self.instances
 
     @property
@@ -201,7 +201,7 @@ class _Writer:
         yield "  ret;"
 
     def _initialized(self) -> Iterator[str]:
-        """Shared memory has no first contents: the first warp writes them."""
+        """Initializes shared memory, which has no initial contents, in the first warp."""
         copies = any(isinstance(op, AsyncCopy) and op.proxy == "async" for thread in self.program.threads for op in thread.code)
         if not self.shared_size and not copies:
             return
@@ -231,7 +231,7 @@ class _Writer:
         yield "  @%p0 bra GATHER;"
 
     def _stressing(self) -> Iterator[str]:
-        """The first CTAs of the grid, so that they run while the others do."""
+        """The stressing CTAs come first in the grid, so that they run concurrently with the others."""
         yield f"  setp.ge.u32 %p0, %r1, {self.stress};"
         yield "  @%p0 bra RUN;"
         yield "  ld.param.u64 %rd2, [scratch];"

@@ -196,7 +196,7 @@ class Evaluator:
 
     def _put(self, term: Term, environment: Environment) -> Term:
         if term.operator == SUM:
-            # # many addresses consist of the same few atoms
+            # many addresses consist of the same few atoms
             return rebuilt(self.terms, term, {atom: self.term(atom, environment) for atom, _ in term.parts})
         stack = [term]
         done: dict[Term, Term] = {}
@@ -301,7 +301,7 @@ class Settler:
         assert isinstance(bound, Bound)
         position = number - self._ssa.definitions[value.instruction][0]
         if bound.memory:
-            # # an address that changes in a loop may load another value each time
+            # an address that changes in a loop may load another value each time
             steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
             return self.terms.leaf("loaded", leaf.width, (position, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):

@@ -51,7 +51,7 @@ def command(before: str, after: str, format_: str, kernels: tuple[str, ...], pai
 
 
 def _said(pairs: tuple[str, ...], old: Module, new: Module) -> dict[str, str]:
-    """Which function of the first file is which of the second, as --map says."""
+    """The pairs of functions given by --map."""
     found = {}
     for pair in pairs:
         before, equals, after = pair.partition("=")

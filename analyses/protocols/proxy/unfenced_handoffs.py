@@ -73,7 +73,7 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
 def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """The fences that follow writes before any signal, and the instructions that signal writes before a fence."""
     fences = set(proxy_fences(routine))
-    # # the completion signals of copies are excluded: correct code often has no fence there
+    # the completion signals of copies are excluded: correct code often has no fence there
     copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
 

@@ -285,7 +285,7 @@ def _sources(routine: Routine, block: int) -> set[int]:
 def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The maximum weight of the paths from the start of a block to other blocks within one iteration; empty if it is unbounded."""
     most = {start: 0}
-    # # a path takes each back edge at most once, unless the weight grows with every iteration
+    # a path takes each back edge at most once, unless the weight grows with every iteration
     for _ in range(iteration.back + 2):
         changed = False
         for block, following in iteration.onward.items():
@@ -329,12 +329,12 @@ def _needs(routine: Routine, ring: _Ring, those: int, count: int) -> bool:
     others = [arrivals_besides(routine, use, those) for use in ring.arrivals]
     if None in others:
         return False
-    # # threads of other CTAs may wait elsewhere
+    # threads of other CTAs may wait elsewhere
     if any(use.is_remote or use.step.is_multicast for use in ring.arrivals) and any(others):
         return False
     if sum(one for one in others if one is not None) < count:
         return True
-    # # if the expected count equals the number of threads that arrive, anywhere, each arrives once
+    # if the expected count equals the number of threads that arrive, anywhere, each arrives once
     reach = uniformity(routine).reach
     whole = 0
     for use in ring.arrivals:
