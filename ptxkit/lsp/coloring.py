@@ -1,4 +1,4 @@
-"""The tokens of a file for an editor that colours by meaning."""
+"""Semantic tokens of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = (
     "function",
     "property",
 )
-"""The names of token types, by number; those that the protocol does not know are to be mapped by the editor."""
+"""The names of token types, by number; the editor must map those that the protocol does not define."""
 
 _TYPE = {
     Kind.COMMENT: "comment",
@@ -41,7 +41,7 @@ _NUMBER = {kind: TYPES.index(name) for kind, name in _TYPE.items()}
 
 
 def colored(document: Document) -> tuple[tuple[int, int, int, int], ...]:
-    """Line and column (from 0, in characters), length and number of the type of each token; one that spans lines counts once a line."""
+    """Line and column (from 0, in characters), length and type number of each token; a token that spans lines is split."""
     starts = document.index.line_starts
     found = []
     line = 0
@@ -68,7 +68,7 @@ def between(found: tuple[tuple[int, int, int, int], ...], first: int, last: int)
 
 
 def encoded(found: tuple[tuple[int, int, int, int], ...]) -> list[int]:
-    """Five numbers a token, its position relative to the one before, as the protocol has it."""
+    """Five numbers for each token, with positions relative to the previous one, as the protocol requires."""
     data: list[int] = []
     line = column = 0
     for at, start, length, number in found:
