@@ -237,10 +237,10 @@ class Instrumented:
 
 
 def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = False) -> Instrumented:
-    """The module with these probes. `strip` takes all of them out again, byte for byte.
+    """The module with these probes. `strip` removes all of them again, byte for byte.
 
-    Where a probe cannot be, the manifest says so under `refused`. With `check`, what an assembler would refuse is looked for in the new
-    module. Raises ValueError for a probe or option that there is not, or a module without 64-bit addresses; FailedCheck for new errors.
+    The manifest lists sites without a probe under `refused`. With `check`, the new module is checked for what an assembler would reject.
+    Raises ValueError for an unknown probe or option, or a module without 64-bit addresses; FailedCheck for new errors.
 
         >>> from ptxkit import parse
         >>> module = parse(".version 8.5\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }")

@@ -1,18 +1,19 @@
-"""Chapter 8 as it is written: the relations of a candidate execution, and the axioms that it must satisfy.
+"""Chapter 8 as in the manual: the relations of a candidate execution, and the axioms that it must satisfy.
 
-Each relation and each axiom stands under the manual's name with its section. What the text leaves open is read as follows.
+Each relation and axiom has the manual's name and its section. Where the manual is ambiguous, it is interpreted as follows.
 
 * W0 (8.2.6) precedes every operation in base causality: it is executed before any thread starts.
-* Operations on aliases overlap if their bytes do. 8.2.1 speaks of virtual addresses, which would leave nothing for an alias fence to order;
-  8.7 is taken by the letter: only operations on the same virtual address are morally strong.
-* A `red` is an atomic operation, so observation order passes through it, but it is no read operation (Table 19), so it acquires nothing.
-* An atomic operation is a read followed by a write: what observes its write follows that write, and not what it read (8.9.5, rule 2).
+* Operations on aliases overlap if their bytes do. 8.2.1 mentions virtual addresses, which would leave nothing for an alias fence to order;
+  8.7 is taken literally: only operations on the same virtual address are morally strong.
+* A `red` is an atomic operation, so observation order passes through it, but it is not a read operation (Table 19), so it does not acquire.
+* An atomic operation is a read followed by a write: an observer of its write follows that write, but not the write that it read
+  (8.9.5, rule 2).
 * 8.9.4 lets a barrier synchronize with every operation "on the same barrier"; here, with those of the same phase.
 * 8.9.5 defines causality order for memory operations; between fences, which have no address, it is base causality order (8.10.2).
 * Fences between the generic proxy and another (9.7.14.4) order an operation by that proxy and operations by the generic one if the fence
-  is executed in the CTA of the former, and comes between the two in base causality order. 8.9.5 speaks of alias fences only.
-* Coherence order is the smallest transitive one that the definition and the axioms ask for: writes that race are not related by it unless
-  others between them relate them.
+  is executed in the CTA of the former, and comes between the two in base causality order. 8.9.5 mentions only alias fences.
+* Coherence order is the smallest transitive order that satisfies the definition and the axioms: racing writes are unordered unless other
+  writes order them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A program as a PTX kernel, to be run on a GPU or on a machine that executes PTX.
+"""Converts a program to a PTX kernel, for a GPU or the machine.
 
 Thread t of a CTA of the program is lane 0 of warp t, so that barriers count whole warps. The other lanes exit, or, with `lanes` 32, run
-the program again on memory of their own. Each CTA of the program is one of the grid; `instances / lanes` copies of it make the grid.
+the program again on separate memory. Each CTA of the program is one of the grid; the grid consists of `instances / lanes` copies.
 
     .visible .entry litmus(.param .u64 memory, .param .u64 results)
 
@@ -73,9 +73,9 @@ class Kernel:
 def to_ptx(program: Program, *, instances: int = 1, lanes: int = 1, apart: int = 16, gathers: bool = False, stress: int = 0) -> Kernel:
     """The kernel that runs a program.
 
-    `apart`: bytes from one variable to the next. `gathers`: threads of an instance wait for each other at the start, with relaxed
-    operations on a counter at the end of its memory, for some time at most. `stress`: so many more CTAs read and write elsewhere, in a
-    third parameter `.param .u64 scratch` of 1 MiB. Raises CannotWrite for what a kernel on one GPU cannot do: aliases, textures, surfaces.
+    `apart`: bytes from one variable to the next. `gathers`: threads of an instance wait for each other at the start, for a limited time,
+    with relaxed operations on a counter at the end of its memory. `stress`: number of additional CTAs that access other memory, a third
+    parameter `.param .u64 scratch` of 1 MiB. Raises CannotWrite for what a kernel on one GPU cannot express: aliases, textures, surfaces.
     """
     return _Writer(program, instances, lanes, apart, gathers, stress).kernel()
 

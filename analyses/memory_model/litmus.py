@@ -12,8 +12,8 @@
     ~exists
     (P1:r0 == 1 /\\ P1:r1 == 0)
 
-Values have 64 bits, a variable 8 bytes; an instruction with a type (`ld.weak.u32 r0, [x+4]`) reads or writes so many. A variable, or a
-register, that is not declared is 0. `cluster N` may stand between `cta` and `gpu`. What else there is: `docs/memory-model.md`.
+Values have 64 bits, a variable 8 bytes; an instruction with a type (`ld.weak.u32 r0, [x+4]`) accesses the bytes of that type. Undeclared
+variables and registers are 0. `cluster N` may be given between `cta` and `gpu`. The full syntax is in `docs/memory-model.md`.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class OperandShape:
     negated: bool = False
 
     def __str__(self) -> str:
-        """The operand in words, for a message."""
+        """A description of the operand, for messages."""
         if self.kind == "register":
             vector = f".v{self.count} " if self.count > 1 else ""
             return f"{'negated ' if self.negated else ''}`{vector}{self.type}` register"
@@ -113,5 +113,5 @@ def pair(first: OperandShape, second: OperandShape) -> OperandShape:
 
 @lru_cache(maxsize=4096)
 def operands(*parts: OperandShape) -> OperandShape:
-    """`(a, b)`, as call has it."""
+    """`(a, b)`, as in a call."""
     return OperandShape("list", parts=parts)

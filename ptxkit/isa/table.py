@@ -89,7 +89,7 @@ def _index() -> dict[str, tuple[_Entry, ...]]:
 
 
 def _entries_of_file(file: str) -> Iterator[tuple[set[str], _Entry]]:
-    """The entries of a file, with the mnemonics of their form lines: looks at column 0 only."""
+    """The entries of a file, with the mnemonics of their form lines: examines column 0 only."""
     names: set[str] = set()
     in_body = False
     line = start = offset = 0

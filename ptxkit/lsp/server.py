@@ -167,7 +167,7 @@ class Server(LanguageServer):
         return self.range(document, span.start, span.end)
 
     def text_edit(self, document: Document, edit: Edit) -> lsp.TextEdit:
-        """An edit as the protocol has it."""
+        """An edit in the protocol's form."""
         return lsp.TextEdit(self.range(document, edit.start, edit.end), edit.text)
 
     # findings

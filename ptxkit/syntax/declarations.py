@@ -186,7 +186,7 @@ class Parameters(Composite):
 
 
 class PerformanceDirective(Composite):
-    """`.maxntid 128, 1, 1` and its like, after a function's parameters (11.4, 11.7)."""
+    """`.maxntid 128, 1, 1` and similar directives, after a function's parameters (11.4, 11.7)."""
 
     __slots__ = ()
 

@@ -1,11 +1,11 @@
-"""How a function of the driver is declared: its name, what C passes to it and what it returns.
+"""Declarations of driver functions: their names, parameters and results.
 
     @call("*q q", "cuMemAlloc_v2")
     def cuMemAlloc(size): ...
 
 A letter for each parameter of the C function: `i` int, `u` unsigned int, `q` 64 bits (`size_t`, an address, a handle), `f` float, `s` a
-string that ends with a zero. A `*` before it: the function writes one there, unless the address is null. The Python function is given
-the others, and returns what is to be written, in order. It raises `Failure` for every result but CUDA_SUCCESS.
+zero-terminated string. A `*` before the letter marks an output, which is written unless the address is null. The Python function receives
+the inputs and returns the outputs, in order. It raises `Failure` for every result other than CUDA_SUCCESS.
 """
 
 from __future__ import annotations
