@@ -85,7 +85,7 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
     known, settle = values(routine), settler(routine).term
     found = []
     for i, memory, term in _operands(routine):
-        lanes = _handing_lanes(routine, settle(term))
+        lanes = _broadcast_lanes(routine, settle(term))
         seen = warp_value(routine, term) if lanes == 1 else settle(term)
         start_ = described(known, seen)
         rows: tuple[Term, ...] = ()
@@ -185,7 +185,7 @@ def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
                     yield i, memory, term
 
 
-def _handing_lanes(routine: Routine, term: Term) -> int:
+def _broadcast_lanes(routine: Routine, term: Term) -> int:
     """The number of lanes of a warp, starting from lane 0, that hold every broadcast value that a term depends on; 0 for all."""
     sources, settle = handed_out(routine), settler(routine).term
 

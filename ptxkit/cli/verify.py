@@ -241,7 +241,7 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
     return sarif(module, findings)
 
 
-def _is_said(name: str, count: int) -> bool:
+def _is_printed(name: str, count: int) -> bool:
     """Whether a count is printed: for accesses even 0; for schedules and contents only if there are several."""
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
 
@@ -267,6 +267,6 @@ def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[s
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:
         click.echo(f"  {assumption}")
-    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_said(name, count)]
+    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_printed(name, count)]
     rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else "; nothing was left out"
     click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

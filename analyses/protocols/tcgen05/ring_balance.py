@@ -67,7 +67,7 @@ def outrun(routine: Routine) -> Iterator[Finding]:
     for back in given:
         for ring in filled:
             for loop in _outrun(routine, back, ring):
-                if loop in signalled or not _comes_of(follows, back, ring, rings):
+                if loop in signalled or not _depends_on(follows, back, ring, rings):
                     continue
                 signalled.add(loop)
                 flow = control_flow(routine)
@@ -199,9 +199,9 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
         if not waits or not loop.blocks & committed or not loop.is_reducible:
             continue
         iteration = _iterations(routine)[loop.index]
-        ahead = _most(iteration, weight, loop.header)
+        ahead = _max_weights(iteration, weight, loop.header)
         for block in bits(waits):
-            onward = _most(iteration, weight, block) if block in ahead else {}
+            onward = _max_weights(iteration, weight, block) if block in ahead else {}
             ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
             if ends and ahead[block] + max(ends) < 0:
                 yield loop
@@ -282,7 +282,7 @@ def _sources(routine: Routine, block: int) -> set[int]:
     return {numbering[number].instruction for number in islice(filter(lambda one: one >= 0, map(value, seen)), MOST_KINDS)}
 
 
-def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
+def _max_weights(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The maximum weight of the paths from the start of a block to other blocks within one iteration; empty if it is unbounded."""
     most = {start: 0}
     # a path takes each back edge at most once, unless the weight grows with every iteration
@@ -301,7 +301,7 @@ def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[
     return {}
 
 
-def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
+def _depends_on(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
     """Whether one ring is signalled only after the other, directly or through a third."""
     if follows(back, ring):
         return True
