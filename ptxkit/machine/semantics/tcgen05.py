@@ -144,6 +144,9 @@ def _cells(
         lane, column = tensor_memory.split(address)
         one = lanes.subset(np.array([first]))
         quarter = int(lanes.thread[first]) // 32 % 4
+        if lane // LANES == int(lanes.cta[first]) % int(lanes.launch.cluster_size) % 2:
+            # programs that are in use count the lanes of a pair of CTAs from 0 to 255: hardware takes those of the second for its own
+            lane %= LANES
         if lane < 32:
             # the manual has no such address for another warp; programs that are in use have it, and hardware takes it for the warp's own
             lane += 32 * quarter
