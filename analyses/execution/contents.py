@@ -1,9 +1,10 @@
 """Initial contents of memory for which the user supplied none.
 
 The values are small integers, so that a kernel that uses them as indices stays within its arrays. `count` holds 0, 1, 2, …, all different,
-as index tables often do; `random` holds random integers, and `small` random integers from a smaller range; `zeros` is typical of fresh
-memory; `flags` holds random zeros and ones; `reals` holds random single-precision numbers; `noise` holds random bytes, so that two values
-are equal only if the kernel makes them so.
+as index tables often do; `shuffled` holds the same values in another order; `random` holds random integers, and `small` random integers
+from a smaller range; `zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision
+numbers;
+`noise` holds random bytes, so that two values are equal only if the kernel makes them so.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Numbers:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
         rows = [f"{self.other * self.stride} for a stride"] if self.stride > 1 else []
         planes = [f"planes {self.plane} apart"] if self.plane else []
-        own = [str(value) for _, value in self.chosen]
+        own = [f"parameter {index}{f'+{offset}' if offset else ''} = {value}" for (index, offset, _), value in self.chosen]
         more = ", ".join([*loops, *rows, *planes, *own])
         return f"{self.other} ({more})" if more else str(self.other)
 
@@ -74,6 +75,8 @@ class Contents:
         words = size // 4
         if self.name == "count":
             return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
+        if self.name == "shuffled":
+            return _shuffled(words, self.seed, number)
         if self.name in _BELOW:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
         if self.name == "reals":
@@ -96,6 +99,7 @@ class Contents:
     def __str__(self) -> str:
         names = {
             "count": "0, 1, 2, …",
+            "shuffled": "0, 1, 2, … in another order",
             "zeros": "zeros",
             "noise": "random bytes",
             "flags": "zeros and ones",
@@ -115,6 +119,20 @@ def _counting(words: int) -> Any:
     return found
 
 
+def _shuffled(words: int, seed: int, number: int) -> Any:
+    """The bytes of 0, 1, 2, …, with each row of `NEAR` words in random order: as an index, a word still points near its own position."""
+    import numpy as np
+
+    rows = -(-words // NEAR)
+    order = np.random.default_rng((seed, number)).permuted(np.tile(np.arange(NEAR, dtype=np.uint32), (rows, 1)), axis=1)
+    return (order + NEAR * np.arange(rows, dtype=np.uint32)[:, None]).reshape(-1)[:words].view(np.uint8)
+
+
+NEAR = 8
+"""Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
+SHUFFLED = Contents("shuffled", 5)
+DIFFERENT = ("count", "shuffled")
+"""The contents in which no two words of an array are equal."""
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
 """The contents to try, in order: the first for every kernel, the others only if something depends on contents."""

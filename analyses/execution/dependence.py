@@ -18,23 +18,26 @@ from ptxkit.machine.code import Body, Site, part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False, direct: bool = False) -> tuple[Site, ...]:
+def dependent(
+    program: Any, sources: Mapping[int, Site], *, stores: bool = False, addresses: bool = False, direct: bool = False
+) -> tuple[Site, ...]:
     """The instructions for which a made-up value decides whether they execute, which address they access, or which threads they wait for.
 
     `sources` are the instructions that read made-up values first, by `id`; `program` is a `ptxkit.machine.loading.Program` that was
     executed. An instruction's own guard counts; a branch around it does not, since the branch is itself in the result. Instructions that
-    were not executed propagate nothing. With `stores`, the result also has the instructions that store made-up values. With `direct`, only
-    addresses count, and only taint through registers.
+    were not executed propagate nothing. With `stores`, the result also has the instructions that store made-up values. With `addresses`,
+    only addresses count; with `direct`, only addresses, and only taint through registers.
     """
     if not sources:
         return ()
     facts = {id(body): _executed(body) for body in program.entered}
     registers = _Following(program.entered, facts, sources, direct).registers()
+    is_where = addresses or direct
     found = []
     for key, own in facts.items():
         made = registers[key]
         for one in own:
-            matters = one.where | (one.guard if one.matters and not direct else 0) | (one.reads if stores and one.stores else 0)
+            matters = one.where | (one.guard if one.matters and not is_where else 0) | (one.reads if stores and one.stores else 0)
             if made & matters:
                 found.append(one.site)
     return tuple(found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, SMALL, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, DIFFERENT, NOISE, SHUFFLED, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -95,7 +95,9 @@ class Shown:
     schedule: str | int
     contents: Contents
     is_always: bool
-    """Whether it appears with the first scalars for all contents that were tried, under some schedule."""
+    """Whether it appears with the first scalars for all contents, under some schedule, and there was time to try all contents."""
+    is_of_equal_words: bool = False
+    """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
 
 
 @attrs.frozen
@@ -133,6 +135,9 @@ class Executed:
     layouts: tuple[Finding, ...] = ()
     """Findings about matrices that extend beyond shared memory, as their descriptors define them. If there are any, only the first rows
     of each such matrix were read."""
+    deciding: Mapping[int, int] = {}
+    """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
+    follow the arguments); and how many bytes of each the kernel reads."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -218,9 +223,13 @@ class _Executing:
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
+        self.is_cut = False
+        """Whether there was no time to try all contents."""
         self.observer = Observer()
         self.made: tuple[tuple[int, int], ...] = ()
         """Address ranges (start, end) of the made-up memory of the last run."""
+        self.starts: Mapping[int, int] = {}
+        """As `Once.starts`, of the first run with these scalars."""
         self.stands = True
         """Whether one CTA may represent others."""
         self.depends: tuple[Any, ...] = ()
@@ -453,7 +462,17 @@ class _Executing:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
-        return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
+        known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
+        return _Attempt(tuple(self.runs), *known, self.is_cut, self._deciding() if self.depends else {})
+
+    def _deciding(self) -> dict[int, int]:
+        """As `Executed` has it."""
+        found: dict[int, int] = {}
+        for start, sites in self.observer.read.items():
+            if start in self.starts and dependent(self.observer.program, sites):
+                who = self.starts[start]
+                found[who] = max(found.get(who, 0), self.observer.extent[start])
+        return found
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
         """Combines attempts with several scalars into the result. `besides` are attempts whose scalars may be inconsistent. `unseen`
@@ -471,7 +490,7 @@ class _Executing:
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = _shown([*attempts, *besides])
+        shown = _shown(self.code, [*attempts, *besides])
         program = observer.program
         is_by_numbers = bool(unseen & set(best.unseen))
         unseen |= held & set(best.unseen)
@@ -496,6 +515,7 @@ class _Executing:
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
             tuple(self.layouts.values()),
+            best.deciding,
         )
 
     @property
@@ -521,6 +541,7 @@ class _Executing:
         if self.runs:
             self.code.reset()
         self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
+        self.is_cut = False
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
@@ -528,11 +549,15 @@ class _Executing:
         for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
-            self._again(self.schedules[0], choice, is_needed=n == 0)
+            self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
         if self.depends and not self.skipped and not self._has_others:
             # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
+        usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
+        if any(is_of_stores(finding) for cause, (finding, _, _) in self.first.items() if cause not in usual):
+            # they may collide only where words of an index table are equal
+            self._again(self.schedules[0], SHUFFLED.with_numbers(numbers), is_needed=False)
         if self._are_equal and self.launch.made_up:
             # with random bytes, values are not equal by coincidence
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
@@ -576,12 +601,13 @@ class _Executing:
         found = [finding.diagnostic.severity for finding, _, _ in self.first.values()]
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
-    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> None:
-        """Performs a further run if time permits. If the run is needed, the omission is counted."""
+    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
+        """Performs a further run if time permits, and tells whether it did. If the run is needed, the omission is counted."""
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
-            return
+            return False
         self._once(schedule, contents)
+        return True
 
     @property
     def _has_others(self) -> bool:
@@ -651,7 +677,7 @@ class _Executing:
         self.seen |= one.observer.seen
         self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes)))
         if not self.runs[1:]:
-            self.observer, self.instructions = one.observer, one.instructions
+            self.observer, self.instructions, self.starts = one.observer, one.instructions, one.starts
             self.depends = dependent(self.observer.program, {**self.observer.sources, **self.observer.unknown_calls})
         return one.observer, fault
 
@@ -678,21 +704,48 @@ class _Attempt:
     unseen: Mapping[Path, Any]
     """The instructions that write memory or synchronize and were not executed, by path."""
     not_covered: Mapping[str, None]
+    is_cut: bool
+    """Whether there was no time to try all contents."""
+    deciding: Mapping[int, int]
+
+    def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
+        """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        runs = [run for run in self.runs if run.contents.name in DIFFERENT]
+        if any(run.fault is not None or cause in run.causes for run in runs) or {run.contents.name for run in runs} != set(DIFFERENT):
+            return False
+        finding = self.first[cause][0]
+        sites = dependent(self.observer.program, self.observer.sources, addresses=True)
+        return is_of_stores(finding) and are_about(code, finding, sites)
 
 
-def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
+def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
     """The findings of all attempts, one for each cause, the most severe first."""
     found: dict[tuple[Any, ...], Shown] = {}
+    by_words: dict[tuple[Any, ...], bool] = {}
     for n, one in enumerate(attempts):
         # a run that the machine could not continue is evidence only for what it found
         tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
         for cause, (finding, schedule, contents) in one.first.items():
-            is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
+            is_always = n == 0 and not one.is_cut and {run.contents for run in one.runs if cause in run.causes} == tried
+            by_words[cause] = by_words.get(cause, True) and one.is_of_equal_words(code, cause)
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
                 found[cause] = Shown(finding, schedule, contents, is_always)
     order = list(Severity)
-    return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+    every = [attrs.evolve(one, is_of_equal_words=by_words[cause]) for cause, one in found.items()]
+    return tuple(sorted(every, key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def is_of_stores(finding: Finding) -> bool:
+    """Whether a finding is about two stores."""
+    accesses = finding.witness.get("accesses", ())
+    return len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
+
+
+def are_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
+    """Whether all instructions that a finding names are among `sites`."""
+    spans = {code.index.span(site.path) for site in sites}
+    return {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]} <= spans
 
 
 def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:

@@ -49,6 +49,10 @@ class Observer(Monitor):
         """Cost of the launch, in the operations that a budget counts."""
         self.sources: dict[int, Any] = {}
         """The instructions that read made-up contents, by `id`."""
+        self.read: dict[int, dict[int, Any]] = {}
+        """The same for each range of made-up memory, by its start."""
+        self.extent: dict[int, int] = {}
+        """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}
         """The instructions that read variables of the module that were not made up, but that the host may have overwritten."""
         self.flags: dict[int, int] = {}
@@ -116,8 +120,11 @@ class Observer(Monitor):
         if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
             first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
-            if _overlap(self.made, first, last):
+            for start in [start for start, end in self.made if start <= last and first < end]:
                 self.sources.setdefault(id(site), site)
+                self.read.setdefault(start, {})[id(site)] = site
+                self.extent[start] = max(self.extent.get(start, 0), last - start + int(np.max(access.size)))
+            if _overlap(self.made, first, last):
                 if ordered and len(self.flags) < MOST_FLAGS:
                     self.flags.update(dict.fromkeys(distinct_numbers(access.at).tolist()[:MOST_FLAGS], int(access.size)))
             if _overlap(self._presets(), first, last):

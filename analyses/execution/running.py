@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,6 +30,8 @@ class Once:
     seconds: float
     made: tuple[tuple[int, int], ...]
     """Address ranges (start, end) of made-up memory."""
+    starts: Mapping[int, int]
+    """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
     """Descriptions of what the monitors did not check."""
 
@@ -53,15 +55,18 @@ def once(
     machine.memory.reserve(launch.memory)
     arguments: list[Any] = []
     made: list[tuple[int, int]] = []
+    starts: dict[int, int] = {}
     for number, argument in enumerate(launch.arguments):
         given, mine = argument.argument(machine, contents, number)
         arguments.append(given)
         made += mine
+        starts.update([(start, number) for start, _ in mine])
     freed = list(made)
     for number, variable in enumerate(launch.variables, len(arguments)):
         written, mine = variable.placed(code, contents, number)
         made += [*written, *mine]
         freed += mine
+        starts.update([(start, number) for start, _ in (*written, *mine)])
     observer = Observer(tuple(made), own, UnknownFunctions(contents), first_lines)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
     begun = time.perf_counter()
@@ -91,4 +96,4 @@ def once(
             machine.free_global(start)
         machine.memory.trim()
     seconds = time.perf_counter() - begun
-    return Once(observer, fault, findings, instructions, seconds, tuple(made), tuple(not_covered(monitors)))
+    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)))

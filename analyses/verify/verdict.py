@@ -113,6 +113,8 @@ class _Judge:
         self.names = names
         self.numbers = self._made_up("number")
         self.contents = [*self._made_up("contents"), *[one.name for one in self.launch.variables]]
+        every = [*names, *[one.name for one in self.launch.variables]]
+        self.deciding = {every[n]: size for n, size in executed.deciding.items() if n < len(every)}
 
     def _made_up(self, what: str) -> list[str]:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
@@ -198,6 +200,10 @@ class _Judge:
             return Reason(f"{diagnostic.message}; this launch does not begin before they have ended", line)
         if diagnostic.name == UNWRITTEN:
             return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
+        if shown.is_of_equal_words:
+            where = _listed(list(self.deciding) or self.contents)
+            text = f"{diagnostic.message}, where words of {where} are equal; with different ones, as 0, 1, 2, …, nothing is wrong"
+            return Reason(text, line, self.example("iota"))
         made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
         return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self.example())
 
@@ -233,12 +239,15 @@ class _Judge:
         other = [f"{', '.join(wrong[:2])}{more} for numbers, with which addresses go wrong: they may not go together"] if wrong else []
         return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
 
-    def example(self) -> str:
-        """An option that supplies the first thing that was made up."""
-        if self.numbers:
+    def example(self, fill: str = "random") -> str:
+        """An option that supplies the first thing that was made up, or an array that decides, as long as the kernel reads it."""
+        if self.numbers and not self.deciding:
             return f"--param {self.numbers[0]}=64"
+        if self.deciding:
+            name, size = next(iter(self.deciding.items()))
+            return f"--array {name}=u32:{-(-size // 4)}:{fill}"
         if self.contents:
-            return f"--array {self.contents[0]}=u32:4096:random"
+            return f"--array {self.contents[0]}=u32:4096:{fill}"
         return ""
 
     def assumptions(self) -> list[str]:
@@ -247,11 +256,13 @@ class _Judge:
         if self.numbers:
             numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
             shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
-            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} assumed")
+            found.append(f"{_listed(self.numbers)} not given; tried: {', '.join(shown)}")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
-            depends = "; control flow depends on them" if self.executed.depends else "; control flow does not depend on them"
-            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} assumed{depends}")
+            some = list(self.deciding)
+            which = f"those of {_listed(some)}" if some and some != self.contents else "them"
+            depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
+            found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:

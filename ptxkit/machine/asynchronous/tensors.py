@@ -123,16 +123,17 @@ def fill_value(tensor: Described) -> int:
 
 
 def converted(elements: Array, type: str) -> Array:
-    """Elements as a copy writes them: subnormals of `.ftz` types are flushed, `.tf32` is rounded to nearest even (ISA 5.5.1).
+    """Elements as a copy to shared memory leaves them: those of `.tf32` rounded to nearest even, without subnormal numbers if `.ftz`
+    (ISA 5.5.1). A NaN of `.tf32` is 0x7fffe000.
 
-    The NaN of `.tf32` is 0x7fffe000 (measured on sm_90).
+    Nothing else is converted (measured on sm_90): copies from shared memory are as they were, and so are those of `.f32.ftz`.
     """
+    if not type.startswith(".tf32"):
+        return elements
     if type.endswith(".ftz"):
         elements = flushed(elements.view(np.float32)).view(np.uint32)
-    if type.startswith(".tf32"):
-        rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
-        elements = np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
-    return elements
+    rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    return np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
 
 
 def _elements(buffer: Buffer, part: Part, size: int) -> Any:
@@ -167,7 +168,7 @@ def stored(buffer: Buffer, tensor: Described, tile: Tile, data: Array, change: C
         for part in tile.parts:
             _groups(buffer, part, tensor.size)[...] = apart[(*part.where, slice(tensor.size))]
         return
-    source = converted(data.view(np.dtype(f"u{tensor.size}")), tensor.type).reshape(tile.shape)
+    source = data.view(np.dtype(f"u{tensor.size}")).reshape(tile.shape)
     for part in tile.parts:
         there = _elements(buffer, part, tensor.size)
         if change is None:
