@@ -1,8 +1,8 @@
-"""Parses text into a module; accepts any text.
+"""From text to a module; never raises on any text.
 
-The scanner finds statement boundaries and splits the most common statements (an instruction on one line, a label, a brace) with one regular
-expression; operands are looked up by their text. All others are split into a shape and its slots. What the grammar rejects becomes an
-`Error` node, and parsing continues after it.
+The scanner knows where statements begin and end, and takes the commonest ones (an instruction on one line, a label, a brace) apart
+with one regular expression; operands are looked up by their text. Everything else is cut into a shape and its slots. What the grammar
+refuses becomes an `Error` node, and parsing goes on behind it.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from ptxkit.syntax.recovery import missing_semicolon, refused, rest_of_statement
 from ptxkit.syntax.shapes import Cutter, Failure, Hopeless, build, build_statement
 
 MAX_DEPTH = 100
-"""Maximum nesting of blocks; no compiler comes near."""
+"""Blocks may be nested this deep; no compiler comes near."""
 
 MAX_WASTE = 300_000
-"""Maximum number of tokens of invalid statements that are scanned twice or passed to the grammar in vain; beyond that, invalid
-statements of new shapes are not examined."""
+"""So many tokens of broken statements may be looked at twice or given to the grammar in vain; after that, statements of a shape that the
+file has not had before are given up without a look."""
 
 _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
-"""A line end within the operands, at a point where they certainly continue, so that a missing semicolon does not extend the statement."""
+"""An end of line within the operands: where they go on for sure, so that a missing semicolon does not lead on."""
 
 _GAP = rf"(?:[ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)"
 _OPCODE = rf"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+"
 _GUARD = r"@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+"
 _DATA_LIST = rf"((?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
-"""Numbers and names in a line of DWARF data."""
+"""Numbers and names of a line of DWARF data."""
 
 _STATEMENT = re.compile(
     rf"""((?:[ \t\r\n\f\v]*+(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+)
@@ -71,8 +71,8 @@ _STATEMENT = re.compile(
     )""",
     re.S | re.X,
 )
-"""A statement with the comments and white space before it. An instruction's white space, guard and opcode form one group, the head,
-since files repeat them."""
+"""A statement and what leads it: comments, white space. An instruction has the white space, its guard and its opcode in one group, the
+head, since a file repeats them."""
 _COMMENTS, _HEAD, _ARGUMENTS, _SPACE_BEFORE, _LABEL, _BRACE, _LOC, _OTHER = 1, 2, 3, 4, 5, 6, 12, 17
 _DATA = (15, 16)
 
@@ -85,12 +85,12 @@ _QUICK = re.compile(
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)(?!\s*+[,/])""",
     re.X,
 )
-"""Directives in the most common layouts. What matches as one statement is tried, and split carefully if the grammar rejects it."""
+"""Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
 
 _PIECE = re.compile(
     rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
 )
-"""An operand with the comma after it and the white space around that."""
+"""An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
 _FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
@@ -98,7 +98,7 @@ _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _LABEL_SHAPE = shape("", ":")
 
 
-# What attrs' frozen __init__ does, without the overhead: it took two thirds of the parsing time (benchmarks/parse.py).
+# What attrs' frozen __init__ does, without its detour: two thirds of the time of parsing went there (benchmarks/parse.py).
 _new = object.__new__
 _set_text = nodes.Leaf.text.__set__  # type: ignore[attr-defined]
 _set_leading = nodes.Statement.leading.__set__  # type: ignore[attr-defined]
@@ -107,11 +107,11 @@ _set_children = nodes.Statement.children.__set__  # type: ignore[attr-defined]
 
 
 class _Irregular(Exception):
-    """An operand in a layout that the fast path does not support."""
+    """An operand that is not in the layout that the fast path knows."""
 
 
 class _Operands(dict[str, Node]):
-    """Operands by their text; each is parsed once per file."""
+    """Operands by their text; each is parsed once in a file."""
 
     def __missing__(self, text: str) -> Node:
         made: Node
@@ -154,7 +154,7 @@ _SIGILS, _BRACKETS = frozenset("%_$"), frozenset("[{(")
 
 
 def _hopeless(text: str) -> bool:
-    """Whether a text is evidently too long or too deeply nested for the grammar."""
+    """Whether a text is too long or too deep for the grammar, at a glance."""
     if len(text) < shapes.MAX_DEPTH:
         return False
     if len(text) > shapes.MAX_TOKENS:
@@ -168,7 +168,7 @@ def _hopeless(text: str) -> bool:
 
 
 class _Interned(dict[str, Any]):
-    """Nodes by their text, created on demand."""
+    """Nodes by their text, made by a function of it."""
 
     def __init__(self, make: Any) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class _Interned(dict[str, Any]):
 
 
 class _Forms(dict[int | tuple[str, ...], nodes.Shape]):
-    """The shapes of instructions with one head, by the text after each operand (or by their number, for the usual comma and blank)."""
+    """The shapes of instructions with one head, by what follows the operands (or their number, with a comma and a blank between them)."""
 
     def __init__(self, guard_gap: str | None, gap: str) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class _Forms(dict[int | tuple[str, ...], nodes.Shape]):
 
 
 class _Heads(dict[str, tuple[str, tuple[Node, ...], _Forms]]):
-    """The parts before an instruction's operands, by text: white space, the guard and the opcode, and the shapes so far."""
+    """What an instruction has before its operands, by the text: white space, the guard and the opcode, and the shapes there are."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -230,10 +230,10 @@ def _make_opcode(text: str) -> Opcode:
 
 
 def parse(text: str, path: str | None = None) -> Module:
-    """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` contains its syntax errors.
+    """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` has its syntax errors.
 
-    `path` is only stored. Positions in diagnostics count characters. Never raises on invalid PTX; raises TypeError if `text` is not a
-    string.
+    `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text;
+    raises TypeError for what is no string.
 
         >>> module = parse(".version 8.5\\n.target sm_90\\n.entry k() { .reg .b32 %r; add.u32 %r, %r, 1; // more\\n ret; }")
         >>> [instruction.opcode.text for instruction in module.kernels[0].instructions]
@@ -251,7 +251,7 @@ def parse(text: str, path: str | None = None) -> Module:
 
 
 def parse_statement(text: str) -> Node:
-    """Parses one statement (or function, block, section). Raises ValueError if the text is not exactly one, or is invalid."""
+    """Parses one statement (or function, block, section). Raises ValueError if the text is not exactly one, or has an error."""
     module = parse(text)
     if len(module.children) != 1 or module.trailing.strip():
         raise ValueError(f"not one statement but {len(module.children)}: {text!r}")
@@ -263,7 +263,7 @@ def parse_statement(text: str) -> Node:
 
 
 def parse_operand(text: str) -> Node:
-    """Parses one operand. Raises ValueError if the text is not one."""
+    """Parses one operand. Raises ValueError if the text is none."""
     try:
         return _Operands()[text]
     except (_Irregular, Hopeless):
@@ -271,7 +271,7 @@ def parse_operand(text: str) -> Node:
 
 
 class _Parser:
-    """The parse of one text. Open blocks are kept on a stack, without recursion."""
+    """One run over a text. Blocks that are open stand on a stack; nothing recurses into them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -348,7 +348,7 @@ class _Parser:
                 elif kind == _OTHER:
                     at = self.other(leading, m.start(_OTHER), statements)
                     if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
-                        # functions do not nest: the closing brace of the previous one is missing
+                        # no function stands in another: the brace at the end of the one before is missing
                         header_of_next = statements.pop()
                         while stack:
                             statements = _closed(stack, statements, "")
@@ -364,7 +364,7 @@ class _Parser:
         return Module(tuple(statements), trailing, path)
 
     def other(self, leading: str, at: int, statements: list[Node]) -> int:
-        """Parses one statement that the fast path does not support, adds its node, and returns its end."""
+        """Takes one statement that the fast path does not know, adds its node, and returns where it ends."""
         text = self.text
         line = _LINE.match(text, at)
         if line is not None:
@@ -403,7 +403,7 @@ class _Parser:
         return end
 
     def _quickly(self, leading: str, text: str) -> Node | None:
-        """The directive that a text without comments appears to be, shared between equal texts; None if it needs the careful path."""
+        """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful path."""
         cut = shapes.cut(text)
         if cut is None:
             return None
@@ -418,7 +418,7 @@ class _Parser:
         return statement
 
     def _plan(self, rule: str, key: Key) -> Any:
-        """The plan for a shape. The grammar is not asked again for what it rejected, nor at all once too much was rejected."""
+        """The plan for a shape. The grammar is not asked twice for what it refused, nor at all once too much was refused."""
         known = self.failures.get((rule, key))
         if known is not None:
             return known
@@ -431,20 +431,20 @@ class _Parser:
         return plan
 
     def _wants_semicolon(self, rule: str, cutter: Cutter) -> bool:
-        """Whether only the semicolon of a statement is missing."""
+        """Whether nothing but its semicolon is missing from a statement."""
         if not rule or cutter.brackets or cutter.unmatched or self.waste > MAX_WASTE:
             return False
         *pieces, last = cutter.shape()
         return not last.endswith(";") and type(self._plan(rule, (*pieces, last + ";"))) is Plan
 
     def _begins_statement(self, cutter: Cutter) -> bool:
-        """Whether the cutter's next token appears to start another statement."""
+        """Whether what the cutter looks at looks like another statement, rather than more of the same."""
         if "\n" in cutter.trivia or cutter.token in _NEW_STATEMENT or cutter.kind == KEYWORD_TOKEN:
             return True
         return cutter.kind == NAME_TOKEN and self.text.startswith(".", cutter.at + len(cutter.token))
 
     def _cut(self, cutter: Cutter) -> str:
-        """Takes the tokens of the statement that starts here, and returns its grammar rule; empty if no rule is possible."""
+        """Takes the tokens of the statement that starts here, and gives the grammar's rule for it; no rule if it can be none."""
         if cutter.token == ";":
             cutter.take()
             return "directive"
@@ -530,7 +530,7 @@ class _Parser:
             last_kind, last = kind, token
 
     def _may_follow(self, word: str, last_kind: int, last: str, header: bool, cutter: Cutter) -> bool:
-        """Whether a directive's word can continue the current directive rather than begin the next one."""
+        """Whether a directive's word can stand here within a directive, rather than begin the next one."""
         if last in _LINKAGES:
             return True
         if word in _BEGINNING:
@@ -541,7 +541,7 @@ class _Parser:
         return header or bool(cutter.brackets) or not (last_kind == NAME_TOKEN or last in ("]", ">"))
 
     def _cut_line(self, cutter: Cutter, word: str) -> None:
-        """A directive without a semicolon: it continues as long as the next token can belong to it."""
+        """A directive that no semicolon ends: it goes on as long as its next token can belong to it."""
         data = word in _DATA_WORDS
         last = word
         while True:
@@ -565,7 +565,7 @@ class _Parser:
 
 _VALUES = frozenset({RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN})
 _STARTING = frozenset("@{[")
-"""Tokens that cannot follow an operand, and so begin something else."""
+"""What cannot follow an operand, so begins something else."""
 _NEW_STATEMENT = frozenset({"", "@", "}"})
 _ENDING = frozenset(")]}>")
 _BEFORE_BRACES = frozenset("=,")
@@ -575,16 +575,16 @@ _SPACES = frozenset({".reg", ".sreg", ".const", ".global", ".local", ".param", "
 _DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
 _LINE_DIRECTIVES = frozenset({".version", ".target", ".address_size", ".file", ".loc", ".section"})
 _BEGINNING = _LINKAGES | _HEADER_WORDS | _LINE_DIRECTIVES | {".alias", ".branchtargets", ".calltargets"}
-"""Words that occur only at the start of a statement, or after a linkage."""
+"""The words that only stand at the start of a statement, or behind a linkage."""
 _KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align", ".ptr", ".attribute"}
-"""Words that the grammar knows at the start of a directive: all others are equivalent."""
+"""The words that the grammar knows at the start of a directive: any other is as good as the next."""
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{lexical.NAME}{lexical.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = re.compile(lexical.OPCODE)
 _INSTRUCTION_AHEAD = re.compile(rf"{lexical.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
-"""Text that looks like an instruction, and not like the first operand of one: `v.x,`."""
+"""What looks like an instruction, and not like the first operand of one: `v.x,`."""
 _SPACE = re.compile(rf"{lexical.TRIVIA}*+")
 
 
@@ -601,14 +601,14 @@ def _plainly(rule: str, text: str, leading: str) -> Node | Failure:
 
 
 def _space_end(text: str, at: int) -> int:
-    """The end of the white space and comments that start at `at`."""
+    """Where the white space and the comments from `at` on end."""
     match = _SPACE.match(text, at)
     assert match is not None
     return match.end()
 
 
 def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and the text after each. Raises _Irregular for a more complex layout."""
+    """The operands of an instruction and what follows each. Raises _Irregular if it is not as simple as that."""
     found = _PIECE.findall(arguments)
     pieces, tail_gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
     if not pieces or sum(map(len, pieces)) + sum(map(len, tail_gaps)) != len(arguments) or "," in tail_gaps[-1]:
@@ -617,14 +617,14 @@ def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _is_declared_only(statement: Node) -> bool:
-    """Whether this is the header of a device function: without a body, it needs no semicolon, as in ptxas."""
+    """Whether the header of a function that is no kernel stands there: with no body it needs no semicolon, as ptxas reads it."""
     return type(statement) is Header and not statement.is_entry
 
 
 def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:
-    """Closes the innermost open block, and returns the statements around it.
+    """Ends the innermost block that is open, and gives the statements around it.
 
-    The block is appended to them, combined with its header if it is a function body.
+    The block follows them: together with the header that it is the body of, if it is one.
     """
     outer, opening = stack.pop()
     block = Block(opening, tuple(statements), close)
