@@ -85,6 +85,8 @@ ELEMENTS = 16
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO, covers=True)
+DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=True, drawn=3)
+"""Numbers that have nothing to do with one another."""
 EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """What updates memory in one step."""
@@ -580,6 +582,10 @@ class Exercise:
         uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
         if uneven is not None:
             left += [one for one in at_ends if _is_in(one, uneven[0])]
+        for sizes in DRAWN:
+            # how the numbers of the others stand to one another, as multiples and powers of two, may not be what the host has
+            drawn = self._first((shape,), sizes) if left and not self._is_usual(shape, sizes) else None
+            left = [one for one in left if drawn is None or not _is_refuted_there(one, drawn[0])]
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
@@ -840,6 +846,11 @@ def _is_refuted(finding: Finding, other: Ran) -> bool:
     got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
     is_no_launch = finding.diagnostic.name != UNINITIALISED and _reads_rubbish(other)
     return got_there and not is_no_launch and not _is_in(finding, other)
+
+
+def _is_refuted_there(finding: Finding, other: Ran) -> bool:
+    """Whether another run executes the instructions of a finding, and shows nothing of the kind."""
+    return _lines(finding) <= other.lines and _is_refuted(finding, other)
 
 
 def _reads_rubbish(other: Ran) -> bool:

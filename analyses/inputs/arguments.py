@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 
 from ptxkit.analyses.framework.routine import Routine
@@ -56,6 +57,9 @@ class Sizes:
     """Numbers that are compared with the index of a CTA are so large that the last one has something to do."""
     empty: bool = False
     """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
+    drawn: int = 0
+    """Other numbers are drawn by lot, each by itself, by this seed: from half of what they would be to four times as much. How they stand
+    to one another says nothing then."""
 
 
 Fits = Mapping[MapName, Fit]
@@ -80,7 +84,8 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
         # the strides of a structure differ in what no thread index is as large as
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
-        own = max(number, least.get((parameter.name, slot.offset, slot.size), 0))
+        own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
+        own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
         parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
@@ -121,6 +126,10 @@ def _part(
     if sizes.ones:
         return _number(slot.type, 1)
     return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
+
+
+def _drawn(number: int, seed: int, name: str, offset: int) -> int:
+    return random.Random(f"{seed} {name} {offset}").randint((number + 1) // 2, 4 * number)
 
 
 def _map(routine: Routine, name: MapName, rank: int, sizes: Sizes, fits: Fits) -> Map:

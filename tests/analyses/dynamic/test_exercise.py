@@ -156,6 +156,15 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
     assert all(one.other_sizes is False for one in done.found)
 
 
+@pytest.mark.parametrize(("stride", "shows"), [("and.b32 %r3, %r3, 63;", False), ("mov.u32 %r3, 0;", True)])
+def test_a_number_that_is_a_power_of_two_by_chance(stride: str, shows: bool) -> None:
+    # rows are as many words apart as n has beyond a multiple of 64: none where n is a power of two
+    body = f"ld.param.u32 %r3, [n]; {stride} mul.lo.u32 %r4, %r1, %r3; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;"
+    done = exercised(f"{INDEX} {body} st.global.u32 [%rd3], %r1;", ".param .u64 p, .param .u32 n", ".reqntid 64")
+
+    assert {bool(one.other_sizes) for one in done.found} == {shows}
+
+
 @pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
 def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
     body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; {chosen}
