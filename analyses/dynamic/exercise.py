@@ -21,6 +21,7 @@ from ptxkit.analyses.execution.straying import Made, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.equals import are_alike
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
@@ -38,6 +39,7 @@ from ptxkit.analyses.inputs.shapes import (
     is_for_several_ctas,
     is_hidden,
     is_said,
+    may_be_of_another_shape,
     meets_in_loops,
     needs,
     reached,
@@ -579,13 +581,14 @@ class Exercise:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
             at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
             left = [one for one in left if _is_in(one, other[0])]
+        for sizes in DRAWN:
+            # how numbers stand to one another, as multiples and powers of two, says where accesses are, and is not what the host has
+            can_tell = any(map(_is_of_places, left)) and not self._is_usual(shape, sizes)
+            drawn = self._first((shape,), sizes) if can_tell else None
+            left = [one for one in left if drawn is None or not (_is_of_places(one) and _is_refuted_there(one, drawn[0]))]
         uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
         if uneven is not None:
             left += [one for one in at_ends if _is_in(one, uneven[0])]
-        for sizes in DRAWN:
-            # how the numbers of the others stand to one another, as multiples and powers of two, may not be what the host has
-            drawn = self._first((shape,), sizes) if left and not self._is_usual(shape, sizes) else None
-            left = [one for one in left if drawn is None or not _is_refuted_there(one, drawn[0])]
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
@@ -651,12 +654,14 @@ class Exercise:
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
-        if is_said(self.routine, shape.block):
+        is_in_another = may_be_of_another_shape(self.routine, shape.block)
+        if is_said(self.routine, shape.block) and not is_in_another:
             return left
-        least, threads = fewest(self.routine), math.prod(shape.block)
-        enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= max(least, 2 * WARP)]
-        if threads in elements(self.routine):
-            # an array has an element for each thread
+        threads = math.prod(shape.block)
+        least = threads if is_in_another else max(fewest(self.routine), 2 * WARP)
+        enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= least]
+        if threads in elements(self.routine) or is_in_another:
+            # an array has an element for each thread, or the kernel says how many there are
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first: they take less time
@@ -695,9 +700,10 @@ class Exercise:
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
         are needed for."""
-        if launch(self.routine).threads is not None or fewest(self.routine) > 1:
+        alike = are_alike(self.routine)
+        if launch(self.routine).threads is not None or not (alike or fewest(self.routine) == 1):
             return found
-        is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
+        is_one = (alike or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
         return self._also(found, alone, sizes) if found else ()
 
@@ -915,6 +921,11 @@ def _is_of_own_memory(finding: Finding) -> bool:
 def _is_race(finding: Finding) -> bool:
     """Whether a finding is about two accesses by threads."""
     return finding.diagnostic.name in RACES
+
+
+def _is_of_places(finding: Finding) -> bool:
+    """Whether a finding is about where an access is, or two are."""
+    return _is_race(finding) or finding.diagnostic.name in (OUTSIDE[1], MISALIGNED)
 
 
 def _is_global_race(finding: Finding) -> bool:

@@ -99,6 +99,14 @@ def is_said(routine: Routine, block: Size) -> bool:
     return known.threads is not None or math.prod(block) == known.most[0] < MOST_THREADS
 
 
+def may_be_of_another_shape(routine: Routine, block: Size) -> bool:
+    """Whether a block of several dimensions, of which a kernel says how many threads it has, may have as many in another shape: a
+    directive that says one number does not say how long each dimension is."""
+    said = _said(routine)
+    is_one_number = said is not None and launch(routine).threads is None and said == (math.prod(said), 1, 1)
+    return is_one_number and len([side for side in block if side > 1]) > 1
+
+
 def is_for_several_ctas(routine: Routine) -> bool:
     """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory.
 
@@ -273,8 +281,20 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
             size[_AXES.index(axis)] = side
         if math.prod(size) <= most:
             choices.append((size[0], size[1], size[2]))
+    if most < MOST_THREADS:
+        choices += _divided(most, axes)
     # a square of threads that an array has an element each for comes first
-    return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+    return tuple(sorted(dict.fromkeys(choices), key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+
+
+def _divided(count: int, axes: str) -> Iterator[Size]:
+    """The blocks of so many threads that have several along each of these dimensions; wide ones first."""
+    for side in range(count // 2, 1, -1):
+        if count % side == 0 and len(axes) == 2:
+            x, y, z = [dict(zip(axes, (side, count // side), strict=True)).get(axis, 1) for axis in _AXES]
+            yield x, y, z
+        elif count % side == 0 and len(axes) == 3:
+            yield from [(side, y, z) for _, y, z in _divided(count // side, axes[1:])]
 
 
 def _along(axis: str, length: int, wide: int = 1) -> Size:
