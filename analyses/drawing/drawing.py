@@ -38,6 +38,9 @@ class Drawing:
     def _svg(self) -> str:
         return self.render("svg").decode()
 
+    def __repr__(self) -> str:
+        return f"<Drawing of {', '.join([scene.routine.name for scene in self.scenes[:3]])}{', …' * (len(self.scenes) > 3)}>"
+
     def svg(self) -> str:
         """The picture as an `<svg>` element, all functions in one. Raises CannotDraw without a program to draw with, or in no time."""
         return self._svg

@@ -1,9 +1,8 @@
-"""CTAs that stand for others: of shared memory it is enough to watch one of those that do the same.
+"""Representative CTAs: if several CTAs do the same in shared memory, monitors need to watch only one of them.
 
-CTAs do the same in shared memory if each accesses the same bytes of its own, and synchronizes, with the same threads by the same
-instructions in the same order. Whether they do is compared at every access and barrier, as the run goes on: what all of them do, monitors
-see of the first one only, and what they make of it holds for all, as only threads of a CTA access its shared memory. CTAs that do something
-else are watched themselves: the launch begins again then.
+CTAs do the same if the same threads access the same bytes of their own shared memory, and synchronize, by the same instructions in the same
+order. This is compared at every access and barrier during the run. Monitors see only the representative; what they find holds for all, as
+only threads of a CTA access its shared memory. If a CTA deviates, the launch is restarted with that CTA watched individually.
 """
 
 from __future__ import annotations
@@ -17,29 +16,30 @@ from ptxkit.machine.fault import Stop
 
 Array = np.ndarray[Any, Any]
 APART = "apart"
-"""The kind of the fault by which a run ends, to begin again with more CTAs watched."""
+"""Kind of the fault that ends a run so that it is restarted with more CTAs watched."""
 MOST = 8
-"""So many CTAs are watched by themselves at most, else all are."""
+"""Maximum number of CTAs that are watched individually; if more deviate, all are watched."""
 MOST_GROUPS = 64
-"""So many groups of lanes are remembered."""
+"""Maximum number of cached groups of lanes."""
 
 
 class StandIns:
-    """Which CTAs of a launch stand for others. `own` are the numbers of those that do something else, and are watched for themselves."""
+    """Decides which CTAs of a launch are represented by another. `own` are the numbers of the CTAs that deviate and are watched
+    individually."""
 
     def __init__(self, launch: Any, own: frozenset[int]) -> None:
         self.launch = launch
         self.own = own
         self.apart: frozenset[int] = frozenset()
-        """Those that turned out to do something else."""
+        """CTAs that turned out to deviate."""
         self.residents: Any = None
         self._first_cta = -1
         self._done: list[tuple[int, bytes]] = []
-        """What the first CTA has done: the instruction, and who accessed what."""
+        """What the first CTAs have done: the instruction, and a digest of the threads and addresses."""
         self._next = 0
 
     def resident(self, residents: Any) -> None:
-        """CTAs become resident: from the second time on they are to do what the first ones did."""
+        """Called when CTAs become resident. From the second wave on, they have to repeat what the first ones did."""
         self._grew = self.residents is residents and self._first_cta == residents.first_cta
         self.residents, self._first_cta = residents, residents.first_cta
         self._next = 0
@@ -49,11 +49,11 @@ class StandIns:
 
     @property
     def count(self) -> int:
-        """For how many CTAs one other stands."""
+        """How many CTAs are represented by another one."""
         return max(0, int(self.launch.ctas) - len(self.own) - 1)
 
     def seen(self, access: Any) -> Any:
-        """What monitors are to see of an access of shared memory; None: nothing. Raises Stop where a CTA does something else."""
+        """The part of a shared memory access that monitors are to see; None if nothing. Raises Stop if a CTA deviates."""
         if self._grew:
             self._stop(np.arange(self.residents.ctas))
         lanes = access.lanes
@@ -65,12 +65,12 @@ class StandIns:
         return _part(access, group.watched) if len(group.watched) else None
 
     def synchronized(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        """Lanes come to an instruction that synchronizes. Raises Stop where a CTA does something else."""
+        """Compares lanes at an instruction that synchronizes. Raises Stop if a CTA deviates."""
         group = self._known(lanes)
         if not group.first:
             return
         bound = lanes.site.bound
-        # which barrier, how many threads, which lanes: not what is exchanged
+        # compare which barrier, how many threads and which lanes, not the data that is exchanged
         decides = bool(bound.barrier) or not bound.writes
         given = [one for one in arguments if decides and getattr(one, "ndim", 0) == 1 and len(one) == lanes.count]
         for one in given or [np.zeros(lanes.count, np.int64)]:
@@ -85,7 +85,7 @@ class StandIns:
         return group
 
     def _group(self, lanes: Any) -> _Group:
-        """The CTAs of lanes. Raises Stop if those that are to do the same are not all there, with the same threads."""
+        """The lanes by CTA. Raises Stop unless all represented CTAs are present with the same threads."""
         own = self._is_own[lanes.cta]
         others = np.flatnonzero(~own) if own.any() else None
         cta, thread = (lanes.cta, lanes.thread) if others is None else (lanes.cta[others], lanes.thread[others])
@@ -106,7 +106,7 @@ class StandIns:
         return _Group(lanes.place, others, first, base, thread[:first].tobytes(), watched)
 
     def _compare(self, group: _Group, given: Array, site: Any, kind: str) -> None:
-        """Raises Stop unless all of them do the same, with the same numbers, and what the first ones have done."""
+        """Raises Stop unless all represented CTAs do the same, and what the first wave did."""
         rows = given.reshape(self._others, group.first)
         same = (rows == rows[0]).all(axis=1)
         if not same.all():
@@ -127,16 +127,17 @@ class StandIns:
 
 @attrs.frozen(eq=False)
 class _Group:
-    """Lanes that execute together: which of them are of CTAs that are to do the same (None: all), how many of the first one."""
+    """Lanes that execute together: the positions of those in represented CTAs (None: all), and how many of them are in the first such
+    CTA."""
 
     lanes: Array
     others: Array | None
     first: int
     base: Array
-    """Where the shared memory of the CTA of each of these begins."""
+    """Start of shared memory of each lane's CTA."""
     threads: bytes
     watched: Array
-    """Those that monitors see."""
+    """Positions of the lanes that monitors see."""
 
 
 def _digest(data: bytes) -> bytes:
@@ -146,7 +147,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _part(access: Any, positions: Array) -> Any:
-    """An access by some of its lanes."""
+    """The access restricted to some of its lanes."""
     count = access.lanes.count
     if len(positions) == count:
         return access

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from ptxkit import files
@@ -44,7 +45,7 @@ COVERED = {
     "--launch", "description", metavar="TOML", help="The file that describes the launch (docs/profiling.md), instead of the options below."
 )
 @click.option("--grid", metavar="X,Y,Z", default="1", show_default=True, help="CTAs of the grid.")
-@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; needed without --launch.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; by default those of `.reqntid`. Needed where there is neither.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
     "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
@@ -167,10 +168,14 @@ def _chosen(module: Module, kernel: str | None) -> Routine:
 
 
 def _of_options(module: Module, kernel: str | None, options: Options) -> list[tuple[Routine, Launch]]:
+    from ptxkit.analyses.launch.launch import launch as shape
+
     routine = _chosen(module, kernel)
-    if not options.block:
+    said = shape(routine).threads
+    if not options.block and said is None:
         raise CannotLaunch("--block or --launch is needed: how many threads has a CTA?")
-    return [(routine, of_options(module, routine, options))]
+    chosen = options.block or ",".join(map(str, said or ()))
+    return [(routine, of_options(module, routine, attrs.evolve(options, block=chosen)))]
 
 
 def _of_file(module: Module, path: str, kernel: str | None, description: str) -> list[tuple[Routine, Launch]]:

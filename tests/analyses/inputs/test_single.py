@@ -1,4 +1,4 @@
-"""Kernels whose threads all do the same."""
+"""Kernels that one thread may execute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.framework.routine import routines
-from ptxkit.analyses.inputs.equals import are_alike
+from ptxkit.analyses.inputs.single import suits_one_thread
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -31,7 +31,7 @@ END: ret;
     [
         ("add.u32 %r4, %r4, 1;", True),
         ("setp.eq.u32 %p2, %r4, 0; @%p2 bra END;", True),
-        # a word of shared memory of its own, which holds the same as all others
+        # each thread has a word of shared memory of its own, and all words are equal
         ("mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; st.shared.u32 [%r6], %r4;", True),
         ("mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; st.shared.u32 [%r6], %r5;", False),
         ("add.u32 %r4, %r4, %r5;", False),
@@ -41,5 +41,5 @@ END: ret;
         ("bar.warp.sync 1;", False),
     ],
 )
-def test_what_which_thread_one_is_says(body: str, expected: bool) -> None:
-    assert are_alike(routines(ptxkit.parse(KERNEL.format(body)))[0]) is expected
+def test_what_depends_on_the_thread(body: str, expected: bool) -> None:
+    assert suits_one_thread(routines(ptxkit.parse(KERNEL.format(body)))[0]) is expected

@@ -1,4 +1,4 @@
-"""Kernels whose threads all do the same, apart from those of which the launch says that they have nothing to do."""
+"""Kernels that one thread may execute: all threads do the same, other than those that a number of the launch leaves out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import Address
 
-_ALIKE = ("%ntid", "%nctaid", "%nwarpid", "%nsmid", "%cluster_nctaid", "%cluster_nctarank", "%total_smem", "%dynamic_smem", "%aggr_smem")
-"""Special registers that are the same for all threads."""
+_COMMON = ("%ntid", "%nctaid", "%nwarpid", "%nsmid", "%cluster_nctaid", "%cluster_nctarank", "%total_smem", "%dynamic_smem", "%aggr_smem")
+"""Special registers that have the same value in all threads."""
 _OWN = (".shared", ".local")
 
 
 @fact
-def are_alike(routine: Routine) -> bool:
-    """Whether which thread or CTA one is says nothing but whether it has anything to do, by a comparison with a number of the launch.
+def suits_one_thread(routine: Routine) -> bool:
+    """Whether nothing in a kernel depends on the thread or CTA, except branches that compare its index with a scalar parameter.
 
-    No address in global memory, no value that is stored and no other branch depends on it, and nothing is done together: that such a kernel
-    is for several threads is said by nothing in it.
+    No address in global memory, no stored value and no other branch depends on it, and no instruction involves several threads. Nothing
+    in such a kernel says that it is for more than one thread.
     """
     if len(reached(routine)) > 1 or has_such(routine, _tells_apart):
         return False
@@ -52,12 +52,12 @@ def are_alike(routine: Routine) -> bool:
 
 
 def _tells_apart(bound: Bound) -> bool:
-    """Whether threads do something together, or one is told what another has done."""
+    """Whether an instruction involves several threads, or returns what another thread has done."""
     return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.form.mnemonic == "atom")
 
 
 def _asks(bound: Bound) -> bool:
-    return any(not name.startswith(_ALIKE) for name in specials_of(bound))
+    return any(not name.startswith(_COMMON) for name in specials_of(bound))
 
 
 def _accesses(routine: Routine) -> dict[int, list[Access]]:
@@ -68,10 +68,10 @@ def _accesses(routine: Routine) -> dict[int, list[Access]]:
 
 
 def _is_of_own_memory(routine: Routine, i: int, access: Access, number: int) -> bool:
-    """Whether an access is of memory of a thread or CTA, and a value that it uses says where, and is not stored."""
+    """Whether an access is of shared or local memory and uses a value in its address."""
     named, read = registers(routine), ssa(routine)
     where = {read.read(i, one) for node in routine.instructions[i].children if isinstance(node, Address) for one in named.of(i, node)}
     return access.space in _OWN and number in where and access.memory.access != "read-write"
 
 
-__all__ = ["are_alike"]
+__all__ = ["suits_one_thread"]
