@@ -540,7 +540,7 @@ class Exercise:
                 _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 id(finding) in ids[2] or not _is_race(finding),
-                _is_global_race(finding) and bool(_lines(finding) & tables) and not _is_of_one_address(finding, ran),
+                _is_global_race(finding) and bool(_lines(finding) & tables) and not self._is_update(finding, ran),
                 contents,
                 schedule,
                 doubts[id(finding)],
@@ -593,9 +593,9 @@ class Exercise:
             left = [one for one in left if _is_in(one, other[0])]
         for sizes in DRAWN:
             # relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be others
-            can_tell = any(map(_is_of_places, left)) and not self._is_usual(shape, sizes)
-            drawn = self._first((shape,), sizes) if can_tell else None
-            left = [one for one in left if drawn is None or not (_is_of_places(one) and _is_refuted_there(one, drawn[0]))]
+            is_asked = any(map(_is_of_addresses, left)) and not self._is_usual(shape, sizes)
+            drawn = self._first((shape,), sizes) if is_asked else None
+            left = [one for one in left if drawn is None or not (_is_of_addresses(one) and _is_refuted_there(one, drawn[0]))]
         uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
         if uneven is not None:
             left += [one for one in at_ends if _is_in(one, uneven[0])]
@@ -639,6 +639,20 @@ class Exercise:
         index = self.code.index
         found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
+
+    def _is_update(self, finding: Finding, ran: Ran) -> bool:
+        """Whether the accesses of a finding are at one address expression, and no load is there whose value the store does not use: then
+        threads that share an address lose updates. Threads that swap elements have their own."""
+        if not _is_of_one_address(finding, ran):
+            return False
+        lines, index = _lines(finding), self.code.index
+        for of in reached(self.routine):
+            found = [one for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
+            loaded = [number for one in found if one.reads for number in ssa(of).definitions[one.instruction]]
+            stores = [one.instruction for one in found if not one.reads]
+            if loaded and stores and not ssa(of).computed_from(loaded) & {number for i in stores for number in ssa(of).uses[i]}:
+                return False
+        return True
 
     def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run with a single iteration of each loop that is bounded by a scalar, for out-of-bounds findings: a scalar may be too large
@@ -936,7 +950,7 @@ def _is_race(finding: Finding) -> bool:
     return finding.diagnostic.name in RACES
 
 
-def _is_of_places(finding: Finding) -> bool:
+def _is_of_addresses(finding: Finding) -> bool:
     """Whether a finding is about the address of an access, or of two."""
     return _is_race(finding) or finding.diagnostic.name in (OUTSIDE[1], MISALIGNED)
 

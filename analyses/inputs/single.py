@@ -25,7 +25,7 @@ def suits_one_thread(routine: Routine) -> bool:
     No address in global memory, no stored value and no other branch depends on it, and no instruction involves several threads. Nothing
     in such a kernel says that it is for more than one thread.
     """
-    if len(reached(routine)) > 1 or has_such(routine, _tells_apart):
+    if len(reached(routine)) > 1 or has_such(routine, _involves_others):
         return False
     known, numbering, by_instruction = values(routine), ssa(routine), _accesses(routine)
     bounds = bindings(routine)
@@ -51,7 +51,7 @@ def suits_one_thread(routine: Routine) -> bool:
     return True
 
 
-def _tells_apart(bound: Bound) -> bool:
+def _involves_others(bound: Bound) -> bool:
     """Whether an instruction involves several threads, or returns what another thread has done."""
     return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.form.mnemonic == "atom")
 

@@ -166,6 +166,19 @@ add.u32 %r3, %r3, %r1; st.global.u32 [%rd5+65536], %r3;"""
     assert {one.is_by_table for one in done.found} == {is_by_table}
 
 
+@pytest.mark.parametrize(("stored", "is_by_table"), [("%r4", True), ("%r3", False)])
+def test_a_table_that_says_which_elements_are_swapped(stored: str, is_by_table: bool) -> None:
+    # what is stored to an element comes from another one, or from this one: then two threads with one element lose an update
+    body = f"""ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 15; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4;
+ld.global.u32 %r3, [%rd5+65536];
+ld.global.u32 %r4, [%rd3+4096];
+add.u32 {stored}, {stored}, 1;
+st.global.u32 [%rd5+65536], {stored};"""
+    done = exercised(f"{INDEX} {body}", directives=".reqntid 64")
+
+    assert {one.is_by_table for one in done.found if one.finding.witness.get("space") == "global"} == {is_by_table}
+
+
 def test_a_divisor_that_was_made_up_merges_threads() -> None:
     body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; div.u32 %r2, %r1, %r3;
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
