@@ -16,7 +16,7 @@ from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
-from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
@@ -96,6 +96,8 @@ class Shown:
     contents: Contents
     is_always: bool
     """Whether it appears with the first scalars for all contents, under some schedule, and there was time to try all contents."""
+    states: tuple[str, ...] = ()
+    """Variables of the module that the host would have to write for it; empty if it appears without that."""
     is_of_equal_words: bool = False
     """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
 
@@ -124,7 +126,7 @@ class Executed:
     code: Code
     unknown: tuple[str, ...] = ()
     """The undefined functions that were called; their results were made up."""
-    not_together: tuple[str, ...] = ()
+    not_together: tuple[Numbers, ...] = ()
     """Scalars that led to an error at an address computed from them, and are therefore taken to be inconsistent."""
     unfit: tuple[str, ...] = ()
     """Descriptions of contents for which a run timed out or left memory of unknown size, although other contents ran to completion."""
@@ -138,6 +140,8 @@ class Executed:
     deciding: Mapping[int, int] = {}
     """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
     follow the arguments); and how many bytes of each the kernel reads."""
+    deciding_numbers: tuple[int, ...] = ()
+    """Arguments whose made-up scalars decide which path threads take, by index; known only if something was not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -249,7 +253,7 @@ class _Executing:
         self.layouts: dict[tuple[Any, ...], Finding] = {}
         """Findings about matrices that extend beyond shared memory, by cause."""
         self.has_other_states = False
-        self.not_together: tuple[str, ...] = ()
+        self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
         self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
@@ -297,7 +301,7 @@ class _Executing:
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
-            wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
+            wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
         left = set(unseen or ()) if self.launch.has_numbers else set()
@@ -322,7 +326,7 @@ class _Executing:
             return None, left
         self.has_other_states = True
         left &= set(one.unseen)
-        return one, left
+        return attrs.evolve(one, states=tuple([state.name for state in self.launch.states])), left
 
     def _searched(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
         """Yields attempts with scalars that execute instructions which no other attempt reached.
@@ -459,7 +463,7 @@ class _Executing:
             # with these scalars no amount of memory suffices; start small again for the next ones
             self.launch = launch
         if self.skipped:
-            self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+            self._leave_out("runs under other schedules or with other contents, for which there was no time")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
@@ -516,6 +520,15 @@ class _Executing:
             is_by_numbers,
             tuple(self.layouts.values()),
             best.deciding,
+            self._deciding_numbers(program) if is_by_numbers else (),
+        )
+
+    def _deciding_numbers(self, program: Any) -> tuple[int, ...]:
+        """As `Executed` has it."""
+        names = [name for name, _, _, _ in program.layout()]
+        found = {name: dependent(program, readers(program, {name: at})) for name, at in self._numbers(program).items()}
+        return tuple(
+            [n for n, name in enumerate(names) if any(isinstance(one.bound, Bound) and one.bound.flow for one in found.get(name, ()))]
         )
 
     @property
@@ -602,7 +615,7 @@ class _Executing:
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
     def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
-        """Performs a further run if time permits, and tells whether it did. If the run is needed, the omission is counted."""
+        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted."""
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return False
@@ -637,17 +650,16 @@ class _Executing:
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
         """Performs a run. Under schedules that advance CTAs in lockstep, one CTA represents all that do the same in shared memory."""
-        own: frozenset[int] | None = frozenset() if schedule in IN_STEP and self.stands else None
+        classes: Classes | None = () if schedule in IN_STEP and self.stands else None
         while True:
-            observer, fault = self._run(schedule, contents, own)
+            observer, fault = self._run(schedule, contents, classes)
             if fault is None or fault.kind != APART:
                 return
-            apart = observer.standing.apart if observer.standing is not None else frozenset()
-            own = own | apart if own is not None and apart - own else None
-            if own is None or len(own) > MOST or 0 in own:
-                self.stands, own = False, None
+            assert classes is not None and observer.standing is not None
+            classes = divided(classes, observer.standing.apart)
+            self.stands = classes is not None
 
-    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+    def _run(self, schedule: str | int, contents: Contents, classes: Classes | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Budget
 
         if self.runs:
@@ -658,7 +670,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress, self.first_lines)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -707,6 +719,8 @@ class _Attempt:
     is_cut: bool
     """Whether there was no time to try all contents."""
     deciding: Mapping[int, int]
+    states: tuple[str, ...] = ()
+    """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
         """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
@@ -730,7 +744,7 @@ def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
             by_words[cause] = by_words.get(cause, True) and one.is_of_equal_words(code, cause)
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
-                found[cause] = Shown(finding, schedule, contents, is_always)
+                found[cause] = Shown(finding, schedule, contents, is_always, one.states)
     order = list(Severity)
     every = [attrs.evolve(one, is_of_equal_words=by_words[cause]) for cause, one in found.items()]
     return tuple(sorted(every, key=lambda one: order.index(one.finding.diagnostic.severity)))

@@ -98,6 +98,12 @@ class MadeUp:
         """What was made up: `contents` or `number`."""
         return "contents" if self.pointers or self.images or self.functions else "number"
 
+    def value(self, contents: Contents, number: int) -> int | None:
+        """The scalar that argument `number` is with these contents; None if it is none, or a float."""
+        if self.made_up != "number" or self.is_float or self.size > WORD:
+            return None
+        return int.from_bytes(self._numbers(contents, number), "little")
+
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on `machine`."""
         data = bytearray(self._numbers(contents, number))

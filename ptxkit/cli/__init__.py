@@ -1,4 +1,4 @@
-"""The command line: arguments and printing only. Each command is one module, imported when it is called."""
+"""The command line: argument parsing and printing only. Each command is a module that is imported when called."""
 
 from __future__ import annotations
 
@@ -17,13 +17,19 @@ import click
 import ptxkit
 
 COMPLETING = "_PTXKIT_COMPLETE"
-"""The environment variable by which a shell asks what may stand where."""
+"""The environment variable by which a shell requests completions."""
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""Exit codes that a shell reports for programs ended by Ctrl-C or a closed pipe: neither success nor findings."""
 YOUNG = 100_000
-"""So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
+"""Number of new objects, instead of 700, that trigger the garbage collector: imports and trees create many, with hardly any garbage."""
+
+
+class PipeClosed(Exception):
+    """The reader of the output is gone. Not an OSError: click would map that to exit code 1, which means findings."""
 
 
 class Commands(click.Group):
-    """The commands by the modules in this folder: `ptxkit lint` is `ptxkit.cli.lint.command`."""
+    """The commands, one for each module in this folder: `ptxkit lint` is `ptxkit.cli.lint.command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(info.name.removesuffix("_") for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
@@ -45,6 +51,12 @@ class Commands(click.Group):
             return completed(command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise PipeClosed from error
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             from ptxkit.cli import _input
@@ -54,21 +66,18 @@ class Commands(click.Group):
 
 
 def run() -> NoReturn:
-    """The program `ptxkit`: as `main`, but what cannot be written, and a bug of ours, end with 2 and a line, not with a traceback."""
+    """The program `ptxkit`: like `main`, but write errors and internal errors end with 2 and a line of text, not with a traceback."""
     try:
-        try:
-            code = main(prog_name="ptxkit")
-        except SystemExit as done:
-            code = done.code
-        # the language server closes what it wrote to
+        code = _called()
+        # the language server closes its output
         if not sys.stdout.closed:
             sys.stdout.flush()
-    except BrokenPipeError:
-        _end(1)
+    except (BrokenPipeError, PipeClosed):
+        _end(PIPE_CLOSED)
     except OSError as error:
         _end(2, f"cannot write: {error.strerror or error}")
-    except KeyboardInterrupt:
-        _end(130)
+    except (click.Abort, KeyboardInterrupt):
+        _end(INTERRUPTED, "interrupted")
     except Exception as error:
         if os.environ.get("PTXKIT_DEBUG"):
             raise
@@ -76,8 +85,19 @@ def run() -> NoReturn:
     _leave(code)
 
 
+def _called() -> str | int | None:
+    """Runs the command and returns its exit code. Raises click.Abort for Ctrl-C, PipeClosed, OSError."""
+    try:
+        return main(prog_name="ptxkit", standalone_mode=False)  # type: ignore[no-any-return]
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SystemExit as done:
+        return done.code
+
+
 def _leave(code: str | int | None) -> NoReturn:
-    """Ends the program. What is alive goes with the process: taking it apart object by object would take as long as a small file."""
+    """Exits without destroying objects one by one, which would take as long as processing a small file."""
     is_watched = sys.getprofile() is not None or sys.gettrace() is not None
     if isinstance(code, int | None) and threading.active_count() == 1 and not is_watched:
         atexit._run_exitfuncs()
@@ -88,7 +108,7 @@ def _leave(code: str | int | None) -> NoReturn:
 
 
 def _end(code: int, reason: str = "") -> NoReturn:
-    """Ends the program; what could not be written is not tried again."""
+    """Exits; failed writes are not retried."""
     with contextlib.suppress(OSError):
         if reason:
             click.echo(f"ptxkit: {reason}", err=True)

@@ -1,4 +1,4 @@
-"""Files looked at in several processes; a file that kills its process is reported as unreadable."""
+"""Examines files in several processes; a file that kills its process is reported as unreadable."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import multiprocessing
+import signal
 import sys
 import types
 from collections.abc import Iterator
@@ -20,22 +21,33 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload(["ptxkit.cli._preload_check" if job.select == OF_TEXT else "ptxkit.cli._preload"])
-    with ProcessPoolExecutor(count, context, gc.disable) as pool:
+    pool = ProcessPoolExecutor(count, context, _begin)
+    try:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
-        # the largest first, so that none of them is left for the end
-        with _without_main():
+        # largest first, so that none of them starts last
+        with _without_main(), _uninterrupted():
             futures = {name: pool.submit(_one.examined, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
-        try:
-            for name in names:
-                if name in known:
-                    yield known[name]
-                elif name == "-":
-                    yield _one.examined(name, job, cached)
-                else:
-                    yield _result(futures[name], name, job, cached, context)
-        finally:
-            for future in futures.values():
-                future.cancel()
+        for name in names:
+            if name in known:
+                yield known[name]
+            elif name == "-":
+                yield _one.examined(name, job, cached)
+            else:
+                yield _result(futures[name], name, job, cached, context)
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Initializes a worker process: no garbage collection, and Ctrl-C ends it silently."""
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _result(future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext) -> Examined:
@@ -45,7 +57,7 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
         pass
     if not _can_start(context):
         return _one.examined(name, job, cached)
-    # a process died, perhaps because of another file: this one gets a process of its own
+    # a process died, perhaps because of another file: retry this one in its own process
     with ProcessPoolExecutor(1, context) as own:
         try:
             with _without_main():
@@ -57,7 +69,7 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
 
 @functools.cache
 def _can_start(context: multiprocessing.context.BaseContext) -> bool:
-    """Whether a process that does nothing comes back."""
+    """Whether a trivial process can be started."""
     with _without_main(), ProcessPoolExecutor(1, context) as one:
         try:
             return one.submit(bool, True).result()
@@ -66,8 +78,21 @@ def _can_start(context: multiprocessing.context.BaseContext) -> bool:
 
 
 @contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Blocks Ctrl-C while processes start, until they handle it in `_begin`: during imports it would print a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes that are started here do not run the script that runs this one: it may be one that does not expect that."""
+    """Prevents worker processes from running the main script, which may not expect that."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
