@@ -8,6 +8,8 @@ refuses becomes an `Error` node, and parsing goes on behind it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from operator import length_hint
 from typing import Any
 
 from ptxkit.memo import collector_paused
@@ -53,33 +55,48 @@ _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
 _GAP = rf"(?:[ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)"
 _OPCODE = rf"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+"
 _GUARD = r"@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+"
-_DATA_LIST = rf"((?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
+_DATA_LIST = rf"(?:(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
 """Numbers and names of a line of DWARF data."""
 
-_STATEMENT = re.compile(
-    rf"""((?:[ \t\r\n\f\v]*+(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+)
-    (?: ([ \t\r\n\f\v]*+(?:{_GUARD}[ \t]++|{NOT})?+{_OPCODE}(?:{_GAP}(?![:;\s])|(?=;)))
+_BLANK = r"[ \t\r\n\f\v]*+"
+_COMMENTS = rf"(?:{_BLANK}(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+"
+_DIRECTIVE = rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;"""
+
+_USUAL = rf"""({_COMMENTS})
+    (?: ({_BLANK}(?:{_GUARD}[ \t]++|{NOT})?+{_OPCODE}(?:{_GAP}(?![:;\s])|(?=;)))
         ([^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+);
-      | ([ \t\r\n\f\v]*+)
-        (?: ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
-          | (\{{|\}}++)
-          | (\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
-          | (\.b(?:8|16|32|64))([ \t]++)(?:([0-9]++)(?=[ \t\r]*+(?:\n|//))|{_DATA_LIST}(?=[ \t]*+\r?\n[ \t]*+\.))
-          | (.)
-          | {NOT}
-        )?+
-    )""",
-    re.S | re.X,
+      | ({_BLANK}
+          (?: (?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+:(?=[^:])
+            | \{{
+            | \}}++
+            | \.loc[ \t]++[0-9]++[ \t][0-9]++[ \t][0-9]++(?=[ \t\r]*+(?:\n|//))
+            | \.b(?:8|16|32|64)[ \t]++(?:[0-9]++(?=[ \t\r]*+(?:\n|//))|{_DATA_LIST}(?=[ \t]*+\r?\n[ \t]*+\.))
+            | {NOT}
+          ))
+      | ({_BLANK})({_DIRECTIVE})
+"""
+"""Statements of the layouts that compilers write, with what leads each. The groups are comments, with the white space before them; of an
+instruction its head (white space, guard and opcode, since a file repeats them) and its operands; of a label, a brace, a `.loc` or a line
+of DWARF data all of it; of a directive the white space before it, and its text."""
+_STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
+_STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
+"""The same for `findall`. What stands behind the last statement that is usual and whole is in one more group."""
+
+Row = tuple[str, str, str, str, str, str, str]
+"""The groups of one statement."""
+
+_CHUNK = 4096
+"""So many characters are taken apart at a time. After a statement that is not usual the rest of them are taken apart again."""
+
+_LINE_PARTS = re.compile(
+    rf"""({_BLANK})(?:([^{{}}:]++):|(\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)|(\.b[0-9]++)([ \t]++)([^ \t]++))""", re.X
 )
-"""A statement and what leads it: comments, white space. An instruction has the white space, its guard and its opcode in one group, the
-head, since a file repeats them."""
-_COMMENTS, _HEAD, _ARGUMENTS, _SPACE_BEFORE, _LABEL, _BRACE, _LOC, _OTHER = 1, 2, 3, 4, 5, 6, 12, 17
-_DATA = (15, 16)
+"""A label, a `.loc` or a line of DWARF data, as a statement's group has it."""
 
 _HEAD_PARTS = re.compile(rf"([ \t\r\n\f\v]*+)(?:({_GUARD})([ \t]++)|{NOT})?+({_OPCODE})(.*+)", re.S)
 
 _QUICK = re.compile(
-    rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;
+    rf"""{_DIRECTIVE}
       | (?:\.(?:visible|extern|weak)\s++|{NOT})?+\.(?:entry|func)\b
         (?:[^;{{}}"/@\s]++|\s++(?!\{{|\.(?:visible|extern|weak|entry|func)\b)|{NOT}){{1,2000}}+(?:;|(?=\s*+\{{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)(?!\s*+[,/])""",
@@ -87,9 +104,10 @@ _QUICK = re.compile(
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
 
-_PIECE = re.compile(
-    rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
-)
+_PIECE = rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)"
+_PIECES = re.compile(_PIECE, re.ASCII)
+"""An operand."""
+_PIECES_AND_GAPS = re.compile(rf"{_PIECE}(\s*+,\s*+|\s*+\Z)", re.ASCII)
 """An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
@@ -273,92 +291,157 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.operands = _Operands()
+        self.heads = _Heads()
+        self.data_types = _Interned(DataType)
         self.initializers = Initializers(self.operands)
         self.waste = 0
+        self.lines: dict[str, Node] = {}
         self.repeated: dict[tuple[str, str], Node] = {}
         self.failures: dict[tuple[str, Key], Failure] = {}
+        self.statements: list[Node] = []
+        """Those of the innermost block that is open."""
+        self.stack: list[tuple[list[Node], str]] = []
+        """For each block that is open: the statements around it, and what leads it."""
 
     def module(self, path: str | None) -> Module:
-        text, operands = self.text, self.operands
-        heads, data_types = _Heads(), _Interned(DataType)
-        share = heads.leadings.setdefault
-        operand = operands.__getitem__
-        statements: list[Node] = []
-        stack: list[tuple[list[Node], str]] = []
-        at: int | None = 0
-        while at is not None:
-            for m in _STATEMENT.finditer(text, at):
-                kind = m.lastindex
-                if kind == _ARGUMENTS:
-                    comments, head, arguments = m.group(_COMMENTS, _HEAD, _ARGUMENTS)
-                    leading, before, forms = heads[head]
-                    tail_gaps: int | tuple[str, ...]
+        text, at = self.text, 0
+        while True:
+            end = min(at + _CHUNK, len(text))
+            reached = self._take(_STATEMENTS.findall(text, at, end), end)
+            if reached == at:
+                leading = _leading(text, at)
+                if at + len(leading) == len(text):
+                    break
+                reached = self._take_unusual(at, leading)
+            at = reached
+        while self.stack:
+            self._close("")
+        return Module(tuple(self.statements), leading, path)
+
+    def _take(self, rows: list[Any], end: int) -> int:
+        """Takes the statements whose groups these are, the last of which end at `end`, and gives where it had to stop."""
+        heads, lines = self.heads, self.lines
+        operand, share = self.operands.__getitem__, self.heads.leadings.setdefault
+        statements = self.statements
+        ahead = iter(rows)
+        for comments, head, arguments, line, space, directive, rest in ahead:
+            if head:
+                leading, before, forms = heads[head]
+                tail_gaps: int | tuple[str, ...]
+                try:
+                    if "{" in arguments or "(" in arguments:
+                        pieces, tail_gaps = _split(arguments)
+                    else:
+                        pieces = arguments.split(", ") if arguments else []
+                        tail_gaps = len(pieces)
                     try:
-                        if "{" in arguments or "(" in arguments:
-                            pieces, tail_gaps = _split(arguments)
-                        else:
-                            pieces = arguments.split(", ") if arguments else []
-                            tail_gaps = len(pieces)
-                        try:
-                            children = (*before, *map(operand, pieces))
-                        except _Irregular:
-                            pieces, tail_gaps = _split(arguments)
-                            children = (*before, *map(operand, pieces))
-                    except (_Irregular, Hopeless):
-                        at = self.other(comments + leading, m.start(_HEAD) + len(leading), statements)
-                        break
-                    if comments:
-                        leading = share(comments + leading, comments + leading)
-                    instruction = _new(Instruction)
-                    _set_leading(instruction, leading)
-                    _set_shape(instruction, forms[tail_gaps])
-                    _set_children(instruction, children)
-                    statements.append(instruction)
+                        children = (*before, *map(operand, pieces))
+                    except _Irregular:
+                        pieces, tail_gaps = _split(arguments)
+                        children = (*before, *map(operand, pieces))
+                except (_Irregular, Hopeless):
+                    row_end = end - _length(rows, ahead)
+                    at = self.other(comments + leading, row_end - len(arguments) - len(head) - 1 + len(leading), statements)
+                    if at != row_end:
+                        return at
                     continue
-                leading = m[_COMMENTS] + m[_SPACE_BEFORE]
-                leading = share(leading, leading)
-                if kind == _LABEL:
-                    statements.append(Label(leading, _LABEL_SHAPE, (operands[m[_LABEL]],)))
-                elif kind == _BRACE:
-                    brace = m[_BRACE]
-                    if brace == "{":
-                        if len(stack) == MAX_DEPTH:
-                            statements.append(Error(leading, text[m.start(_BRACE) :], f"blocks nested deeper than {MAX_DEPTH}", 0))
-                            at = len(text)
-                            break
-                        stack.append((statements, leading))
-                        statements = []
-                        continue
-                    while stack and brace:
-                        statements = _closed(stack, statements, leading + "}")
-                        leading, brace = "", brace[1:]
-                    if brace:
-                        statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
-                elif kind == _LOC:
-                    word, file, b, line, c, column = m.group(*range(_LOC - 5, _LOC + 1))
-                    statements.append(Loc(leading, shape(word, b, c, ""), (operands[file], operands[line], operands[column])))
-                elif kind in _DATA:
-                    word, gap = m.group(_DATA[0] - 2, _DATA[0] - 1)
-                    elements = m[kind].split(",")
-                    parts = (data_types[word], *map(operand, elements))
-                    statements.append(Data(leading, shape("", gap, *[","] * (len(elements) - 1), ""), parts))
-                elif kind == _OTHER:
-                    at = self.other(leading, m.start(_OTHER), statements)
-                    if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
-                        # no function stands in another: the brace at the end of the one before is missing
-                        header_of_next = statements.pop()
-                        while stack:
-                            statements = _closed(stack, statements, "")
-                        statements.append(header_of_next)
-                    elif not stack and _is_declared_only(statements[-1]) and not text.startswith("{", _space_end(text, at)):
-                        statements[-1] = Function((statements[-1],))
-                    break
-                else:
-                    at, trailing = None, leading
-                    break
-        while stack:
-            statements = _closed(stack, statements, "")
-        return Module(tuple(statements), trailing, path)
+                if comments:
+                    leading = share(comments + leading, comments + leading)
+                instruction = _new(Instruction)
+                _set_leading(instruction, leading)
+                _set_shape(instruction, forms[tail_gaps])
+                _set_children(instruction, children)
+                statements.append(instruction)
+            elif line:
+                key = comments + line if comments else line
+                found = lines.get(key) or self._line(comments, line, key)
+                if found is not None:
+                    statements.append(found)
+                    continue
+                if line[-1] == "{" and len(self.stack) == MAX_DEPTH:
+                    begin = end - _length(rows, ahead) - 1
+                    message = f"blocks nested deeper than {MAX_DEPTH}"
+                    statements.append(Error(comments + line[:-1], self.text[begin:], message, 0))
+                    return len(self.text)
+                statements = self._brace(comments, line)
+            elif directive:
+                leading = comments + space
+                statement = self.repeated.get((leading, directive)) or self._quickly(leading, directive)
+                if statement is not None:
+                    self._add(statements, statement, 0)
+                    continue
+                row_end = end - _length(rows, ahead)
+                at = self.other(leading, row_end - len(directive), statements)
+                if at != row_end:
+                    return at
+            else:
+                return end - len(comments) - len(rest)
+        return end
+
+    def _take_unusual(self, at: int, leading: str) -> int:
+        """Takes a statement that is longer than what is taken apart at a time, or of another layout; gives where it ends."""
+        text = self.text
+        usual = _STATEMENT.match(text, at)
+        if usual is not None:
+            return self._take([(*usual.groups(""), "")], usual.end())
+        statements = self.statements
+        end = self.other(leading, at + len(leading), statements)
+        if self.stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, end)):
+            # no function stands in another: the brace at the end of the one before is missing
+            header = statements.pop()
+            while self.stack:
+                self._close("")
+            self.statements.append(header)
+        elif not self.stack and _is_declared_only(statements[-1]) and not text.startswith("{", _space_end(text, end)):
+            statements[-1] = Function((statements[-1],))
+        return end
+
+    def _line(self, comments: str, line: str, key: str) -> Node | None:
+        """The label, `.loc` or line of DWARF data of this text, shared with all that are the same, unless it is a brace."""
+        parts = _LINE_PARTS.fullmatch(line)
+        if parts is None:
+            return None
+        space, label, loc, file, b, row, c, column, data_type, gap, data = parts.groups()
+        leading, operands = self.heads.leadings.setdefault(comments + space, comments + space), self.operands
+        made: Node
+        if label is not None:
+            return Label(leading, _LABEL_SHAPE, (operands[label],))
+        if loc is not None:
+            made = Loc(leading, shape(loc, b, c, ""), (operands[file], operands[row], operands[column]))
+        else:
+            elements = data.split(",")
+            commas = [","] * (len(elements) - 1)
+            made = Data(leading, shape("", gap, *commas, ""), (self.data_types[data_type], *map(operands.__getitem__, elements)))
+        self.lines[key] = made
+        return made
+
+    def _brace(self, comments: str, line: str) -> list[Node]:
+        """Begins a block, or ends as many as there are closing braces; gives the statements that others are to follow."""
+        brace = line.lstrip()
+        leading = comments + line[: -len(brace)]
+        if brace == "{":
+            self.stack.append((self.statements, leading))
+            self.statements = []
+            return self.statements
+        while self.stack and brace:
+            self._close(leading + "}")
+            leading, brace = "", brace[1:]
+        if brace:
+            self.statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
+        return self.statements
+
+    def _close(self, close: str) -> None:
+        """Ends the innermost block that is open. It follows the statements around it: as the body of a header, if one stands before it."""
+        outer, leading = self.stack.pop()
+        block = Block(leading, tuple(self.statements), close)
+        before = outer[-1] if outer else None
+        if type(before) is Header:
+            outer[-1] = Function((before, block))
+        elif type(before) is SectionHeader:
+            outer[-1] = Section((before, block))
+        else:
+            outer.append(block)
+        self.statements = outer
 
     def other(self, leading: str, at: int, statements: list[Node]) -> int:
         """Takes one statement that the fast path does not know, adds its node, and returns where it ends."""
@@ -597,39 +680,34 @@ def _plainly(rule: str, text: str, leading: str) -> Node | Failure:
         raise Hopeless("an expression nested too deep") from None
 
 
-def _space_end(text: str, at: int) -> int:
-    """Where the white space and the comments from `at` on end."""
+def _leading(text: str, at: int) -> str:
+    """The white space and the comments from `at` on."""
     match = _SPACE.match(text, at)
     assert match is not None
-    return match.end()
+    return match[0]
 
 
-def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and what follows each. Raises _Irregular if it is not as simple as that."""
-    found = _PIECE.findall(arguments)
-    pieces, tail_gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
-    if not pieces or sum(map(len, pieces)) + sum(map(len, tail_gaps)) != len(arguments) or "," in tail_gaps[-1]:
+def _space_end(text: str, at: int) -> int:
+    return at + len(_leading(text, at))
+
+
+def _split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
+    """The operands of an instruction, and their number or what follows each. Raises _Irregular if it is not as simple as that."""
+    pieces = _PIECES.findall(arguments)
+    if pieces and ", ".join(pieces) == arguments:
+        return pieces, len(pieces)
+    found = _PIECES_AND_GAPS.findall(arguments)
+    pieces, gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
+    if not pieces or sum(map(len, pieces)) + sum(map(len, gaps)) != len(arguments) or "," in gaps[-1]:
         raise _Irregular
-    return pieces, tail_gaps
+    return pieces, gaps
+
+
+def _length(rows: list[Any], ahead: Iterator[Any]) -> int:
+    """How much text the statements take that are still ahead."""
+    return sum([sum(map(len, row)) + bool(row[1]) for row in rows[len(rows) - length_hint(ahead) :]])
 
 
 def _is_declared_only(statement: Node) -> bool:
     """Whether the header of a function that is no kernel stands there: with no body it needs no semicolon, as ptxas reads it."""
     return type(statement) is Header and not statement.is_entry
-
-
-def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:
-    """Ends the innermost block that is open, and gives the statements around it.
-
-    The block follows them: together with the header that it is the body of, if it is one.
-    """
-    outer, opening = stack.pop()
-    block = Block(opening, tuple(statements), close)
-    before = outer[-1] if outer else None
-    if type(before) is Header:
-        outer[-1] = Function((before, block))
-    elif type(before) is SectionHeader:
-        outer[-1] = Section((before, block))
-    else:
-        outer.append(block)
-    return outer
