@@ -79,7 +79,7 @@ _STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
 _STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
 """The same for `findall`. What stands behind the last statement that is usual and whole is in one more group."""
 
-Row = tuple[str, str, str, str, str, str, str]
+Row = tuple[str, ...]
 """The groups of one statement."""
 
 _CHUNK = 4096
@@ -227,9 +227,10 @@ class _Parser:
                     self._add(statement)
                     continue
                 row_end = end - _length(rows, ahead)
-                at = self.other(leading, row_end - len(directive))
+                at = self._take_other(leading, row_end - len(directive))
                 if at != row_end:
                     return at
+                statements = self.statements
             else:
                 return end - len(comments) - len(rest)
         return end
@@ -240,16 +241,25 @@ class _Parser:
         usual = _STATEMENT.match(text, at)
         if usual is not None:
             return self._take([(*usual.groups(""), "")], usual.end())
-        end = self.other(leading, at + len(leading))
-        statements = self.statements
-        if self.stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, end)):
+        return self._take_other(leading, at + len(leading))
+
+    def _take_other(self, leading: str, at: int) -> int:
+        """Takes one statement with care, and gives where it ends."""
+        text = self.text
+        end = self.other(leading, at)
+        last = self.statements[-1]
+        if type(last) is not Header:
+            return end
+        has_body = text.startswith("{", _space_end(text, end))
+        if self.stack and has_body:
             # no function stands in another: the brace at the end of the one before is missing
-            header = statements.pop()
+            self.statements.pop()
             while self.stack:
                 self._close("")
-            self.statements.append(header)
-        elif not self.stack and _is_declared_only(statements[-1]) and not text.startswith("{", _space_end(text, end)):
-            statements[-1] = Function((statements[-1],))
+            self.statements.append(last)
+        elif not self.stack and not has_body and not last.is_entry:
+            # a function that is no kernel, and has no body, needs no semicolon, as ptxas reads it
+            self.statements[-1] = Function((last,))
         return end
 
     def _line(self, comments: str, line: str, key: str) -> Node | None:
@@ -326,8 +336,10 @@ class _Parser:
             body = rest_of_statement(text, at, cutter.end)
             self._add(Error(leading, body, str(trouble), 0))
             return at + len(body)
-        if type(plan) is Plan or isinstance(plan, Node):
-            self._add(build_statement(plan, leading, cutter.slots, self.operands) if type(plan) is Plan else plan)
+        if type(plan) is Plan:
+            plan = build_statement(plan, leading, cutter.slots, self.operands)
+        if isinstance(plan, Node):
+            self._add(plan)
             return cutter.end
         if unended and self._begins_statement(cutter):
             error = missing_semicolon(leading, text[at : cutter.end])
@@ -554,8 +566,3 @@ def _space_end(text: str, at: int) -> int:
 def _length(rows: list[Row], ahead: Iterator[Row]) -> int:
     """How much text the statements take that are still ahead."""
     return sum([sum(map(len, row)) + bool(row[1]) for row in rows[len(rows) - length_hint(ahead) :]])
-
-
-def _is_declared_only(statement: Node) -> bool:
-    """Whether the header of a function that is no kernel stands there: with no body it needs no semicolon, as ptxas reads it."""
-    return type(statement) is Header and not statement.is_entry
