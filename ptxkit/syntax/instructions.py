@@ -15,7 +15,7 @@ from ptxkit.syntax.lexical import NOT
 from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, shape
 from ptxkit.syntax.shapes import Failure, Hopeless, build
 
-OPCODE = r"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++)*+"
+OPCODE = rf"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++|{NOT})*+"
 """At least what an opcode may be."""
 GUARD = r"@[A-Za-z0-9_$%!]++"
 """At least what a guard may be."""
