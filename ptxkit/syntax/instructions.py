@@ -57,7 +57,7 @@ class Irregular(Exception):
 
 
 class Operands(dict[str, Node]):
-    """Operands by their text. Raises Irregular for what is none, or none that can be told from the next ones."""
+    """Operands by their text. Raises Irregular for what is none, or none whose end is certain."""
 
     def __missing__(self, text: str) -> Node:
         made: Node
