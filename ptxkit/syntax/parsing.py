@@ -77,7 +77,7 @@ instruction its head (white space, guard and opcode, since a file repeats them) 
 of DWARF data all of it; of a directive the white space before it, and its text."""
 _STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
 _STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
-"""The same for `findall`. What stands behind the last statement that is usual and whole is in one more group."""
+"""The same for `findall`. The last group has what follows the last statement that is usual and whole."""
 
 Row = tuple[str, ...]
 """The groups of one statement."""
@@ -184,7 +184,7 @@ class _Parser:
         """For each block that is open: the statements around it, and what leads it."""
 
     def run(self, at: int = 0) -> str:
-        """Takes all statements from `at` on, and gives the white space and comments behind the last."""
+        """Takes all statements from `at` on, and gives the white space and comments after the last."""
         text = self.text
         while True:
             end = min(at + _CHUNK, len(text))
