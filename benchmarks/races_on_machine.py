@@ -1,7 +1,7 @@
 """`verify` on labelled kernels.
 
-    python benchmarks/races_on_machine.py [--pairs | --fixtures | --without-launch] [--kernels TEXT] [--label TEXT] [--budget SECONDS]
-        [--lint]
+    python benchmarks/races_on_machine.py [--pairs | --launches | --fixtures | --without-launch] [--kernels TEXT] [--label TEXT]
+        [--budget SECONDS] [--checks NAMES] [--lint]
 
 Without an option every kernel of ../shared/races, with its launch and parameters; `verify` makes up what those leave out. Prints for each
 kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
@@ -9,7 +9,15 @@ not to have. Exit status 1 if a kernel with a bug is verified or a clean one ref
 
 `--busy`: seconds are those of the processor, as on a computer that does other things besides the clock measures these.
 
-`--pairs`: the pairs of ../shared/lint: bad ones that are verified, seen by a rule of the same family, good ones with a finding.
+`--checks`: the monitors, by their names; the labels speak of races and divergence, not of what nobody has written.
+
+`--lint`: `lint` is asked, too: an error of a launch no larger than that which is verified contradicts the verdict. With `--pairs` of both
+files of a pair, with `--launches` of fixtures.
+
+`--launches`: the launches of fixtures/kernels/launch.toml for sm_90a, which are all correct. Exit status 1 if one is refuted.
+
+`--pairs`: the pairs of ../shared/lint: bad ones that are verified, and those of them whose verdict does not name the line of the mistake
+as not covered; seen by a rule of the same family; good ones with a finding.
 
 `--without-launch`: what `lint` says of the kernels of ../shared/races, of which it knows no launch: by label, how many have an error or
 a warning on the right thing (a race where one is, divergence where threads diverge), and how many clean ones have any. Kernels that race
@@ -23,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
 import math
 import sys
@@ -42,7 +51,7 @@ from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.linting.running import is_executable
 from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, is_wrong, verify
 from ptxkit.cli._agreeing import agreed
-from ptxkit.cli._launching import Options, names_of, of_options
+from ptxkit.cli._launching import Options, names_of, of_description, of_options
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.machine import Fault, Machine
 from ptxkit.rewriters.profiling.description import read
@@ -63,18 +72,19 @@ class Result(NamedTuple):
     rules: tuple[str, ...]
     detail: str
     contradiction: str = ""
+    not_covered: str = ""
 
 
-def judged(work: tuple[dict[str, str], float, bool]) -> Result:
-    """The verdict on a kernel of ../shared/races, or of a pair."""
-    row, budget, compares = work
+def judged(work: tuple[dict[str, str], argparse.Namespace]) -> Result:
+    """The verdict on a kernel of ../shared/races, of a pair, or of a launch of fixtures."""
+    row, asked = work
     path = SHARED / row["file"]
-    module = parse(path.read_text(encoding="utf-8"), str(path))
+    module = parsed(str(path))
     started = time.perf_counter()
     try:
-        kernel = next(one for one in routines(module) if one.function.header.is_entry)
+        kernel = next(one for one in routines(module) if one.function.header.is_entry and one.name == row.get("kernel", one.name))
         launch = launch_of(module, kernel, row)
-        verdict = verify(loaded(module), launch, list(names_of(module, kernel)), budget)
+        verdict = verify(loaded(module), launch, list(names_of(module, kernel)), asked.budget, asked.checks)
     except (Exception, Fault) as why:  # a kernel that cannot be loaded or launched is one of the figures
         return Result(row["file"], row["label"], type(why).__name__, 0.0, (), str(why))
     verdict = agreed(module, kernel.name, verdict)
@@ -85,10 +95,21 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     rules = tuple(sorted({one.rule for one in wrong_ones}))
     detail = found[0].message if verdict.outcome == REFUTED else "; ".join([one.text for one in verdict.reasons])
     wrong = ""
-    if compares and verdict.outcome == VERIFIED:
-        errors = [one for one in lint(module) if one.severity is Severity.ERROR and one.function == kernel.name and speaks_of(one, launch)]
+    if asked.lint and verdict.outcome == VERIFIED:
+        errors = [one for one in errors_of(str(path)) if one.function == kernel.name and speaks_of(one, launch)]
         wrong = "; ".join([f"{one.rule} {one.message}" for one in errors])
-    return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong)
+    return Result(row["file"], row["label"], verdict.outcome, seconds, rules, detail, wrong, "; ".join(verdict.not_covered))
+
+
+@functools.lru_cache(maxsize=1)
+def parsed(path: str) -> Module:
+    return parse(Path(path).read_text(encoding="utf-8"), path)
+
+
+@functools.lru_cache(maxsize=1)
+def errors_of(path: str) -> list[Diagnostic]:
+    """The errors of `lint`, which makes up launches of its own."""
+    return [one for one in lint(parsed(path)) if one.severity is Severity.ERROR]
 
 
 def speaks_of(error: Diagnostic, launch: Any) -> bool:
@@ -103,7 +124,9 @@ def by_the_processor() -> None:
 
 
 def launch_of(module: Module, kernel: Routine, row: dict[str, str]) -> Any:
-    """The launch of a kernel with a label; of a pair that with its `.reqntid`, else a block of 128."""
+    """The launch of a kernel with a label, or one of fixtures; of a pair that with its `.reqntid`, else a block of 128."""
+    if "launch" in row:
+        return of_description(kernel, read(str(FIXTURES / "launch.toml"))[int(row["launch"])])
     if "grid" in row:
         given = tuple([f"{name}={number}" for name, number in json.loads(row["params"]).items()])
         return of_options(module, kernel, Options(row["block"], row["grid"], parameters=given))
@@ -120,7 +143,7 @@ def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
     """The verdicts, each printed when it is there."""
     results = []
     with ProcessPoolExecutor(asked.processes, initializer=by_the_processor if asked.busy else None) as pool:
-        for result in pool.map(judged, [(row, asked.budget, asked.lint) for row in rows]):
+        for result in pool.map(judged, [(row, asked) for row in rows]):
             results.append(result)
             print(f"{result.label:12} {result.outcome:12} {result.seconds:6.2f} s  {result.file}  {result.detail[:400]}", flush=True)
             if result.contradiction:
@@ -199,7 +222,9 @@ def is_of_the_family(expected: str, rules: tuple[str, ...]) -> bool:
 def of_pairs(asked: argparse.Namespace) -> int:
     """The planted bugs of ../shared/lint and their twins."""
     with (SHARED / "lint" / "cases.tsv").open(newline="", encoding="utf-8") as lines:
-        expected = {row["name"]: row["bug_class"][:4] for row in csv.DictReader(lines, delimiter="\t")}
+        cases = list(csv.DictReader(lines, delimiter="\t"))
+    expected = {row["name"]: row["bug_class"][:4] for row in cases}
+    where = {row["name"]: row["bug_line"] for row in cases}
     rows = []
     for name in expected:
         if asked.kernels in name:
@@ -213,8 +238,22 @@ def of_pairs(asked: argparse.Namespace) -> int:
     seen = [one for one in bad if is_of_the_family(expected[Path(one.file).name.partition(".")[0]], one.rules)]
     alarms = [one for one in results if one.label == "good" and one.rules]
     verified = [one for one in bad if one.outcome == VERIFIED]
-    print(f"bad: {len(bad)}, verified {len(verified)}, seen by a rule of the family {len(seen)}; good ones with a finding: {len(alarms)}")
-    return len(verified) + len(alarms)
+    unnamed = [one for one in verified if f"line {where[Path(one.file).name.partition('.')[0]]}" not in one.not_covered]
+    for one in unnamed:
+        print(f"verified, and the mistake is not named: {one.file}: {one.not_covered}")
+    print(f"bad: {len(bad)}, verified {len(verified)}, of these without a word of the mistake {len(unnamed)}")
+    print(f"seen by a rule of the family {len(seen)}; good ones with a finding: {len(alarms)}")
+    return len(unnamed) + len(alarms)
+
+
+def of_launches(asked: argparse.Namespace) -> int:
+    """The verdicts on the launches of fixtures. How many are refuted."""
+    rows = []
+    for number, launch in enumerate(read(str(FIXTURES / "launch.toml"))):
+        path = next((one for one in sorted(FIXTURES.glob("*.sm_90a.ptx")) if launch.is_for(str(one))), None)
+        if path is not None and asked.kernels in f"{path.name} {launch.kernel}":
+            rows.append({"file": str(path), "label": "fixture", "kernel": launch.kernel, "launch": str(number)})
+    return sum(one.outcome == REFUTED for one in run(sorted(rows, key=lambda row: row["file"]), asked))
 
 
 def of_fixtures(budget: float, names: tuple[str, ...], kernels: str) -> int:
@@ -256,13 +295,16 @@ def main() -> None:
     parser.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's")
     parser.add_argument("--lint", action="store_true", help="also ask lint of what is verified")
     parser.add_argument("--pairs", action="store_true", help="the pairs of ../shared/lint")
+    parser.add_argument("--launches", action="store_true", help="the launches of fixtures/kernels")
+    parser.add_argument("--checks", default="all", help="the monitors; without a name, all")
     parser.add_argument("--without-launch", action="store_true", help="what lint says of the kernels of ../shared/races")
     parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels, which are all correct")
     asked = parser.parse_args()
     if asked.fixtures:
         wrong = of_fixtures(asked.budget, ("all",), asked.kernels)
     else:
-        wrong = (of_pairs if asked.pairs else without_launch if asked.without_launch else of_races)(asked)
+        mode = of_pairs if asked.pairs else of_launches if asked.launches else without_launch if asked.without_launch else of_races
+        wrong = mode(asked)
     sys.exit(bool(wrong))
 
 

@@ -1,1 +1,1 @@
-"""What executions of kernels show, with launches that were made up. The README says how."""
+"""What executions of kernels with made-up launches show. The README describes the method."""

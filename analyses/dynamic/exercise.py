@@ -1,7 +1,7 @@
-"""A kernel executed with launches that were made up, until one is found that is a launch of it, and what that shows.
+"""Executes a kernel with made-up launches until one proves valid, and reports what that launch shows.
 
-What a run shows is shown again with other sizes and other contents before it is believed: what shows with some only may be the fault of who
-made them up.
+A finding is believed only after it has been reproduced with other sizes and other contents: one that appears only for some of them may be
+caused by the made-up inputs rather than by the kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, Seen, is_ordered, once
 from ptxkit.analyses.dynamic.reads import Reads
 from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
-from ptxkit.analyses.execution.straying import Made, would_be_inside
+from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would_be_inside
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
@@ -59,106 +59,107 @@ if TYPE_CHECKING:
     from ptxkit.machine.monitoring import Monitor
 
 SECONDS = 60.0
-"""So long one kernel may take, with all its runs: what they may cost is counted in operations, and who comes so far is on a computer that
-is busy."""
+"""Time limit for one kernel, all runs included, in seconds. Runs are bounded by a count of operations; this limit only matters on a busy
+machine."""
 LEAST = 1
-"""Operations that a run may cost when all are used up: it ends at once."""
+"""Operation limit of a run once the budget is used up: the run ends at once."""
 RUNS = 4
-"""What all runs of a kernel together may cost, in longest runs; another is not begun then."""
+"""Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 ORDERS: tuple[str | int, ...] = (1, 2)
-"""Schedules that are tried where the order of threads may matter."""
+"""Schedules to try if the order of threads may matter."""
 MOST_MEMORY = 1 << 28
-"""Bytes of global memory that all runs of a kernel may take."""
+"""Limit on the global memory that the runs of a kernel use together, in bytes."""
 MOST_LAUNCHES = 12
-"""So many shapes are tried."""
+"""Maximum number of shapes that are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
-"""Arrays that a run leaves are made so many times as large; altogether at most."""
+"""Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 MOST_CONTRASTS = 6
-"""So many other shapes are tried where something was found."""
+"""Maximum number of other shapes that are tried to confirm a finding."""
 UNEVEN, UNEVEN_TOO = 7, 19
 SMALL, SMALL_TOO = 5, 3
-"""Numbers of which some lanes are less, where they are compared with a part of a lane's index."""
+"""Numbers that some lanes fall below, for kernels that compare a scalar with part of a lane's index."""
 TILES = 4
-"""So many times as many elements as threads: a CTA takes one tile after the other."""
+"""Elements for each thread, so that a CTA processes several tiles."""
 ELEMENTS = 16
-"""Elements for each thread, so that every register that may hold one does."""
+"""Elements for each thread, so that all registers that may hold one do."""
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO, covers=True)
 EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
-"""What updates memory in one step."""
+"""Mnemonics of atomic updates."""
 BARRIERS = "B"
 """The family of rules about barriers of a CTA."""
 TOGETHER = "CB"
-"""Families of rules about what threads execute together."""
+"""The families of rules about what threads must execute together."""
 OF_WARPS = "C"
-"""The family of rules about divergence: with equal contents no thread diverges."""
+"""The family of rules about divergence. With equal contents no thread diverges."""
 AT_ENDS = "CBR"
-"""Families of rules about what goes wrong in the last CTA if its threads have not all an element."""
+"""The families of rules whose findings may concern only the last CTA, if not all of its threads have an element."""
 OF_TENSORS = "T"
-"""The family of rules about tensor memory, which a kernel with nothing to compute must free, too."""
+"""The family of rules about tensor memory. A kernel must free it even if there is nothing to compute."""
 BY_ITSELF = frozenset(("trap", "assert"))
-"""Kinds of faults by which a kernel says that it was not meant to be launched so."""
+"""Kinds of faults with which a kernel rejects its own launch."""
 WAITS = frozenset(("budget", "deadlock"))
-"""Kinds of faults of threads that wait for what the contents of memory do not let happen."""
+"""Kinds of faults of threads that wait for something that the contents of memory prevent."""
 OF_SHAPE = frozenset(("launch", "shared"))
-"""Kinds of faults that another shape may be without."""
+"""Kinds of faults that another shape may avoid."""
 RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
-"""The name of what is read and was never written."""
+"""Name of the finding about a read of memory that was never written."""
 MISALIGNED = "misaligned-access"
 OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
 """Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
-"""Names of findings about two accesses by threads that nothing orders."""
+"""Names of findings about two unordered accesses."""
 
 Launched = tuple[Ran, Shape]
 
 
 @attrs.frozen
 class Found:
-    """A finding of a run, and what it depends on: first `other_sizes`, then `other_shapes`, `in_order`, and the rest.
+    """A finding of a run, and what it depends on.
 
-    Of one that is not shown with others, what comes after is not tried.
+    The questions are asked in the order `other_sizes`, `other_shapes`, `in_order`, then the rest. Once the finding fails to appear for one,
+    the later ones are not asked.
     """
 
     finding: Finding
     example: Example
     depends: bool
-    """Whether its path or address depends on contents that were made up."""
+    """Whether its execution or address depends on made-up contents."""
     other_contents: bool
-    """Whether it shows with other contents, too."""
+    """Whether it also appears with other contents."""
     other_sizes: bool | None
-    """Whether it shows with other sizes, too; None if no launch with others could be tried."""
+    """Whether it also appears with other sizes; None if no launch with other sizes could be tried."""
     other_shapes: bool | None = True
-    """Whether it shows with all other CTAs that could be tried, too, if the kernel does not say how many threads they have; None if there
-    was no time to try."""
+    """Whether it also appears with all other thread blocks that were tried, if the kernel does not specify its own; None if time ran out
+    first."""
     one_thread: bool = True
-    """Whether it shows with one thread, if no address and no branch depends on who a thread is."""
+    """Whether it appears with a single thread, if no address and no branch depends on the thread index."""
     is_whole: bool = False
-    """Whether it is sure that the CTA has not more threads, if the finding is about memory that nobody has written, or not fewer, if it is
-    about a barrier."""
+    """Whether the size of the thread block is certain: no larger one is plausible, for a finding about uninitialized memory, or no
+    smaller one, for a finding about a barrier."""
     is_checked: bool = False
-    """Of a load that races with updates, whether a compare-and-swap of the same word follows, which detects the change."""
+    """For a load that races with updates: whether a compare-and-swap of the same word follows, which detects the change."""
     is_read: bool = True
-    """Of two stores to shared memory, whether any thread reads what they store."""
+    """For two stores to shared memory: whether any thread reads what they store."""
     in_order: bool = True
-    """Of a race, whether it is one also if what the lanes of a warp execute together orders their accesses."""
+    """For a race: whether it remains one if warp collectives are taken to order memory accesses."""
     is_by_table: bool = False
-    """Of a race in global memory, whether contents that were made up say where, and it is no update in two steps: with others threads may
-    each have elements of their own."""
+    """For a race in global memory that is not a read-modify-write: whether its addresses come from made-up contents. With other
+    contents, each thread may have elements of its own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
-    """What memory held, and who ran when."""
+    """Contents of memory and schedule of the run."""
     doubt: str = ""
-    """Why it is dropped, without further runs."""
+    """Why the finding is dropped without further runs; empty if it is not."""
 
 
 @attrs.frozen
 class Exercised:
-    """What came of it. `example` is the launch that ran, None if none did; `why` says what ended the last one."""
+    """Result for one kernel. `example` is the launch that was executed, or None if none was valid; `why` says what ended the last one."""
 
     example: Example | None
     found: tuple[Found, ...]
@@ -166,11 +167,11 @@ class Exercised:
     is_complete: bool = False
     """Whether all threads ran to completion."""
     lines: frozenset[int] = frozenset()
-    """Those of instructions that were executed, of which an execution could have shown something."""
+    """Lines of the executed instructions that access memory or synchronize."""
     is_cut: bool = False
-    """Whether the clock ended it: on a computer that is less busy there might be more."""
+    """Whether the time limit ended it; a machine that is less busy might find more."""
     unjudged: frozenset[int] = frozenset()
-    """Lines at which something was seen and left out, as it is not sure: nothing is refuted there."""
+    """Lines with findings that were dropped as doubtful. Nothing is refuted there."""
 
 
 class Exercise:
@@ -187,7 +188,7 @@ class Exercise:
         self.routine = routine
         self.doubt = doubt
         self.known = known
-        """Runs that there were already of the same text, with usual contents and in the usual order; it learns of others."""
+        """Earlier runs of the same text with the usual contents and schedule, or None; new ones are added."""
         self.code = code
         self.operations = most_operations(routine)
         self.left = RUNS * self.operations
@@ -195,16 +196,18 @@ class Exercise:
         self.why = ""
         self.growth = 1
         self.shared = 0
+        self.first_lines = False
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
-        """Of the runs that are believed or not."""
+        """Contents and schedule of the runs that decide whether a finding is believed."""
         self.lines: frozenset[int] | None = None
-        """Those of the findings that are tried again: races elsewhere do not matter then. None: all do."""
+        """Lines of the findings that are being reproduced; races elsewhere are ignored. None: all lines matter."""
         self.ran: dict[tuple[Any, ...], Ran] = {}
-        """The runs that there were, but for those that cost too much: of a kernel without numbers other sizes are the same."""
+        """The runs so far, except those that exceeded their budget. If a kernel has no scalars, other sizes give the same launch."""
 
     def run(self) -> Exercised:
-        """Tries launches one after the other. The first that is one is believed."""
+        """Tries launches one after the other and judges the first valid one."""
         launched = self._first(shapes(self.routine), Sizes())
         if launched is None:
             return Exercised(None, (), self.why, is_cut=self._is_cut)
@@ -212,7 +215,7 @@ class Exercise:
         found = list(self._judged(launched, Sizes(), CONTRAST))
         runs = [ran]
         for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
-            # of these families none is about races
+            # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
             self.lines = None
@@ -230,15 +233,16 @@ class Exercise:
             found += self._in_other_orders(shape)
         sure = {id(one) for each in runs for one in each.wrong}
         unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
-        return Exercised(ran.example, tuple(found), self.why, ran.fault is None, ran.lines, self._is_cut, unjudged)
+        is_complete = ran.fault is None and not self.first_lines
+        return Exercised(ran.example, tuple(found), self.why, is_complete, ran.lines, self._is_cut, unjudged)
 
     @property
     def _is_cut(self) -> bool:
         return time.perf_counter() > self.end
 
     def _in_other_orders(self, shape: Shape) -> list[Found]:
-        """What shows under other schedules, of a kernel that looks at what other threads have written, such as flags; these are zero at
-        first."""
+        """Findings under other schedules, for a kernel that inspects what other threads have written, such as flags. Flags are initially
+        zero."""
         for schedule in ORDERS:
             self.contents, self.schedule = ZEROS, schedule
             launched = self._first((shape,), Sizes())
@@ -248,13 +252,13 @@ class Exercise:
         return []
 
     def _may_part(self, ran: Ran) -> bool:
-        """Whether threads that execute something together branch by contents that were made up."""
+        """Whether threads that must execute something together branch on made-up contents."""
         if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
             return False
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
 
     def _of_noise(self, shape: Shape) -> list[Found]:
-        """Findings about divergence, from a run with contents of any size and sign."""
+        """Findings about divergence, from a run with random contents of any magnitude and sign."""
         self.contents = NOISE
         launched = self._first((shape,), Sizes())
         found = list(self._judged(launched, Sizes(), CONTRAST)) if launched is not None else []
@@ -262,9 +266,9 @@ class Exercise:
         return [attrs.evolve(one, depends=True) for one in found if one.finding.diagnostic.rule[:1] in OF_WARPS]
 
     def _of_equal_indices(self, shape: Shape) -> list[Found]:
-        """What shows where contents say that several threads update one word of shared memory, as in a histogram.
+        """Findings if contents make several threads update one word of shared memory, as in a histogram.
 
-        That they store to one word may not be meant by who gives them their indices: it is the update in two steps that is looked for.
+        Real inputs may never make threads store to the same word; only unsynchronized read-modify-writes are reported.
         """
         self.contents = RANDOM
         launched = self._first((shape,), Sizes())
@@ -273,7 +277,7 @@ class Exercise:
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it wraps around, and some sizes hide an access out of bounds."""
+        """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
         if is_compared(self.routine) and (needs(self.routine, "cta") or needs(self.routine, "warp")):
@@ -285,7 +289,8 @@ class Exercise:
             yield EMPTY, EMPTY, OF_TENSORS
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
-        """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
+        """The first valid launch, that is, one that stays within its memory. If the kernel specifies its thread block and fails with it,
+        the fault is the kernel's own."""
         wrong: list[Launched] = []
         is_always_wrong = True
         hidden: Launched | None = None
@@ -296,10 +301,10 @@ class Exercise:
             if self._is_full:
                 return None
             if said is not None and shape.block != said and math.prod(shape.block) < min(WARP, math.prod(said)):
-                # nobody says that there are many threads and launches less than a warp
+                # a kernel written for many threads is not launched with less than a warp
                 continue
             if waits and math.prod(shape.block) < distinguished(self.routine):
-                # without the threads that wait it says nothing of them
+                # without the waiting threads, a launch says nothing about them
                 continue
             ran = self._within(shape, sizes)
             fault, outside = ran.fault, ran.outside
@@ -310,12 +315,12 @@ class Exercise:
                     continue
                 return None
             if outside == ".shared" and ran.example.shared:
-                # it takes more than there is
+                # it needs more shared memory than there is
                 return None
             is_stuck = fault is not None and fault.kind == "deadlock"
             waits |= is_stuck
             if wrong and not outside and _reads_rubbish(ran) and said is not None:
-                # with as many threads as it says it leaves an array, and with fewer it uses what nobody writes
+                # it leaves an array with the specified block, and reads unwritten memory with a smaller one
                 continue
             if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
                 if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
@@ -323,40 +328,41 @@ class Exercise:
                 hidden = hidden or (ran, shape)
                 continue
             if outside == ".global":
-                # numbers that do not fit together: nothing is known of what it does with this shape
+                # the scalars are inconsistent, so nothing is known about this shape
                 is_always_wrong = False
                 strayed, last = last, ran.strayed_to
                 if last is not None and last == strayed:
-                    # and no shape changes that
+                    # the same stray access with two shapes: no other shape avoids it
                     return None
             else:
                 wrong.append((ran, shape))
         if hidden is not None:
             return hidden
-        # one with fewer threads than the kernel tells apart is none
+        # a launch with fewer threads than the kernel distinguishes is not valid
         wrong = [one for one in wrong if math.prod(one[1].block) >= fewest(self.routine)] or wrong
-        # what goes wrong with every shape does so by itself
+        # what fails with every shape is the kernel's own fault
         if not wrong or not is_always_wrong:
             return None
         if wrong[0][1].block == said:
-            # no other shape explains what goes wrong with as many threads as it says
+            # no other shape explains a failure with the specified number of threads
             return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
         return least if is_one_cause else None
 
     def _is_hidden_by_sizes(self, shape: Shape) -> bool:
-        """Whether a block of several dimensions, of which the kernel says nothing, leaves an array where there are more elements: with few,
-        a comparison may hide that it is no block of the kernel."""
+        """Whether a made-up block with several dimensions leaves an array once there are more elements. With few elements, a comparison
+        may hide that this is not a block for the kernel."""
         x, y, z = shape.block
         if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
             return False
         return self._within(shape, CONTRAST).outside == ".shared"
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
-        """Whether warps do the same at one address of shared memory, and nothing in the kernel tells warps apart: a launch has but one.
+        """Whether warps do the same at one shared address and nothing in the kernel distinguishes warps, so that it is meant for a block of
+        one warp.
 
-        One that knows of several warps and forgets to wait for them races, and is not meant.
+        A kernel that distinguishes warps and fails to synchronize them is not excused.
         """
         x, y, z = shape.block
         if x * y * z <= WARP or fewest(self.routine) > WARP:
@@ -371,11 +377,11 @@ class Exercise:
 
     @property
     def _is_full(self) -> bool:
-        """Whether the runs have taken so much memory that no more are begun: what one frees, the next does not get."""
+        """Whether the memory limit is reached. Memory that one run frees is not reused by the next."""
         return bool(self.code.machine.memory.size > MOST_MEMORY)
 
     def _within(self, shape: Shape, sizes: Sizes) -> Ran:
-        """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
+        """Runs a launch, enlarging arrays and dynamic shared memory as needed."""
         contents = self.contents
         while True:
             one = self._example(shape, sizes)
@@ -389,20 +395,22 @@ class Exercise:
             if ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
             elif ran.outside == ".global" and contents is not ZEROS:
-                # numbers in memory may be meant as indices
+                # numbers in memory may be used as indices
                 contents = ZEROS
+            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+                self.first_lines = True
             else:
                 return ran
 
     def _known_outside(self, one: Example, contents: Contents) -> Outside | None:
-        """How a launch ends of which it is known that it leaves global memory."""
+        """The recorded end of a launch that is known to leave global memory."""
         if self.known is not None or contents is not COUNT or self.schedule != LOCKSTEP:
             return None
         known = outside(self.routine).get(one)
         return known if known is not None and known.operations <= min(self.operations, self.left) else None
 
     def _grows(self, fault: Fault | None, made: Made) -> bool:
-        """Whether arrays become larger, as the launch that left them would not have left larger ones."""
+        """Enlarges arrays if the run would have stayed within larger ones. Returns whether they were enlarged."""
         if self.growth >= MOST_GROWTH or not would_be_inside(fault, made, MOST_GROWTH // self.growth):
             return False
         self.growth = self.growth * GROWTH if would_be_inside(fault, made, GROWTH) else MOST_GROWTH
@@ -416,7 +424,7 @@ class Exercise:
         return attrs.evolve(one, options=tuple(self._options(one, sizes)))
 
     def _options(self, one: Example, sizes: Sizes) -> Iterator[str]:
-        """How `ptxkit inputs` makes an example."""
+        """The options with which `ptxkit inputs` creates this example."""
         values = {
             "block": ",".join(map(str, one.block)),
             "loops": "" if sizes.counts == FEW else str(sizes.counts),
@@ -432,7 +440,7 @@ class Exercise:
             yield "--empty"
 
     def _most_shared(self) -> int:
-        """The most dynamic shared memory that a launch can have."""
+        """The maximum dynamic shared memory of a launch, in bytes."""
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
@@ -445,11 +453,11 @@ class Exercise:
         zeroed: Mapping[int, int] | None = None,
         also: Sequence[Monitor] = (),
     ) -> Ran:
-        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also)
+        is_usual = contents is COUNT and self.schedule == LOCKSTEP and not (by_collectives or zeroed or also or self.first_lines)
         known = self.known if is_usual else None
         ran = known.get(one) if known is not None else None
         lines = self.lines if self.known is None else None
-        key = one, contents, self.schedule, by_collectives, tuple((zeroed or {}).items())
+        key = one, contents, self.schedule, by_collectives, self.first_lines, tuple((zeroed or {}).items())
         for looked_at in (lines, None) if not also else ():
             if (*key, looked_at) in self.ran:
                 return self.ran[*key, looked_at]
@@ -468,6 +476,7 @@ class Exercise:
                 zeroed=zeroed,
                 also=also,
                 lines=lines,
+                first_lines=self.first_lines,
             )
             if known is not None and (ran.fault is None or ran.fault.kind != "budget"):
                 known[one] = ran
@@ -477,26 +486,26 @@ class Exercise:
         return ran
 
     def _judged(self, launched: Launched, sizes_of: Sizes, contrast: Sizes) -> Iterator[Found]:
-        """What a run showed, tried again with other contents, other sizes and other shapes."""
+        """Repeats a run with other contents, sizes and shapes, and yields its findings with what they depend on."""
         ran, shape = launched
         contents, schedule = self.contents, self.schedule
         if ran.findings and not ran.wrong:
-            # values may be equal by chance
+            # values may be equal by coincidence
             contents = NOISE
             ran = self._once(ran.example, contents)
         if not ran.wrong:
             return
-        # flags that are zero at first are meant to be; other data need not be
+        # flags are meant to be zero initially; other data need not be
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
         doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
-        # a race in a shared variable is confirmed by any other race in it, on whatever lines
+        # a race in a shared variable is confirmed by any other race in it, on any lines
         self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
         shows_too = self._shows_with_other_sizes(asked, launched, contrast)
         resized = [shows_too.get(id(finding)) for finding in ran.wrong]
-        # each further question is asked of those that are no notes by then
+        # each further question is asked only about the findings that remain
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
@@ -505,7 +514,7 @@ class Exercise:
         stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         tables = {self.code.line(site.path) for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
         again = [self._once(ran.example, contents, zeroed=flags) for contents in others] if sites else []
-        # two writes are of different values by what was read, or always
+        # whether two writes differ always or only for some contents
         mixed = again[:1] or ([self._once(ran.example, RANDOM, zeroed=flags)] if any(map(_is_of_writes, sure)) else [])
         chosen = [finding for finding in sure if _is_of_writes(finding) and _lines(finding) & stores]
         filled = self._of_elements_for_all(shape) if chosen else None
@@ -534,15 +543,16 @@ class Exercise:
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether a finding depends on made-up contents: at its `lines`, or because threads do not diverge with others."""
+        """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other
+        contents."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
         return bool(_lines(finding) & lines) and not _is_of_own_memory(finding)
 
     def _shows_with_other_sizes(self, asked: Sequence[Finding], launched: Launched, contrast: Sizes) -> dict[int, bool | None]:
-        """Of some findings of a run whether they show with other sizes, too; None if that could not be tried.
+        """For each finding of a run, whether it also appears with other sizes; None if that could not be tried.
 
-        What one run refutes no other is asked about: those that are likely to refute, and take little time, come first.
+        A finding that one run refutes is not checked by the next. Runs that are cheap and likely to refute come first.
         """
         ran, shape = launched
         if is_guessed(self.routine):
@@ -552,7 +562,7 @@ class Exercise:
         def can_be_tried(finding: Finding) -> bool:
             if chooses_bits(self.routine) and (_is_race(finding) or finding.diagnostic.name in OF_BYTES):
                 return False
-            # sizes may be in variables that the host writes first
+            # sizes may be in variables that the host initializes
             is_preset = bool(presets) and (finding.diagnostic.name == UNINITIALISED or bool(presets & _lines(finding)))
             return not (is_preset or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding))
 
@@ -565,13 +575,13 @@ class Exercise:
         if single is not None:
             left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
         has_ends = is_compared(self.routine)
-        # where there are more elements than threads, the last CTA is whole
+        # if there are more elements than threads, the last CTA is full
         at_ends: list[Finding] = []
         for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
             other = self._first((shape,), sizes) if left or at_ends else None
             for less in (attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)):
                 if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
-                    # so many iterations, or elements, take too long: it may not have come to what was found
+                    # the run timed out with this many iterations or elements, and may not have reached the finding
                     other = self._first((shape,), less)
             if other is None:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
@@ -583,26 +593,25 @@ class Exercise:
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
-        """Whether a CTA of twice the threads would leave an array, if something was found for which that matters."""
+        """Whether a block of twice as many threads would leave an array. Checked only for findings about uninitialized memory."""
         x, y, z = shape.block
         if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
             return False
         if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
-            # it may have more threads along this
+            # it may have more threads along this dimension
             return False
         return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
     def _is_whole(self, finding: Finding, is_full: bool) -> bool:
-        """Whether no other number of threads is what the kernel means: more, one of which writes what was read, would overrun an array, or
-        fewer, as a barrier awaits, are not all that it tells apart."""
+        """Whether no other number of threads is plausible. More threads, one of which might write the memory that was read, would leave
+        an array; fewer, as a barrier expects, would be less than the kernel distinguishes."""
         if finding.diagnostic.rule[:1] == BARRIERS:
             return distinguished(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
         return _is_of_own_memory(finding) or is_full
 
     def _is_of_equal_ctas(self, finding: Finding) -> bool:
-        """Whether the same thread of two CTAs executes the same instruction at one address of global memory, in a kernel that does nothing
-        at addresses of a CTA's own, and updates nothing: a launch of it has one CTA, as has one of a
-        kernel that never asks for its CTA."""
+        """Whether the same thread of two CTAs executes the same instruction at one global address, in a kernel that uses no CTA-specific
+        addresses and updates nothing. Such a kernel is launched with one CTA, as is one that never reads its CTA index."""
         accesses = finding.witness.get("accesses", ())
         if finding.witness.get("space") != "global" or len(accesses) != 2:
             return False
@@ -613,8 +622,8 @@ class Exercise:
         return bool(one["cta"] != other["cta"] and is_same_access)
 
     def _is_of_own_addresses(self, finding: Finding) -> bool:
-        """Whether the addresses of two accesses come from nothing but who a thread is, in a kernel that does not ask for its CTA: what it
-        updates is no counter from which CTAs take their numbers, at least not for these."""
+        """Whether the addresses of both accesses follow from the thread index alone, in a kernel that does not read its CTA index. If it
+        updates memory, that is then no counter that distributes work to CTAs, at least not for these accesses."""
         if asks_ctas(self.routine):
             return False
         lines = _lines(finding)
@@ -623,16 +632,16 @@ class Exercise:
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
 
     def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
-        """A run in which loops that count to a number of the launch iterate once, where an access leaves what it is of: a number may be
-        too large for it. None if there is none."""
+        """A run with a single iteration of each loop that is bounded by a scalar, for out-of-bounds findings: a scalar may be too large
+        for the array. None if that changes nothing."""
         sizes = Sizes(single=True)
         if not any(finding.diagnostic.name == OUTSIDE[1] for finding in found) or self._is_usual(shape, sizes):
             return None
         return self._within(shape, sizes)
 
     def _of_ones(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
-        """A run with numbers of 1, where one may be the name of a barrier or say who comes to it, or the index of a tile, which may lie
-        beyond those that there are; None if there is none."""
+        """A run with all scalars 1, for findings about barriers, where a scalar may be the barrier's name or select its participants,
+        and between CTAs, where it may be the index of a tile that does not exist. None if there is no such run."""
         sizes = Sizes(ones=True)
         if not any(finding.diagnostic.rule[:1] == BARRIERS or _is_between_ctas(finding) for finding in found):
             return None
@@ -640,20 +649,20 @@ class Exercise:
         return few[0] if few is not None else None
 
     def _is_usual(self, shape: Shape, sizes: Sizes) -> bool:
-        """Whether these sizes change none of the numbers of a kernel."""
+        """Whether these sizes change no argument of the kernel."""
         return example(self.routine, shape, sizes) == example(self.routine, shape)
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
-        """Those of some findings that show with all CTAs that are tried: those that the kernel may have. None if time is up before."""
+        """The findings that appear with all other thread blocks that the kernel may have; None if time ran out first."""
         if is_said(self.routine, shape.block):
             return left
         least, threads = fewest(self.routine), math.prod(shape.block)
         enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= max(least, 2 * WARP)]
         if threads in elements(self.routine):
-            # an array has an element for each thread
+            # an array has one element for each thread
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
-        # small ones first: they take less time
+        # small ones first, as they are cheaper
         for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
             if not left:
                 break
@@ -663,7 +672,8 @@ class Exercise:
         return left
 
     def _unread(self, found: tuple[Finding, ...], ran: Ran, contents: Contents) -> set[int]:
-        """The lines of stores to shared memory of some findings that nobody reads, of a run to completion in which nothing is in flight."""
+        """Lines of stores to shared memory that no thread reads, among those of the findings. Only for a run to completion without
+        asynchronous operations."""
         stores = {line for one in found if _is_of_writes(one) and one.witness.get("space") == "shared" for line in _lines(one)}
         if not stores or ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(self.routine)):
             return set()
@@ -672,8 +682,8 @@ class Exercise:
         return set(reads.lines) - reads.read if again.fault is None else set()
 
     def _of_elements_for_all(self, shape: Shape) -> Ran | None:
-        """A run in which each thread has all its elements, and all are different, where what threads store depends on contents: those
-        that choose one of equal elements, or of none, may each store another, which nobody minds. None if there is none."""
+        """A run in which each thread has all its elements and all are different, for stores that depend on contents. Threads that select
+        one of several equal elements may store different results, which is harmless. None if there is no such run."""
         one = self._example(shape, Sizes(scale=ELEMENTS))
         if one == self._example(shape, Sizes()):
             return None
@@ -681,14 +691,14 @@ class Exercise:
         return None if ran.outside or ran.fault is not None else ran
 
     def _may_be_a_warp(self, shape: Shape) -> bool:
-        """Whether a block of one warp is all that a kernel needs; lanes that work together may each have several elements of an array."""
+        """Whether a block of one warp suffices for the kernel. Cooperating lanes may each have several elements of an array."""
         if is_said(self.routine, shape.block) or fewest(self.routine) != WARP:
             return False
         return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """Those of some findings that show with one thread, where a kernel does not say how many it has, and does nothing that several
-        are needed for."""
+        """The findings that also appear with one thread, if the kernel does not specify its block and does nothing that needs several
+        threads."""
         if launch(self.routine).threads is not None or fewest(self.routine) > 1:
             return found
         is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
@@ -696,13 +706,13 @@ class Exercise:
         return self._also(found, alone, sizes) if found else ()
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """Those of some findings that another shape does not refute."""
+        """The findings that a run with another shape does not refute."""
         one = self._within(shape, sizes)
         return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
 
     def _in_order(self, found: tuple[Finding, ...], launched: Launched, sizes: Sizes, contents: Contents) -> tuple[Finding, ...]:
-        """Those of some findings that show as if what lanes execute together ordered their accesses, too; of a kernel that one warp may
-        execute, with one."""
+        """The findings that remain if warp collectives are taken to order memory accesses; also with a single warp, if the kernel can
+        run with one."""
         ran, shape = launched
         if not needs(self.routine, "warp") or not any(map(_is_race, found)):
             return found
@@ -714,7 +724,7 @@ class Exercise:
         return tuple([finding for finding in left if not _is_race(finding) or alone.outside or not _is_refuted(finding, alone)])
 
     def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
-        """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
+        """Whether several CTAs of a cluster are involved, and the kernel does not specify the cluster size."""
         if shape.cluster is None or cluster_size(self.routine) is not None:
             return False
         ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
@@ -730,25 +740,26 @@ def _of_a_warp(shape: Shape) -> Shape:
 
 
 def _is_of_ends(finding: Finding, families: str) -> bool:
-    """Whether a finding may be one of the last CTA, whose threads have not all an element. Not that these exit before a barrier: hardware
-    waits for those that have not exited, and who launches a kernel that has barriers takes care that there are none."""
+    """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
+    not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
     return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
-    """Whether a CTA may have no more threads than these, one of which writes the memory that a finding is about."""
+    """Whether a larger CTA, one of whose additional threads writes the memory in question, is implausible."""
     return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
-    """Whether an array has as many elements as a block has threads."""
+    """Whether an array has as many elements as the block has threads."""
     return math.prod(block) in elements(routine)
 
 
 def hands_over(routine: Routine) -> bool:
-    """Whether threads read with an order, or update, and look at what was there: what they do next may depend on who came first.
+    """Whether threads read with ordering semantics or update memory, and use the result: what they do next may depend on which thread came
+    first.
 
-    Who waits at a barrier does the same afterwards, no matter which thread came first.
+    A thread that waits at a barrier continues in the same manner whichever thread arrived first.
     """
 
     def holds(bound: Bound) -> bool:
@@ -758,18 +769,18 @@ def hands_over(routine: Routine) -> bool:
 
 
 def allocates(routine: Routine) -> bool:
-    """Whether a kernel allocates tensor memory."""
+    """Whether the kernel allocates tensor memory."""
     return any(has_such(one, lambda bound: "alloc" in bound.effects) for one in reached(routine))
 
 
 def is_read(routine: Routine, i: int) -> bool:
-    """Whether anything reads what an instruction writes to registers."""
+    """Whether a result of the instruction is used."""
     numbering = ssa(routine)
     return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
 
 
 def has_rounds(routine: Routine) -> bool:
-    """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
+    """Whether the kernel has operations in flight across iterations, and a parameter determines the number of iterations."""
 
     def holds(bound: Bound) -> bool:
         arrives = {barrier.action for barrier in bound.barrier} == {"arrive"}
@@ -780,20 +791,21 @@ def has_rounds(routine: Routine) -> bool:
 
 
 def _says_nothing(fault: Fault, ran: Ran) -> bool:
-    """Whether the fault that ended a run says nothing about the kernel. A branch beyond its targets does, if a monitor saw it."""
+    """Whether the fault that ended a run is no evidence about the kernel. A branch beyond its list of targets is, if a monitor reported
+    it."""
     if fault.kind == "budget" or (fault.kind == "branch" and ran.wrong):
         return False
     return fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF
 
 
 def _is_in(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows a finding of the same family on the same lines or, for a race in shared memory, in the same variable: in an
-    unrolled loop, other accesses may collide with other sizes."""
+    """Whether another run shows a finding of the same family on the same lines or, for a race in shared memory, in the same variable: in
+    an unrolled loop, other sizes make other copies of an access collide."""
     return _seen_as(finding) in other.seen_as(_seen_as) or any(_is_of_one_variable(finding, one) for one in other.wrong)
 
 
 def _is_of_one_variable(one: Finding, other: Finding) -> bool:
-    """Whether two findings are races of one family, in one variable of shared memory."""
+    """Whether both findings are races of one family in the same variable of shared memory."""
     if not _is_race(one) or not _is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
         return False
     names = {one.witness.get("variable"), other.witness.get("variable")}
@@ -801,14 +813,15 @@ def _is_of_one_variable(one: Finding, other: Finding) -> bool:
 
 
 def _seen_as(finding: Finding) -> Seen:
-    """What findings of several runs have in common: the family of the rule, and the lines; of what nobody has written, where it is used."""
+    """Key under which findings of different runs are the same: family of the rule and lines; for uninitialized memory, only the line of
+    the use."""
     diagnostic = finding.diagnostic
     lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else _lines(finding)
     return diagnostic.rule[:1], frozenset(lines)
 
 
 def _is_as_such_in(finding: Finding, other: Ran) -> bool:
-    """Whether a finding about a barrier is in another run too, and not as a deadlock if it is none; others are not asked."""
+    """Whether another run also shows a finding about a barrier, as a deadlock in both or in neither. True for all other findings."""
     if finding.diagnostic.rule[:1] != BARRIERS:
         return True
     ends, lines = "ends" in finding.witness, _lines(finding)
@@ -816,34 +829,34 @@ def _is_as_such_in(finding: Finding, other: Ran) -> bool:
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:
-    """Whether a run with other contents shows a finding; of shared memory, one that does not come to the accesses says nothing."""
+    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing."""
     return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
 
 
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
-    """Those of the runs with random contents and with zeros that may tell that a finding is the fault of the contents.
+    """The runs with random contents and with zeros that can refute a finding.
 
-    Where all contents are zeros, threads that compute their indices may each come to their own word, and no threads part: that two which
-    are not ordered meet at others, or that some miss what all must execute, is no less wrong.
+    With zeros only, threads that compute their indices from contents may each get a word of their own, and no threads diverge. That does
+    not excuse a race, or a divergence, with other contents.
     """
     is_meeting = finding.diagnostic.name in OF_SHARED and not _is_of_writes(finding)
     return again[:1] if is_meeting or finding.diagnostic.rule[:1] in OF_WARPS else again
 
 
 def _is_sure(found: Found) -> bool:
-    """Whether a finding shows no matter what was made up."""
+    """Whether a finding is independent of everything that was made up."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 
 def _is_refuted(finding: Finding, other: Ran) -> bool:
-    """Whether another run shows nothing of the kind there, though it got there."""
+    """Whether another run reached the instructions and shows no such finding."""
     got_there = other.fault is None or (finding.diagnostic.rule[:1] in TOGETHER and _lines(finding) <= other.lines)
     is_no_launch = finding.diagnostic.name != UNINITIALISED and _reads_rubbish(other)
     return got_there and not is_no_launch and not _is_in(finding, other)
 
 
 def _reads_rubbish(other: Ran) -> bool:
-    """Whether a run uses shared memory that nobody has written: it may not have the threads that write it."""
+    """Whether the run reads shared memory that no thread has written. It may lack the threads that write it."""
     return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
 
 
@@ -852,7 +865,7 @@ def _lines(finding: Finding) -> set[int]:
 
 
 def _scatters(ran: Ran) -> bool:
-    """Whether it depends on contents where something is stored in shared memory."""
+    """Whether a store to shared memory depends on contents."""
     if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
         return False
     return any(_stores_to_shared(site.bound) for site in ran.depends)
@@ -863,8 +876,8 @@ def _stores_to_shared(bound: Any) -> bool:
 
 
 def _is_update(finding: Finding, ran: Ran) -> bool:
-    """Whether a finding is about a load and a store at one address, as it is written, or about that store alone, or about an atomic update
-    and something else: a thread changes what another one changes."""
+    """Whether a finding is about a read-modify-write: a load and a store at the same address expression, that store alone, or an atomic
+    update and another access."""
     lines = _lines(finding)
     sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
     by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
@@ -875,14 +888,14 @@ def _is_update(finding: Finding, ran: Ran) -> bool:
 
 
 def _is_of_one_address(finding: Finding, ran: Ran) -> bool:
-    """Whether the accesses of a finding are at one address, as it is written."""
+    """Whether all accesses of a finding use the same address expression."""
     lines = _lines(finding)
     sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
     return len(lines) > 1 and len({_address_of(site) for site in sites}) == 1
 
 
 def _is_checked(finding: Finding, ran: Ran) -> bool:
-    """Whether a finding is about a load and a compare-and-swap at one address, as it is written."""
+    """Whether a finding is about a load and a compare-and-swap at the same address expression."""
     lines = _lines(finding)
     if not _is_race(finding) or len(lines) != 2 or not any(bound.has(".cas") for body in ran.bodies for bound in body.forms):
         return False
@@ -892,17 +905,17 @@ def _is_checked(finding: Finding, ran: Ran) -> bool:
 
 
 def _address_of(site: Any) -> tuple[str, ...]:
-    """An address as it is written."""
+    """The names in an address expression."""
     return tuple([node.text for address in site.instruction.find(Address) for node in address.find(Name)])
 
 
 def _is_of_own_memory(finding: Finding) -> bool:
-    """Whether a finding is about local memory that was never written: who else could have?"""
+    """Whether a finding is about uninitialized local memory, which no other thread can have written."""
     return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") == "local"
 
 
 def _is_race(finding: Finding) -> bool:
-    """Whether a finding is about two accesses by threads."""
+    """Whether a finding is a race."""
     return finding.diagnostic.name in RACES
 
 
@@ -918,6 +931,6 @@ def _is_between_ctas(finding: Finding) -> bool:
 
 
 def _is_of_writes(finding: Finding) -> bool:
-    """Whether a finding is about two writes, which are no race if the values are equal."""
+    """Whether a finding is about two writes, which do not conflict if the values are equal."""
     accesses = finding.witness.get("accesses", ())
     return _is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)

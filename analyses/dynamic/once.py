@@ -11,7 +11,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
 from ptxkit.analyses.execution.execute import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
-from ptxkit.analyses.execution.straying import strayed_to
+from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 
 
 def is_ordered(bound: Bound) -> bool:
-    """Whether an instruction reads with an order, or updates, as one that reads a flag does."""
+    """Whether an instruction reads with ordering semantics or performs an update, as accesses to flags do."""
     return any(one.order not in (None, "", "weak") and one.access != "write" for one in bound.memory)
 
 
 LOCKSTEP = "lockstep"
-"""The schedule of a run if nothing else is said."""
-BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
-"""The chapters whose instructions read matrices by descriptors."""
+"""The default schedule."""
 
 
 Seen = tuple[str, frozenset[int]]
@@ -45,7 +43,7 @@ Seen = tuple[str, frozenset[int]]
 
 @attrs.frozen(eq=False)
 class Ran:
-    """What came of it. `fault` ended it; None: all threads ran to completion."""
+    """Result of a run. `fault` is what ended it; None if all threads ran to completion."""
 
     example: Example
     findings: tuple[Finding, ...]
@@ -53,8 +51,8 @@ class Ran:
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
-    """What the memory that was made up holds afterwards, if that was asked for and all threads ran to completion."""
-    _known: dict[tuple[str, ...], set[int]] = attrs.field(factory=dict, init=False, repr=False)
+    """Final contents of made-up memory, if requested and if all threads ran to completion."""
+    _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
     _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
     def line_of(self, site: Any) -> int:
@@ -68,34 +66,34 @@ class Ran:
 
     @property
     def lines(self) -> frozenset[int]:
-        """The lines of the instructions that were executed, of those of which an execution could show something."""
+        """Lines of the executed instructions that access memory or synchronize."""
         return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
-        """The findings that are no notes.
+        """The findings that are not notes.
 
-        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is. Nobody
-        waits in vain for memory that others may write.
+        Leaves out matrices that extend beyond their variable, as the instruction may use less than the whole layout, and threads that wait
+        for memory that others may write.
         """
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
         return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
 
     def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
-        """The findings that are no notes, as they are to be compared with those of other runs."""
+        """Keys of the findings that are not notes, for comparison with other runs."""
         if not self._seen:
             self._seen.update(map(name, self.wrong))
         return self._seen
 
-    def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
-        """The lines of the instructions of some chapters."""
+    def _lines_of(self, chapters: frozenset[str]) -> set[int]:
+        """Lines of the instructions of these ISA chapters."""
         found = self._known.get(chapters)
         if found is None:
             found = self._known[chapters] = self._find_lines(chapters)
         return found
 
-    def _find_lines(self, chapters: tuple[str, ...]) -> set[int]:
+    def _find_lines(self, chapters: frozenset[str]) -> set[int]:
         sites = [site for body in self.bodies for site in body.sites]
         return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
 
@@ -104,7 +102,7 @@ class Ran:
 
     @property
     def outside(self) -> str:
-        """The state space in which the run left all that it was given; empty if it did not."""
+        """The state space that the run accessed out of bounds; empty if none."""
         for finding in self.findings:
             if finding.diagnostic.name == OUTSIDE[1]:
                 return "." + str(finding.witness.get("space", "")).partition("::")[0]
@@ -113,27 +111,27 @@ class Ran:
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:
-        """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+        """Line and address of an access that left global memory and lies near no made-up array; None if there is none."""
         return strayed_to(self.fault, self.observer.made)
 
     @property
     def depends(self) -> tuple[Any, ...]:
-        """The instructions that depend on contents that were made up."""
+        """The instructions that depend on made-up contents."""
         return self._dependent(self.observer.sources)
 
     @property
     def stores(self) -> tuple[Any, ...]:
-        """Those, and the ones that store what depends on such contents."""
+        """The same, and the instructions that store values which depend on such contents."""
         return self._dependent(self.observer.sources, stores=True)
 
     @property
     def depends_on_data(self) -> tuple[Any, ...]:
-        """The instructions that depend on contents that were made up and that are read with no order, as flags are not."""
+        """The instructions that depend on made-up contents that are read without ordering semantics, unlike flags."""
         return self._dependent(self._data)
 
     @property
     def by_tables(self) -> tuple[Any, ...]:
-        """The instructions whose addresses are made of such contents."""
+        """The instructions whose addresses are computed from such contents."""
         return self._dependent(self._data, direct=True)
 
     @property
@@ -142,7 +140,7 @@ class Ran:
 
     @property
     def depends_on_presets(self) -> tuple[Any, ...]:
-        """The instructions that depend on variables of the module that the host may have written over."""
+        """The instructions that depend on variables of the module that the host may have overwritten."""
         return self._dependent(self.observer.preset)
 
     def _dependent(self, sources: dict[int, Any], *, stores: bool = False, direct: bool = False) -> tuple[Any, ...]:
@@ -151,7 +149,7 @@ class Ran:
 
 
 def _waits_for_others(finding: Finding) -> bool:
-    """Whether somebody waits for memory to change, which the host or another GPU may do: with what was made up nobody does."""
+    """Whether threads wait for memory to change. The host or another GPU may write it; in a made-up launch neither does."""
     waiting = finding.witness.get("waiting", ())
     return finding.witness.get("ends") == "standstill" and any(one["for"] == CHANGE for one in waiting)
 
@@ -169,17 +167,18 @@ def once(
     also: Sequence[Monitor] = (),
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
+    first_lines: bool = False,
 ) -> Ran:
-    """Runs a launch with some contents of memory, for so many operations and seconds at most, `also` under further monitors.
+    """Executes a launch with the given contents of memory, within limits on operations and seconds, with further monitors in `also`.
 
-    `by_collectives`: as if what lanes execute together ordered their accesses (`Races.by_collectives`). With `keep` memory is read
-    afterwards. `zeroed` are words, by their addresses and bytes, that are zero at first with all contents. Races are looked for on
-    `lines` if these are given.
+    With `by_collectives`, warp collectives are taken to order memory accesses (`Races.by_collectives`). With `keep`, memory is read
+    afterwards. `zeroed` are words, by address and size, that are initially zero for all contents. If `lines` is given, only races on these
+    lines are reported. `first_lines` is that of `Observer`.
     """
     machine = code.machine
     code.reset()
     made: list[tuple[int, int]] = []
-    observer = Observer(())
+    observer = Observer(first_lines=first_lines)
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     memory: tuple[bytes, ...] = ()
@@ -193,7 +192,7 @@ def once(
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         for address, size in (zeroed or {}).items():
             machine.write(address, bytes(size))
-        observer = Observer(tuple(made))
+        observer = Observer(tuple(made), first_lines=first_lines)
         with rough_products():
             run = machine.launch(
                 code,

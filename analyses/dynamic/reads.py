@@ -1,4 +1,4 @@
-"""Which stores to shared memory are read: an unordered pair of stores matters only to a thread that reads them."""
+"""Which stores to shared memory are read. An unordered pair of stores matters only if some thread reads the result."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from ptxkit.machine.monitoring import Monitor
 
 MOST_LINES = 64
-"""So many stores are distinguished."""
+"""Maximum number of stores that are distinguished."""
 
 
 class Reads(Monitor):
-    """Looks at the stores of some lines: those of which a byte is read, or updated, later in the launch are `read`."""
+    """Records in `read` the lines, among the given ones, whose stores are read or updated later in the launch."""
 
     def __init__(self, lines: Iterable[int]) -> None:
         self.lines = sorted(lines)[:MOST_LINES]
         self.read: set[int] = set()
         self._stored = np.zeros(0, np.uint64)
-        """For each byte the lines that have stored it, as bits."""
+        """For each byte, the lines that have stored to it, as a bit set."""
         self._launch: Any = None
         self._bits: dict[int, int] = {}
 
@@ -44,7 +44,7 @@ class Reads(Monitor):
             self.read.update([line for n, line in enumerate(self.lines) if bits >> n & 1])
 
     def _bit(self, site: Any) -> int:
-        """The bit of the line of an instruction; 0 if the line was not asked for."""
+        """The bit for the line of an instruction; 0 if the line is not watched."""
         if site is None:
             return 0
         found = self._bits.get(id(site))

@@ -1,1 +1,1 @@
-"""A kernel executed for an example launch, with everything watched. The README says what it gives."""
+"""Execution of a kernel for one launch under all monitors. The README describes the result."""

@@ -1,4 +1,4 @@
-"""Whether kernels can be executed here."""
+"""Whether kernels can be executed in this environment."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import importlib.util
 
 @functools.cache
 def is_available() -> bool:
-    """Whether NumPy, with which the machine computes, is installed: it is not in every browser that runs Python."""
+    """Whether NumPy, on which the machine is built, is installed. Some Python builds for browsers lack it."""
     return importlib.util.find_spec("numpy") is not None

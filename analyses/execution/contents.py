@@ -1,9 +1,10 @@
-"""What memory holds that nobody said anything about.
+"""Initial contents of memory for which the user supplied none.
 
-Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot, `small` with few values; `zeros` is what fresh memory often holds; `flags` are
-zeros and ones; `reals` are real numbers in single precision; in `noise` every byte is drawn by lot, so that no two bytes are equal for a
-reason.
+The values are small integers, so that a kernel that uses them as indices stays within its arrays. `count` holds 0, 1, 2, …, all different,
+as index tables often do; `shuffled` holds the same values in another order; `random` holds random integers, and `small` random integers
+from a smaller range; `zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision
+numbers;
+`noise` holds random bytes, so that two values are equal only if the kernel makes them so.
 """
 
 from __future__ import annotations
@@ -15,65 +16,67 @@ from typing import Any
 import attrs
 
 HIGH = 1000
-"""Random numbers are less than this."""
+"""Exclusive upper bound of the integers in `random`."""
 _BELOW = {"random": HIGH, "small": 8, "flags": 2}
-"""Whole numbers by lot are less than this."""
+"""Exclusive upper bound of the random integers, by kind of contents."""
 SPREAD = 2.0
-"""Random real numbers are less than this, and more than its negative."""
+"""Random real numbers lie between -SPREAD and SPREAD."""
 SIDE = 64
-"""The texels of a made-up texture along each dimension."""
+"""Texels along each dimension of a made-up texture."""
 
 
 Part = tuple[int, int, int]
-"""A part of an argument: the parameter's index, the offset in it, the bytes."""
+"""A part of an argument: index of the parameter, offset and size in bytes."""
 
 
 @attrs.frozen
 class Numbers:
-    """What numbers are that were not given: `other`, but for those of which the kernel says what they are."""
+    """Values for the scalar arguments that were not supplied: `other`, unless one of the fields below applies."""
 
     other: int = 1
     iterations: int = 0
-    """How often loops run that count to a number; 0: it is as all others."""
+    """Iteration count for loops whose trip count is such a scalar; 0 if these scalars are `other` as well."""
     stride: int = 1
-    """What an index is multiplied by is so many times as large."""
+    """Factor by which a scalar that scales an index (a stride) exceeds `other`."""
     plane: int = 0
-    """How far planes of an array are apart; 0: where they begin is a number as all others."""
+    """Distance between planes of an array; 0 if the scalars that locate planes are `other` as well."""
     chosen: tuple[tuple[Part, int], ...] = ()
-    """Some by themselves."""
+    """Individual values, which take precedence."""
 
     def having(self, chosen: Mapping[Part, int]) -> Numbers:
-        """The same, with some chosen by themselves."""
+        """Returns these numbers with some individual values replaced or added."""
         return attrs.evolve(self, chosen=tuple(sorted({**dict(self.chosen), **chosen}.items())))
 
     def __str__(self) -> str:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
         rows = [f"{self.other * self.stride} for a stride"] if self.stride > 1 else []
         planes = [f"planes {self.plane} apart"] if self.plane else []
-        own = [str(value) for _, value in self.chosen]
+        own = [f"parameter {index}{f'+{offset}' if offset else ''} = {value}" for (index, offset, _), value in self.chosen]
         more = ", ".join([*loops, *rows, *planes, *own])
         return f"{self.other} ({more})" if more else str(self.other)
 
 
 @attrs.frozen
 class Contents:
-    """One choice of all that is made up: what memory holds, and `numbers`."""
+    """One choice of everything that is made up: the contents of memory and the scalars (`numbers`)."""
 
     name: str
     seed: int = 0
     numbers: Numbers = Numbers()
 
     def with_numbers(self, numbers: Numbers) -> Contents:
-        """The same, with other numbers."""
+        """Returns the same contents with other scalars."""
         return attrs.evolve(self, numbers=numbers)
 
     def data(self, size: int, number: int) -> Any:
-        """What buffer `number`, of `size` bytes, holds at the start: an array of bytes, not to be changed."""
+        """Initial bytes of buffer number `number`, which has `size` bytes. The array is shared: do not modify it."""
         import numpy as np
 
         words = size // 4
         if self.name == "count":
             return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
+        if self.name == "shuffled":
+            return _shuffled(words, self.seed, number)
         if self.name in _BELOW:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
         if self.name == "reals":
@@ -83,7 +86,7 @@ class Contents:
         return np.zeros(size, np.uint8)
 
     def image(self, dimensions: int, number: int, is_float: bool = True) -> Any:
-        """The texels of a texture or surface: numbers from 0 to 1, or small whole numbers."""
+        """Texels of a texture or surface: floating-point values in [0, 1), or small integers."""
         import numpy as np
 
         shape = (SIDE,) * dimensions
@@ -96,6 +99,7 @@ class Contents:
     def __str__(self) -> str:
         names = {
             "count": "0, 1, 2, …",
+            "shuffled": "0, 1, 2, … in another order",
             "zeros": "zeros",
             "noise": "random bytes",
             "flags": "zeros and ones",
@@ -107,7 +111,7 @@ class Contents:
 
 @functools.lru_cache(maxsize=1)
 def _counting(words: int) -> Any:
-    """The bytes of 0, 1, 2, …, kept, as it takes longer to make them than to copy them."""
+    """The words 0, 1, 2, … as bytes. Cached, since a copy is cheaper than a new array."""
     import numpy as np
 
     found = np.arange(words, dtype=np.uint32).view(np.uint8)
@@ -115,6 +119,20 @@ def _counting(words: int) -> Any:
     return found
 
 
+def _shuffled(words: int, seed: int, number: int) -> Any:
+    """The bytes of 0, 1, 2, …, with each row of `NEAR` words in random order: as an index, a word still points near its own position."""
+    import numpy as np
+
+    rows = -(-words // NEAR)
+    order = np.random.default_rng((seed, number)).permuted(np.tile(np.arange(NEAR, dtype=np.uint32), (rows, 1)), axis=1)
+    return (order + NEAR * np.arange(rows, dtype=np.uint32)[:, None]).reshape(-1)[:words].view(np.uint8)
+
+
+NEAR = 8
+"""Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
+SHUFFLED = Contents("shuffled", 5)
+DIFFERENT = ("count", "shuffled")
+"""The contents in which no two words of an array are equal."""
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
-"""What is tried, in this order: the first for every kernel, the others where something depends on it."""
+"""The contents to try, in order: the first for every kernel, the others only if something depends on contents."""

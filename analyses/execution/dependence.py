@@ -1,10 +1,10 @@
-"""What depends on contents that were made up: branches, addresses, and what synchronizes.
+"""Which branches, addresses and synchronization depend on made-up contents.
 
-A value is *made up* if an instruction that read made-up contents wrote it, or one that read a made-up value. The instructions that read
-made-up contents are those that did so in the run. From there on it is followed through the text, in any order of execution: through
-registers, and through a whole state space once a made-up value is stored to it. So all that depends on made-up contents in the run is
-found, and something more. (Two runs with different contents show only what differs by chance; a bit for each lane would make every
-operation of the machine slower.)
+A taint analysis. A value is *made up* if it was loaded from made-up contents or computed from a made-up value. The run records which loads
+read made-up contents. From these, taint is propagated over the text, ignoring the order of execution: through registers, and through a
+whole state space once a made-up value is stored to it. The result therefore covers every dependence that occurred in the run, and
+overapproximates it. (Comparing two runs with different contents would show only what happens to differ; a taint bit for each lane would
+slow down every operation of the machine.)
 """
 
 from __future__ import annotations
@@ -18,29 +18,33 @@ from ptxkit.machine.code import Body, Site, part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 
-def dependent(program: Any, sources: Mapping[int, Site], *, stores: bool = False, direct: bool = False) -> tuple[Site, ...]:
-    """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
+def dependent(
+    program: Any, sources: Mapping[int, Site], *, stores: bool = False, addresses: bool = False, direct: bool = False
+) -> tuple[Site, ...]:
+    """The instructions for which a made-up value decides whether they execute, which address they access, or which threads they wait for.
 
-    `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
-    the instruction itself counts, a branch to it does not: the branch is among those found. What was not executed passes nothing on. With
-    `stores` also those that store such values; `direct`: only where they access memory, and what is made of a value in registers alone.
+    `sources` are the instructions that read made-up values first, by `id`; `program` is a `ptxkit.machine.loading.Program` that was
+    executed. An instruction's own guard counts; a branch around it does not, since the branch is itself in the result. Instructions that
+    were not executed propagate nothing. With `stores`, the result also has the instructions that store made-up values. With `addresses`,
+    only addresses count; with `direct`, only addresses, and only taint through registers.
     """
     if not sources:
         return ()
     facts = {id(body): _executed(body) for body in program.entered}
     registers = _Following(program.entered, facts, sources, direct).registers()
+    is_where = addresses or direct
     found = []
     for key, own in facts.items():
         made = registers[key]
         for one in own:
-            matters = one.where | (one.guard if one.matters and not direct else 0) | (one.reads if stores and one.stores else 0)
+            matters = one.where | (one.guard if one.matters and not is_where else 0) | (one.reads if stores and one.stores else 0)
             if made & matters:
                 found.append(one.site)
     return tuple(found)
 
 
 def _executed(body: Body) -> list[_Facts]:
-    """The facts of the instructions in blocks that were executed."""
+    """The facts of all instructions in blocks that were executed."""
     known = _FACTS.setdefault(body, {})
     found = []
     for block in body.blocks:
@@ -56,7 +60,7 @@ _FACTS: WeakKeyDictionary[Body, dict[int, _Facts]] = WeakKeyDictionary()
 
 
 def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]:
-    """The instructions that read parameters of the kernel, by `id`: not those that read at the offsets by the parameter's name."""
+    """The instructions that read the given kernel parameters, by `id`. Reads at the offsets listed for a parameter are left out."""
     found = {}
     for site in program.entry.sites if parameters else ():
         if isinstance(site.bound, Bound) and site.bound.memory:
@@ -68,13 +72,13 @@ def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]
 
 
 def _offset(address: Address) -> int:
-    """What is added to the name in an address."""
+    """The constant offset in an address expression."""
     return sum([int(number) for node in address.find(Number) if (number := constant_value(node)) is not None])
 
 
 def unexecuted(program: Any, seen: Set[int], without: Set[Path]) -> dict[Path, Site]:
-    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by their paths; but for those
-    `without`."""
+    """The instructions that write shared or global memory or synchronize, and were not executed, by path. `seen` has the `id`s of the
+    executed instructions; paths in `without` are left out."""
     found = {}
     for body in program.entered:
         for site in body.sites:
@@ -84,18 +88,18 @@ def unexecuted(program: Any, seen: Set[int], without: Set[Path]) -> dict[Path, S
 
 
 def executed(program: Any, seen: Set[int]) -> set[Path]:
-    """The paths of the instructions that are among those `seen`."""
+    """The paths of the instructions whose `id` is in `seen`."""
     return {site.path for body in program.entered for site in body.sites if id(site) in seen}
 
 
 def _is_shared(bound: Bound) -> bool:
-    """Whether other threads may see that an instruction is executed."""
+    """Whether other threads can observe that the instruction executed."""
     writes = any(memory.access != "read" and {".global", ".shared"} & set(_spaces(bound, memory.operand)) for memory in bound.memory)
     return writes or bool(bound.barrier)
 
 
 class _Following:
-    """Follows made-up values from the instructions that read them first."""
+    """Propagates taint from the instructions that read made-up values first."""
 
     def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site], direct: bool) -> None:
         self.bodies = bodies
@@ -103,13 +107,13 @@ class _Following:
         self.facts = facts
         self.sources = sources
         self.made = {id(body): 0 for body in bodies}
-        """The registers of each function that may hold a made-up value, as bits."""
+        """Tainted registers of each function, as a bit set."""
         self.spaces: set[str] = set()
         self.calls = False
-        """Whether such a value is passed to a function, or decides which is called."""
+        """Whether a tainted value is passed to a function, or selects the function to call."""
 
     def registers(self) -> dict[int, int]:
-        """The registers that may hold one, by function."""
+        """Tainted registers of each function, at the fixpoint."""
         before: object = None
         while before != (now := (dict(self.made), len(self.spaces), self.calls)):
             before = now
@@ -123,7 +127,7 @@ class _Following:
         is_source = id(facts.site) in self.sources
         is_made = bool((facts.reads | facts.guard) & self.made[key]) or is_source or bool(facts.loads & self.spaces)
         if facts.is_call and is_source:
-            # of a function that nobody defines: what it returns, and nothing else
+            # an undefined function: only its results are tainted
             self.spaces.add(RETURNED)
         elif facts.is_call:
             self.calls |= is_made
@@ -137,7 +141,7 @@ class _Following:
 
 
 class _Facts:
-    """What an instruction reads, writes and accesses."""
+    """What one instruction reads, writes and accesses."""
 
     def __init__(self, body: Body, i: int) -> None:
         site = self.site = body.sites[i]
@@ -166,16 +170,16 @@ class _Facts:
             if operand.role == "addr" or operand is bound.members:
                 for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
                     self.where |= 1 << number
-        # what a barrier object holds is nobody's to store
+        # the contents of an mbarrier are not data
         data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
         read = [space for one in data if one.access != "write" for space in _spaces(bound, one.operand)]
-        # nothing stores to a parameter of a kernel
+        # kernel parameters are never stored to
         self.loads = frozenset(read) - ({RETURNED} if _is_of_a_parameter(body, site) else set())
         self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
 
 
 def _is_of_a_parameter(body: Body, site: Site) -> bool:
-    """Whether an instruction accesses a parameter of the kernel by its name."""
+    """Whether the instruction accesses a parameter of the kernel by name."""
     header = body.function.header
     if not header.is_entry:
         return False
@@ -185,12 +189,12 @@ def _is_of_a_parameter(body: Body, site: Site) -> bool:
 
 
 RETURNED = ".param"
-"""The state space through which functions return what is no register."""
+"""State space in which functions return values that are not in registers."""
 _ANY = (".global", ".shared", ".local", ".param")
 
 
 def _spaces(bound: Bound, name: str) -> tuple[str, ...]:
-    """The state spaces that an access through an operand may be of."""
+    """The state spaces that an access through this operand may refer to."""
     operand = bound.operand(name)
     spaces = {space.partition("::")[0] for space in operand.spaces} if operand is not None else set()
     return tuple(spaces) if spaces and spaces <= {*_ANY, ".const"} else _ANY

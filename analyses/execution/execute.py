@@ -1,5 +1,5 @@
-"""A kernel run under monitors for one launch, as often as it takes: under several schedules where the order of threads or of what is in
-flight may matter, with several contents where something depends on contents that were made up."""
+"""Executes a kernel for one launch under monitors, in as many runs as needed: under several schedules if the order of threads or of
+asynchronous operations may matter, and with several contents if something depends on made-up contents."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, COUNT, NOISE, SMALL, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, DIFFERENT, NOISE, SHUFFLED, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
-from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.execution.standing import APART, Classes, divided
+from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -28,122 +29,132 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module, Path
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
-"""The schedules that are tried where they may matter; the first always."""
+"""Schedules to try if the schedule may matter; the first is always used."""
 SHARE = 0.6
-"""The part of what time is left that a run takes at most where others with other numbers may follow."""
+"""Fraction of the remaining time that the first run of an attempt may take, as attempts with other scalars may follow."""
 PART = 0.3
-"""A run with further numbers may take this part of what time is left in any case."""
+"""The first run of an attempt with other scalars may take at least this fraction of the remaining time."""
 LEAST_SECONDS = 0.05
-"""A further run is begun only where so many seconds are left."""
+"""Least time for a run, in seconds. No optional run starts with less time left."""
 MOST_LOOKS = 200
-"""So many numbers are tried at most to come to what was not executed."""
+"""Maximum number of scalar choices that are tried to reach unexecuted instructions."""
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
-"""So many contents are looked at in search of what was not executed; their seeds begin here."""
+"""Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
+seed."""
 MOST_WRONG = 6
-"""After so many that do not go together no further numbers are tried."""
+"""The search stops after this many attempts with inconsistent scalars."""
 LESS = 4
-"""After numbers with which a launch takes too long those are tried that are so many times less."""
+"""After a run that timed out, only scalars that are at least this many times smaller are tried."""
 MOST_ATTEMPTS = 4
-"""After so many no other numbers are tried where some have led to everything."""
+"""Once an attempt has executed everything, no other scalars are tried after this many attempts."""
 SLOWER = 3
-"""A run with other numbers takes so many times as long as the first at most, and somewhat more."""
+"""Time limit for a run with other inputs, relative to the first run (plus a constant)."""
 LEAST_OPERATIONS, LONGER = 1 << 14, 8
-"""A run that only shows what is executed takes this many operations at most, and so many times as many as the one before."""
+"""Operation limit for a run without monitors: at least LEAST_OPERATIONS, and LONGER times as many as the previous run needed."""
 LOOKING, LOOK = 0.25, 0.03
-"""No further numbers are looked for when less than the first part of the time is left; a look at some takes the second part at most."""
+"""The search for further scalars stops when less than the fraction LOOKING of the time is left; one run of the search takes at most the
+fraction LOOK."""
 LEAST_NUMBER = 32
-"""With numbers below this alone a launch shows too little."""
+"""A launch whose scalars are all smaller than this exercises too little of the kernel."""
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
-"""Findings of accesses outside of what was allocated."""
+"""Findings about accesses outside of allocations."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
-"""Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
+"""Kinds of faults that are limits of the machine and no evidence about the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call", "branch"))
-"""Kinds of faults that other numbers may not lead to."""
+"""Kinds of faults that other scalars may avoid."""
 NO_LAUNCH = frozenset(("launch", "shared"))
-"""Kinds of faults that say that a kernel is not to be launched so."""
-BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
-"""The chapters whose instructions read matrices by descriptors."""
+"""Kinds of faults that mean that the kernel cannot be launched with this shape."""
 IN_STEP = ("lockstep", "early", "late")
-"""The schedules under which all CTAs go on in step."""
+"""Schedules under which all CTAs advance in lockstep."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
-"""Kinds of faults that say that this is no launch of the kernel, with these arguments."""
+"""Kinds of faults that mean that this launch, with these arguments, is not valid for the kernel."""
 
 
 @attrs.frozen
 class Ran:
-    """One run: how, how long, and what ended it (None: all threads ran to completion)."""
+    """One run. `fault` is what ended it; None if all threads ran to completion."""
 
     schedule: str | int
     contents: Contents
     seconds: float
     fault: Fault | None
     causes: frozenset[tuple[Any, ...]] = frozenset()
-    """Those of its findings, the fault among them."""
+    """Causes of its findings, including the fault."""
 
     @property
     def is_too_long(self) -> bool:
-        """Whether time was up."""
+        """Whether the run exceeded its budget."""
         return self.fault is not None and self.fault.kind == "budget"
 
 
 @attrs.frozen
 class Shown:
-    """A finding, of all runs that showed it the first, with the schedule and contents of that run."""
+    """A finding, with the schedule and contents of the first run that showed it."""
 
     finding: Finding
     schedule: str | int
     contents: Contents
     is_always: bool
-    """Whether it shows with the first numbers and all contents that were tried, under some schedule."""
+    """Whether it appears with the first scalars for all contents, under some schedule, and there was time to try all contents."""
+    states: tuple[str, ...] = ()
+    """Variables of the module that the host would have to write for it; empty if it appears without that."""
+    is_of_equal_words: bool = False
+    """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
 
 
 @attrs.frozen
 class Executed:
-    """What came of the runs of a launch."""
+    """Result of all runs of a launch."""
 
     launch: Launch
     runs: tuple[Ran, ...]
     shown: tuple[Shown, ...]
-    """What monitors found and what ended a run, one for each cause, errors first."""
+    """Findings of monitors and faults, one for each cause, the most severe first."""
     covered: Mapping[str, int]
-    """`shared` and `global` accesses, `barriers` (threads that waited at one), `phases` of mbarriers, `copies` and other operations in
-    flight, all of the first run; `stood_for`: CTAs that do in shared memory what one that was watched does; how many `schedules` and
-    `contents` were tried."""
+    """Counts from the first run: `shared` and `global` accesses, `barriers` (threads that waited at one), `phases` of mbarriers,
+    `copies` and other asynchronous operations; `stood_for`: CTAs represented by another one in shared memory. Also how many `schedules`
+    and `contents` were tried."""
     not_covered: tuple[str, ...]
-    """What was not looked at, or not executed, in words."""
+    """Descriptions of what was not checked or not executed."""
     depends: tuple[Any, ...]
-    """The instructions (`Site`s) whose path or address depends on contents that were made up; empty if none does."""
+    """The instructions (`Site`s) whose execution or address depends on made-up contents; empty if none does."""
     numbered: tuple[Any, ...]
-    """The same for numbers that were made up, where something was found."""
+    """The same for made-up scalars; computed only if there are findings."""
     instructions: int
     unexecuted: tuple[Any, ...]
-    """The instructions that write memory or synchronize and were not executed with any of the numbers that were made up."""
+    """The instructions that write memory or synchronize and that no attempt executed."""
     code: Code
     unknown: tuple[str, ...] = ()
-    """The functions that were called and that nobody defines: what they return was made up."""
-    not_together: tuple[str, ...] = ()
-    """Numbers with which something goes wrong at an address that is computed from them, as of numbers that do not go together."""
+    """The undefined functions that were called; their results were made up."""
+    not_together: tuple[Numbers, ...] = ()
+    """Scalars that led to an error at an address computed from them, and are therefore taken to be inconsistent."""
     unfit: tuple[str, ...] = ()
-    """Contents with which a run took too long, or left memory whose size nobody gave, where it did not with others, in words."""
+    """Descriptions of contents for which a run timed out or left memory of unknown size, although other contents ran to completion."""
     states: tuple[str, ...] = ()
-    """The variables of the module that held other values besides, as the host may have written them."""
+    """Variables of the module that were also tried with other values, as the host may have written them."""
     is_by_numbers: bool = False
-    """Whether numbers that were made up may decide that something is not executed."""
+    """Whether made-up scalars may be the reason that some instruction was not executed."""
     layouts: tuple[Finding, ...] = ()
-    """Matrices that descriptors name and that leave shared memory: of all such matrices only the first lines were read."""
+    """Findings about matrices that extend beyond shared memory, as their descriptors define them. If there are any, only the first rows
+    of each such matrix were read."""
+    deciding: Mapping[int, int] = {}
+    """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
+    follow the arguments); and how many bytes of each the kernel reads."""
+    deciding_numbers: tuple[int, ...] = ()
+    """Arguments whose made-up scalars decide which path threads take, by index; known only if something was not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
-        """Whether a finding is about memory that one of these instructions accesses."""
+        """Whether the finding is about memory that one of these instructions accesses."""
         return is_about(self.code, finding, sites)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What went wrong."""
+        """All findings."""
         return tuple([one.finding for one in self.shown])
 
     @property
     def fault(self) -> Fault | None:
-        """What ended the first run that did not run to completion."""
+        """The fault of the first run that did not run to completion."""
         return next((run.fault for run in self.runs if run.fault is not None), None)
 
     @property
@@ -162,24 +173,24 @@ def execute(
     budget: float = 10.0,
     progress: Callable[[Any], None] | None = None,
 ) -> Executed:
-    """Runs a launch of a kernel of a module that was loaded (`loaded`), under the monitors that `checks` names, for `budget` seconds.
+    """Executes a launch of a kernel of a loaded module (`loaded`) under the monitors named in `checks`, within about `budget` seconds.
 
-    The first run has the first schedule and the first contents. Others follow where they may show something else; `schedules` and
-    `contents` name those to choose from, the usual ones if they are empty. Raises TypeError or ValueError for arguments that are not the
-    kernel's.
+    The first run uses the first schedule and the first contents; other runs follow if they could show something else. `schedules` and
+    `contents` replace the default choices if not empty. Raises TypeError or ValueError if the arguments do not fit the kernel's parameters.
     """
     return _Executing(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress).run()
 
 
 def loaded(module: Module, target: str = "") -> Code:
-    """A module on a machine of its own, of its target or that given. Raises ValueError if it has errors."""
+    """Loads a module on a machine of its own, for its own target or the given one. Raises ValueError if the module has errors."""
     from ptxkit.machine import Machine
 
     return Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")).load(module)
 
 
 def module_code(routine: Routine) -> Code | None:
-    """The module of a function, loaded once for all its functions, on a machine for its target; None if it has errors."""
+    """The module of a function, loaded on a machine for its target; None if it has errors. It is loaded once for all functions of the
+    module."""
     return _module_code(routine.siblings[0] if routine.siblings else routine)
 
 
@@ -192,7 +203,7 @@ def _module_code(first: Routine) -> Code | None:
 
 
 class _Executing:
-    """The runs of a launch, one after the other."""
+    """The runs of one launch."""
 
     def __init__(
         self,
@@ -216,33 +227,37 @@ class _Executing:
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
+        self.is_cut = False
+        """Whether there was no time to try all contents."""
         self.observer = Observer()
         self.made: tuple[tuple[int, int], ...] = ()
-        """The addresses (first, end) of memory that the last run was given and nobody else gave."""
+        """Address ranges (start, end) of the made-up memory of the last run."""
+        self.starts: Mapping[int, int] = {}
+        """As `Once.starts`, of the first run with these scalars."""
         self.stands = True
-        """Whether CTAs may stand for others."""
+        """Whether one CTA may represent others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
         self.ahead: frozenset[int] = frozenset()
-        """How far before the starts of memory an access left it."""
+        """Distances from out-of-bounds addresses up to the allocations that start after them."""
         self.needed = 0
-        """How far from the start of memory an access left it."""
+        """Distance of an out-of-bounds address from the start of the allocation that it belongs to."""
         self.most_operations: int | None = None
         self.longest: float | None = None
-        """The seconds that a run with further numbers may take."""
+        """Time limit for a run with other scalars, in seconds."""
         self.unfit: dict[str, None] = {}
         self.seen: set[int] = set()
-        """The instructions that were executed with these numbers, by `id`."""
+        """The instructions executed with these scalars, by `id`."""
         self.first_lines = False
-        """Whether of matrices that descriptors name only the first lines are read."""
+        """Whether only the first rows of matrices are read through descriptors."""
         self.layouts: dict[tuple[Any, ...], Finding] = {}
-        """Matrices that descriptors name and that leave shared memory, by cause."""
+        """Findings about matrices that extend beyond shared memory, by cause."""
         self.has_other_states = False
-        self.not_together: tuple[str, ...] = ()
-        """As `Executed` has it."""
+        self.not_together: tuple[Numbers, ...] = ()
+        """See `Executed.not_together`."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
         self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
-        """The paths of instructions to which no number or contents lead."""
+        """Paths of the instructions that no scalars and no contents can reach."""
 
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
@@ -251,7 +266,7 @@ class _Executing:
         for numbers in self.launch.numbers if self.launch.has_numbers else (Numbers(),):
             last = attempts[-1].runs[0] if attempts else None
             if last is not None and last.is_too_long:
-                # only with much less to do
+                # only try scalars that mean much less work
                 if numbers.other * LESS > last.contents.numbers.other:
                     continue
             elif last is not None and self._left < max(LEAST_SECONDS, last.seconds):
@@ -273,7 +288,7 @@ class _Executing:
             if not unseen and numbers.other >= LEAST_NUMBER and (contrasts > 1 or len(attempts) > MOST_ATTEMPTS):
                 break
             if unseen and len(attempts) > 1:
-                # what others lead to is looked at before
+                # the search comes before the remaining scalars
                 break
         if not unseen:
             attempts += self._led_by_contents(attempts)
@@ -286,18 +301,18 @@ class _Executing:
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
-            wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
+            wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
         left = set(unseen or ()) if self.launch.has_numbers else set()
         other, held = self._with_other_states(completed)
-        # where nothing else leads to an instruction it is said what those show that may not go together
+        # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
         besides = [one for one in attempts if left and one not in completed]
         return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
 
     def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
-        """An attempt with other values in variables of the module, if they decide what is executed and it shows something; and what of it
-        nothing has led to."""
+        """Repeats the best attempt with other values in variables of the module, if these decide which instructions execute. Returns the
+        attempt if it ran to completion, and the instructions that are still unexecuted."""
         best = min(attempts, key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not dependent(best.observer.program, best.observer.preset):
             return None, set()
@@ -311,12 +326,13 @@ class _Executing:
             return None, left
         self.has_other_states = True
         left &= set(one.unseen)
-        return one, left
+        return attrs.evolve(one, states=tuple([state.name for state in self.launch.states])), left
 
     def _searched(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
-        """Further attempts, with numbers by which instructions are executed that no others have led to.
+        """Yields attempts with scalars that execute instructions which no other attempt reached.
 
-        A part is changed at a time, of numbers that have led to something new. What they lead to a run without monitors shows.
+        A hill climb: starting from scalars that reached something new, change one scalar at a time. Runs without monitors show what each
+        choice reaches.
         """
         known: set[Path] = set()
         tried: set[Numbers] = set()
@@ -340,13 +356,14 @@ class _Executing:
                     wrong += not self._is_good(one)
                     yield one
                 if 0 < most < len(seen):
-                    # these lead on
+                    # continue from the improved choice
                     starts[start] = most
                     break
                 most = max(most, len(seen))
 
     def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
-        """Further attempts, where it is for contents alone that something was not executed; what nothing leads to is said."""
+        """Attempts with other contents, if contents alone keep instructions from being executed. Lines that remain unexecuted are
+        reported in `unfit`."""
         best = min([one for one in attempts if self._is_good(one)], key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
             return []
@@ -361,8 +378,7 @@ class _Executing:
         return found
 
     def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:
-        """Further attempts, with other zeros and ones, or real numbers, in memory: by these instructions are executed that nothing has led
-        to."""
+        """Yields attempts with other flags or real numbers in memory that execute instructions which no other attempt reached."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
         kinds = ("flags", "reals") * (most // 2)
         for seed, kind in enumerate(kinds if start is not None else ()):
@@ -374,8 +390,8 @@ class _Executing:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
 
     def _is_of_numbers(self, one: _Attempt) -> bool:
-        """Whether an attempt ended with a fault that other numbers may not lead to. An access that leaves a variable, at an address that
-        has nothing to do with numbers, is wrong with any for which it is executed."""
+        """Whether the attempt ended with a fault that other scalars may avoid. An access that leaves a shared or local variable, at an
+        address that does not depend on scalars, is an error for all scalars that reach it."""
         fault = one.runs[0].fault
         if fault is None or fault.kind not in OF_NUMBERS:
             return False
@@ -383,11 +399,11 @@ class _Executing:
         return not (is_of_a_variable and one.first and not one.depends) or self._is_doubtful(one)
 
     def _is_good(self, one: _Attempt) -> bool:
-        """Whether all threads of an attempt ran to completion, and nothing in it says that its numbers do not go together."""
+        """Whether all threads ran to completion and nothing suggests that the scalars are inconsistent."""
         return one.runs[0].fault is None and not self._is_doubtful(one)
 
     def _looked(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path]:
-        """The instructions that are executed with these numbers; none if that ends with a fault."""
+        """The instructions that are executed with these scalars and contents, found by a run without monitors; none if the run faults."""
         from ptxkit.machine import Budget
 
         self.code.reset()
@@ -401,17 +417,17 @@ class _Executing:
 
     @staticmethod
     def _several_times(run: Ran) -> float:
-        """The seconds that a run may take that does what another has done, with something else made up."""
+        """Time limit in seconds for a run that repeats another one with other inputs."""
         return 10 * LEAST_SECONDS + SLOWER * run.seconds
 
     def _iterates(self, one: _Attempt) -> bool:
-        """Whether smaller numbers may help a run that ended: of one that had no time left, if they decide who goes where."""
+        """Whether smaller scalars may help: a run that timed out must depend on them in its control flow."""
         fault = one.runs[0].fault
         return fault is None or fault.kind != "budget" or self._decides(one)
 
     def _is_doubtful(self, one: _Attempt) -> bool:
-        """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
-        # also of equal values: with other numbers they may not come to one address
+        """Whether an error occurs at an address that is computed from made-up scalars, so that the scalars may be inconsistent."""
+        # this includes stores of equal values, which other scalars may send to different addresses
         wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
         if not wrong or program is None or not self.launch.has_numbers:
@@ -420,7 +436,7 @@ class _Executing:
         return any(is_about(self.code, finding, sites) for finding in wrong)
 
     def _decides(self, one: _Attempt) -> bool:
-        """Whether it depends on numbers that were made up who goes where: else other numbers lead nowhere else."""
+        """Whether control flow depends on made-up scalars. If not, other scalars reach nothing new."""
         program = one.observer.program
         if program is None:
             return True
@@ -428,7 +444,7 @@ class _Executing:
         return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
     def _attempt(self, numbers: Numbers, *more: Contents) -> _Attempt:
-        """All runs with a number for those that were not given, in as much memory as they take, with `more` contents than usual."""
+        """Runs the launch with the given scalars, for the usual contents and those in `more`, and enlarges made-up memory as needed."""
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
@@ -438,23 +454,33 @@ class _Executing:
         before: frozenset[int] = frozenset()
         while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
             if before & self.ahead:
-                # as far before memory as it was when there was less: more of it is of no help
+                # the access is as far before the allocation as it was before the allocation grew: more memory does not help
                 break
             before = self.ahead
             self.launch = self.launch.larger(self.needed)
             self._all(numbers)
         if any(self._leaves_memory(run) for run in self.runs):
-            # with these numbers it is never enough: others start with little again
+            # with these scalars no amount of memory suffices; start small again for the next ones
             self.launch = launch
         if self.skipped:
-            self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+            self._leave_out("runs under other schedules or with other contents, for which there was no time")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
-        return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
+        known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
+        return _Attempt(tuple(self.runs), *known, self.is_cut, self._deciding() if self.depends else {})
+
+    def _deciding(self) -> dict[int, int]:
+        """As `Executed` has it."""
+        found: dict[int, int] = {}
+        for start, sites in self.observer.read.items():
+            if start in self.starts and dependent(self.observer.program, sites):
+                who = self.starts[start]
+                found[who] = max(found.get(who, 0), self.observer.extent[start])
+        return found
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
-        """What came of attempts with several numbers. `besides` are those that may be no launch; nothing led to what is `unseen` because of
-        numbers, and to what is `held` because of variables of the module."""
+        """Combines attempts with several scalars into the result. `besides` are attempts whose scalars may be inconsistent. `unseen`
+        instructions were not executed because of scalars, `held` ones because of variables of the module."""
         best = min(attempts, key=lambda one: len(one.unseen))
         observer = best.observer
         runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
@@ -468,7 +494,7 @@ class _Executing:
             "schedules": len({run.schedule for run in runs}),
             "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = _shown([*attempts, *besides])
+        shown = _shown(self.code, [*attempts, *besides])
         program = observer.program
         is_by_numbers = bool(unseen & set(best.unseen))
         unseen |= held & set(best.unseen)
@@ -493,20 +519,30 @@ class _Executing:
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
             tuple(self.layouts.values()),
+            best.deciding,
+            self._deciding_numbers(program) if is_by_numbers else (),
+        )
+
+    def _deciding_numbers(self, program: Any) -> tuple[int, ...]:
+        """As `Executed` has it."""
+        names = [name for name, _, _, _ in program.layout()]
+        found = {name: dependent(program, readers(program, {name: at})) for name, at in self._numbers(program).items()}
+        return tuple(
+            [n for n, name in enumerate(names) if any(isinstance(one.bound, Bound) and one.bound.flow for one in found.get(name, ()))]
         )
 
     @property
     def _left(self) -> float:
-        """Seconds that are left."""
+        """Remaining time in seconds."""
         return self.end - time.perf_counter()
 
     @property
     def _share(self) -> float:
-        """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
+        """Fraction of the remaining time that one run may take. If scalars were made up, further attempts may follow."""
         return SHARE if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
-        """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
+        """The parameters that contain made-up scalars, with the offsets of what is not a scalar in them."""
         return {
             name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
             for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
@@ -514,10 +550,11 @@ class _Executing:
         }
 
     def _all(self, numbers: Numbers) -> None:
-        """The first run, and those that may show something else."""
+        """Performs the first run, and those that may show something else."""
         if self.runs:
             self.code.reset()
         self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
+        self.is_cut = False
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
@@ -525,24 +562,28 @@ class _Executing:
         for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
-            self._again(self.schedules[0], choice, is_needed=n == 0)
+            self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
         if self.depends and not self.skipped and not self._has_others:
-            # neither takes long nor leaves arrays
+            # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
+        usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
+        if any(is_of_stores(finding) for cause, (finding, _, _) in self.first.items() if cause not in usual):
+            # they may collide only where words of an index table are equal
+            self._again(self.schedules[0], SHUFFLED.with_numbers(numbers), is_needed=False)
         if self._are_equal and self.launch.made_up:
-            # with bytes that differ, values that are equal by chance are not
+            # with random bytes, values are not equal by coincidence
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
             self._leave_out_unfit()
 
     @property
     def _is_known(self) -> bool:
-        """Whether the machine could execute what it came to: else further runs come to the same end."""
+        """Whether the machine could execute the kernel. If not, further runs would end in the same fault."""
         fault = self.runs[0].fault
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
     def _is_too_small(self, run: Ran) -> bool:
-        """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        """Whether the run ended at an access beyond made-up global memory that can still grow."""
         return self._leaves_memory(run) and self.launch.can_grow
 
     def _leaves_memory(self, run: Ran) -> bool:
@@ -552,46 +593,42 @@ class _Executing:
         access = fault.stop.access if fault.stop is not None else None
         if access is None or not self.made:
             return True
-        # of memory that begins before the address, and could be so large
+        # consider only allocations that start before the address and could grow up to it
         at = int(np.ravel(access.at)[0]) if access.mask is None else int(np.broadcast_to(access.at, len(access.mask))[access.mask][0])
         self.ahead = frozenset([start - at for start, _ in self.made if start > at])
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
 
     def _is_beyond_shared(self) -> bool:
-        """Whether a run ended at a matrix that a descriptor names and that leaves shared memory. Which part of it matters nobody says: the
-        first lines do in any case, and what the kernel does besides. It is kept in `layouts`."""
-        fault = self.runs[0].fault
-        access = fault.stop.access if fault is not None and fault.stop is not None else None
-        if access is None or access.why != "outside" or not access.space.startswith(".shared") or self.first_lines:
-            return False
-        bound = getattr(getattr(access.lanes, "site", None), "bound", None)
-        if not isinstance(bound, Bound) or bound.form.file not in BY_DESCRIPTOR:
+        """Whether the run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of
+        the matrix is needed; the first rows are in any case. The findings are kept in `layouts`, so that the rest of the kernel can
+        still be checked."""
+        if self.first_lines or not leaves_by_descriptor(self.runs[0].fault):
             return False
         self.layouts.update({cause: finding for cause, (finding, _, _) in self.first.items() if finding.diagnostic.name in OUTSIDE})
         return True
 
     @property
     def _are_equal(self) -> bool:
-        """Whether all that was found is that threads write equal values."""
+        """Whether all findings are about threads that write equal values."""
         found = [finding.diagnostic.severity for finding, _, _ in self.first.values()]
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
-    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> None:
-        """A further run, if there is time. What is needed and not run is left out, and said."""
+    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
+        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted."""
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
-            return
+            return False
         self._once(schedule, contents)
+        return True
 
     @property
     def _has_others(self) -> bool:
-        """Whether all threads ran to completion with other contents than the first, too."""
+        """Whether a run with other contents than the first ran to completion."""
         return any(run.fault is None and run.contents != self.contents[0] for run in self.runs)
 
     def _leave_out_unfit(self) -> None:
-        """Takes out the contents with which a run says nothing, and schedules for which there was no time, if others were tried to the
-        end."""
+        """Drops contents whose runs are not conclusive, and schedules that timed out, if other runs of the same kind completed."""
         unfit = [run for run in self.runs if run.contents != self.contents[0] and self._says_nothing(run)] if self._has_others else []
         orders = [run for run in self.runs[1:] if run.contents == self.contents[0]]
         late = [run for run in orders if run.is_too_long and not run.causes] if any(run.fault is None for run in orders) else []
@@ -604,7 +641,7 @@ class _Executing:
                 self.first.pop(cause, None)
 
     def _says_nothing(self, run: Ran) -> bool:
-        """Whether a run ended because time was up, or at an access that leaves memory of which nobody knows how large it is."""
+        """Whether the run timed out, or ended at an access beyond memory whose size is unknown."""
         if run.fault is None:
             return False
         spaces = {str(self.first[cause][0].witness.get("space", fault_space(run.fault).lstrip("."))) for cause in run.causes}
@@ -612,18 +649,17 @@ class _Executing:
         return (run.is_too_long and not run.causes) or (is_outside and spaces <= {"global"} and bool(self.made))
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
-        """A run. CTAs that do the same in shared memory have one that stands for them, where all go on in step."""
-        own: frozenset[int] | None = frozenset() if schedule in IN_STEP and self.stands else None
+        """Performs a run. Under schedules that advance CTAs in lockstep, one CTA represents all that do the same in shared memory."""
+        classes: Classes | None = () if schedule in IN_STEP and self.stands else None
         while True:
-            observer, fault = self._run(schedule, contents, own)
+            observer, fault = self._run(schedule, contents, classes)
             if fault is None or fault.kind != APART:
                 return
-            apart = observer.standing.apart if observer.standing is not None else frozenset()
-            own = own | apart if own is not None and apart - own else None
-            if own is None or len(own) > MOST or 0 in own:
-                self.stands, own = False, None
+            assert classes is not None and observer.standing is not None
+            classes = divided(classes, observer.standing.apart)
+            self.stands = classes is not None
 
-    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+    def _run(self, schedule: str | int, contents: Contents, classes: Classes | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Budget
 
         if self.runs:
@@ -634,7 +670,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress, self.first_lines)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -653,12 +689,12 @@ class _Executing:
         self.seen |= one.observer.seen
         self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes)))
         if not self.runs[1:]:
-            self.observer, self.instructions = one.observer, one.instructions
+            self.observer, self.instructions, self.starts = one.observer, one.instructions, one.starts
             self.depends = dependent(self.observer.program, {**self.observer.sources, **self.observer.unknown_calls})
         return one.observer, fault
 
     def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
-        """Keeps the first finding of a cause, or the first that is an error."""
+        """Keeps the first finding for each cause; an error replaces a finding that is only informational."""
         cause = cause_of(finding)
         known = self.first.get(cause)
         if known is None or (known[0].diagnostic.severity is Severity.INFO and finding.diagnostic.severity is not Severity.INFO):
@@ -670,7 +706,7 @@ class _Executing:
 
 @attrs.frozen(eq=False)
 class _Attempt:
-    """The runs with one choice of numbers."""
+    """All runs with one choice of scalars."""
 
     runs: tuple[Ran, ...]
     first: Mapping[tuple[Any, ...], tuple[Finding, str | int, Contents]]
@@ -678,27 +714,56 @@ class _Attempt:
     depends: tuple[Any, ...]
     instructions: int
     unseen: Mapping[Path, Any]
-    """The instructions that write memory or synchronize and were not executed, by their paths."""
+    """The instructions that write memory or synchronize and were not executed, by path."""
     not_covered: Mapping[str, None]
+    is_cut: bool
+    """Whether there was no time to try all contents."""
+    deciding: Mapping[int, int]
+    states: tuple[str, ...] = ()
+    """Variables of the module that held other values than the module gives them."""
+
+    def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
+        """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        runs = [run for run in self.runs if run.contents.name in DIFFERENT]
+        if any(run.fault is not None or cause in run.causes for run in runs) or {run.contents.name for run in runs} != set(DIFFERENT):
+            return False
+        finding = self.first[cause][0]
+        sites = dependent(self.observer.program, self.observer.sources, addresses=True)
+        return is_of_stores(finding) and are_about(code, finding, sites)
 
 
-def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
-    """The findings of attempts, one for each cause, the worst first."""
+def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
+    """The findings of all attempts, one for each cause, the most severe first."""
     found: dict[tuple[Any, ...], Shown] = {}
+    by_words: dict[tuple[Any, ...], bool] = {}
     for n, one in enumerate(attempts):
-        # a run that could not go on shows nothing but what it has found
+        # a run that the machine could not continue is evidence only for what it found
         tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
         for cause, (finding, schedule, contents) in one.first.items():
-            is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
+            is_always = n == 0 and not one.is_cut and {run.contents for run in one.runs if cause in run.causes} == tried
+            by_words[cause] = by_words.get(cause, True) and one.is_of_equal_words(code, cause)
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
-                found[cause] = Shown(finding, schedule, contents, is_always)
+                found[cause] = Shown(finding, schedule, contents, is_always, one.states)
     order = list(Severity)
-    return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+    every = [attrs.evolve(one, is_of_equal_words=by_words[cause]) for cause, one in found.items()]
+    return tuple(sorted(every, key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def is_of_stores(finding: Finding) -> bool:
+    """Whether a finding is about two stores."""
+    accesses = finding.witness.get("accesses", ())
+    return len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
+
+
+def are_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
+    """Whether all instructions that a finding names are among `sites`."""
+    spans = {code.index.span(site.path) for site in sites}
+    return {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]} <= spans
 
 
 def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
-    """Whether a finding is about memory that one of these instructions accesses: of registers no address decides."""
+    """Whether a finding is about memory that one of these instructions accesses. A finding about registers is not."""
     if finding.witness.get("space") == "register":
         return False
     spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
@@ -706,18 +771,18 @@ def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
 
 
 def fault_space(fault: Fault) -> str:
-    """The state space of an access that ended a run, as the machine names it; empty if it is not known."""
+    """The state space of the access that ended a run, as the machine names it; empty if unknown."""
     return next((f".{space}" for space in ("global", "shared", "local", "constant", "parameter") if f"{space} memory" in fault.reason), "")
 
 
 def cause_of(finding: Finding) -> tuple[Any, ...]:
-    """What makes two findings one: the rule, the instruction, and the related ones."""
+    """Identity of a finding: rule, instruction, and related instructions."""
     diagnostic = finding.diagnostic
     return diagnostic.name, diagnostic.span, tuple([related.span for related in diagnostic.related])
 
 
 def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
-    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait forever."""
+    """Whether a monitor's finding explains the fault: it is at the same instruction, or both are a deadlock."""
     span = fault.diagnostic.span
     wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]
     if fault.kind in ("deadlock", "budget"):
@@ -726,7 +791,7 @@ def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
 
 
 def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
-    """What ended a run as a finding: its witness are the threads that could not go on."""
+    """Converts a fault to a finding. Its witness lists the threads that could not continue."""
     from ptxkit.machine.findings import Finding
 
     accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]

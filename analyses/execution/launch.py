@@ -1,4 +1,4 @@
-"""The launches that are executed: a shape, and arguments that are made anew for each run, as a kernel changes what they point to."""
+"""Launches: a shape, and arguments that are created anew for each run, since a kernel may overwrite what they point to."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from ptxkit.analyses.execution.contents import Contents, Numbers, Part
 
 Shape = tuple[int, int, int]
 WORD = 8
-"""The bytes of a pointer."""
+"""Size of a pointer in bytes."""
 MOST_SIDE = 512
-"""A grid with a longer side has strides as large as its other numbers."""
+"""In a grid with a longer side, strides are as large as the other scalars."""
 LEAST_TILE = 64
-"""No tile is smaller."""
+"""Least size of a tile."""
 FEW, MANY = 4, 12
-"""Iterations of a loop that counts to a number: few first, so that it ends soon; then more than any ring has stages."""
+"""Trip counts for loops that are bounded by a scalar: first a few, so that the loop ends soon, then more than any ring has stages."""
 STRIDE = 16
-"""What an index is multiplied by is so many times as large as other numbers, so that what lies in a row has room in it."""
+"""Strides are this many times as large as other scalars, so that a row has room for all its elements."""
 TABLE = 1 << 10
-"""So many pointers are put into a buffer of pointers."""
+"""Maximum number of pointers in a table of pointers."""
 MIXED = 24
-"""So often several parts are drawn together."""
+"""How many combinations of several changed scalars are drawn."""
 MOST_ROOM = 1 << 27
-"""No buffer that is made up is larger, in bytes."""
+"""Maximum size of a made-up buffer in bytes."""
 Made = tuple[Any, tuple[tuple[int, int], ...]]
-"""An argument as `Machine.launch` takes it, and the addresses (first, end) of memory whose contents were made up."""
+"""An argument as `Machine.launch` takes it, and the address ranges (start, end) of its made-up memory."""
 
 
 @attrs.frozen
 class Given:
-    """An argument that somebody gave: `make` returns it as `Machine.launch` takes it, fresh for each run."""
+    """An argument that the user supplied. `make` returns it as `Machine.launch` takes it, a fresh one for each run."""
 
     make: Callable[[], Any]
 
     @property
     def made_up(self) -> str:
-        """What of it was made up, in words: nothing."""
+        """What was made up: nothing, so the string is empty."""
         return ""
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
-        """The argument for a run on a machine."""
+        """The argument for a run on `machine`."""
         return self.make(), ()
 
 
 @attrs.frozen
 class Image:
-    """A texture or surface that is made up, and where its handle lies."""
+    """A made-up texture or surface, and the offset of its handle in the parameter."""
 
     at: int
     dimensions: int
@@ -59,7 +59,7 @@ class Image:
     is_layered: bool
 
     def handle(self, machine: Any, contents: Contents, number: int) -> bytes:
-        """The handle of a new one."""
+        """Creates one on `machine` and returns its handle."""
         array = contents.image(self.dimensions, number, self.is_float)
         made = machine.texture(array, layered=self.is_layered) if self.is_texture else machine.surface(array, layered=self.is_layered)
         return bytes(made.encode(_Of(machine)))
@@ -67,39 +67,45 @@ class Image:
 
 @attrs.frozen
 class MadeUp:
-    """What nobody gave: `size` bytes of a number, of a pointer, or of a structure of both.
+    """An argument of `size` bytes that the user did not supply: a scalar, a pointer, or a structure of both.
 
-    At each offset of `pointers` there is the address of a buffer of `room` bytes, at those of `images` a handle, in all other words of 4
-    bytes the number of the contents. In the buffers of `tables` there are addresses of further ones: by the offset of the pointer, where
-    they begin and how far they are apart. At the offsets of `functions` there are addresses of functions of the module.
+    At each offset in `pointers` lies the address of a buffer of `room` bytes, at those in `images` a handle, and in all other 32-bit words
+    the scalar of `Contents.numbers`. The buffers of `tables` contain addresses of further buffers: offset of the pointer, offset of the
+    first address, and distance between addresses. At the offsets in `functions` lie addresses of functions of the module.
     """
 
     size: int
     pointers: tuple[int, ...] = ()
     images: tuple[Image, ...] = ()
     functions: tuple[tuple[int, str], ...] = ()
-    """Offsets of addresses of functions, and their names."""
+    """Offset and name of each function whose address lies here."""
     tables: tuple[tuple[int, int, int], ...] = ()
     room: int = 1 << 20
     is_float: bool = False
     given: tuple[tuple[int, bytes], ...] = ()
-    """Parts that somebody gave, by their offsets."""
+    """Offset and bytes of the parts that the user supplied."""
     counts: tuple[tuple[int, int, int], ...] = ()
-    """Numbers that loops count to: offset, bytes, and how much makes an iteration."""
+    """Scalars that bound loops: offset, size, and increment per iteration."""
     strides: tuple[tuple[int, int], ...] = ()
-    """Numbers that an index is multiplied by: offset and bytes."""
+    """Scalars that an index is multiplied by: offset and size."""
     fixed: tuple[tuple[int, int, int], ...] = ()
-    """Numbers that are to be one: offset, bytes and the number."""
+    """Scalars with a required value: offset, size, and value."""
     planes: tuple[tuple[int, int, int], ...] = ()
-    """Numbers that are added to an index, where a plane of an array begins: offset, bytes, and the how manyth of them it is."""
+    """Scalars that are added to an index to locate a plane of an array: offset, size, and number of the plane."""
 
     @property
     def made_up(self) -> str:
-        """What of it was made up, in words."""
+        """What was made up: `contents` or `number`."""
         return "contents" if self.pointers or self.images or self.functions else "number"
 
+    def value(self, contents: Contents, number: int) -> int | None:
+        """The scalar that argument `number` is with these contents; None if it is none, or a float."""
+        if self.made_up != "number" or self.is_float or self.size > WORD:
+            return None
+        return int.from_bytes(self._numbers(contents, number), "little")
+
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
-        """The argument for a run on a machine."""
+        """The argument for a run on `machine`."""
         data = bytearray(self._numbers(contents, number))
         made = []
         for n, at in enumerate(self.pointers):
@@ -122,7 +128,7 @@ class MadeUp:
         return bytes(data), tuple(made)
 
     def _table(self, machine: Any, held: Any, first: int, step: int) -> tuple[int, int]:
-        """Puts addresses into a buffer, each of a part of a new one; gives where that is."""
+        """Fills a buffer with the addresses of parts of a new one, and returns the address range of the new buffer."""
         import numpy as np
 
         count = max(1, min(TABLE, (len(held) - first) // step if step else 1))
@@ -157,24 +163,24 @@ class MadeUp:
                 data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
         for at, size, value in self.fixed:
             data[at : at + size] = _as_bytes(value, size)
-        # a kernel may read more than the parameter has
+        # the fields may extend beyond the parameter, if the kernel reads more than it has
         return bytes(data[: self.size])
 
 
 def _as_bytes(number: int, size: int) -> bytes:
-    """A number, or the largest signed one of that size."""
+    """Encodes a number, clamped to the largest signed integer of that size."""
     return min(number, (1 << size * 8 - 1) - 1).to_bytes(size, "little")
 
 
 @attrs.frozen
 class Variable:
-    """A variable of the module that the host may have written before the launch: `made_up` is what is put there."""
+    """A variable of the module that the host may have written before the launch, and its made-up value."""
 
     name: str
     made_up: MadeUp
 
     def placed(self, code: Any, contents: Contents, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """Writes it, and gives where it lies, and where the memory lies to which it points."""
+        """Writes the variable. Returns its own address range, and those of the memory that it points to."""
         address = code.address(self.name)
         if self.made_up.made_up == "number":
             words = -(-self.made_up.size // 4) * 4
@@ -191,19 +197,19 @@ class _Of:
 
 
 class Argument(Protocol):
-    """An argument that is made anew for each run."""
+    """An argument that is created anew for each run."""
 
     @property
     def made_up(self) -> str:
-        """What of it was made up, in words: nothing, a number, contents."""
+        """What was made up: `number`, `contents`, or nothing (an empty string)."""
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
-        """The argument for a run on a machine."""
+        """The argument for a run on `machine`."""
 
 
 @attrs.frozen
 class Launch:
-    """How a kernel is launched: `arguments` in the order of its parameters, `shared` the bytes of its dynamic shared memory."""
+    """A launch of a kernel. `arguments` are in the order of the parameters; `shared` is the size of dynamic shared memory in bytes."""
 
     kernel: str
     grid: Shape
@@ -213,13 +219,13 @@ class Launch:
     shared: int = 0
     variables: tuple[Variable, ...] = ()
     decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
-    """Choices of numbers that were not given with which the kernel decides otherwise."""
+    """Choices of made-up scalars for which the kernel takes other branches."""
     choices: tuple[tuple[Part, tuple[int, ...]], ...] = ()
-    """Of parts that were not given some numbers that each may be."""
+    """Values to try for individual made-up scalars."""
     states: tuple[Variable, ...] = ()
-    """The other variables of the module that the kernel reads: what the host, or a launch before, may have left there."""
+    """The other variables of the module that the kernel reads. The host, or an earlier launch, may have changed them."""
     cooperative: bool = False
-    """Whether all CTAs are resident together, with memory at which the whole grid synchronizes."""
+    """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
 
     @property
     def made_up(self) -> bool:
@@ -228,17 +234,17 @@ class Launch:
 
     @property
     def memory(self) -> int:
-        """The bytes of memory that is made up, about."""
+        """Approximate size of all made-up memory in bytes."""
         made = [*self.arguments, *[one.made_up for one in self.variables]]
         return sum([one.room * (len(one.pointers) + len(one.tables)) for one in made if isinstance(one, MadeUp)])
 
     @property
     def can_grow(self) -> bool:
-        """Whether memory that was made up can be larger."""
+        """Whether made-up memory can be enlarged."""
         return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
 
     def larger(self, needed: int = 0) -> Launch:
-        """The same with more memory that is made up: more than is needed, if that is known."""
+        """Returns the launch with larger made-up buffers, which have at least `needed` bytes if that is known."""
         least = 1 << needed.bit_length() + 1
         grown = [
             attrs.evolve(one, room=min(MOST_ROOM, max(one.room * 8, least))) if isinstance(one, MadeUp) and one.pointers else one
@@ -248,20 +254,20 @@ class Launch:
 
     @property
     def numbers(self) -> tuple[Numbers, ...]:
-        """What numbers that were not given may be, one after the other, until all that matters was executed.
+        """Choices for the scalars that were not supplied, to be tried in order until everything relevant has been executed.
 
-        First as many as there are threads along the longest side, as sizes are; then fewer, and odd, so that not all threads of a warp
-        have the same to do. Where the kernel says which of them loops count to, and which are strides, these two are tried with few
-        iterations and long rows before. Then planes of an array apart from each other, where something says where they begin; then numbers
-        with which it is known to decide otherwise; then a tile, aligned; then few, and odd,
-        so that loops end and have a rest; then one and none, as flags are; then more than there are threads.
+        The first choice is the number of threads along the longest side, the usual meaning of a size. The second is smaller and odd, so
+        that the threads of a warp have unequal amounts of work. If the kernel distinguishes loop bounds and strides, both are preceded by
+        choices with few iterations and long rows. Then follow: planes of an array at a distance from each other, if there are any; scalars
+        for which the kernel is known to branch differently; an aligned tile; a small odd number, so that loops end early with a remainder;
+        1 and 0, as for flags; and more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
         sizes = [longest, 3 * longest // 4 | 1, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]
         own = [one for one in self.arguments if isinstance(one, MadeUp)]
         counts = any(one.counts for one in own)
-        # rows and columns of a large grid would take more memory than there is
+        # a large grid with long rows would exceed memory
         stride = STRIDE if longest <= MOST_SIDE and any(one.strides for one in own) else 1
         known = [Numbers(size, rounds if counts else 0, stride) for size, rounds in zip(sizes, (FEW, MANY), strict=False)]
         known = known if counts or stride > 1 else []
@@ -274,7 +280,7 @@ class Launch:
         return tuple(dict.fromkeys([*known, *others[:2], *apart, *decisions, *others[2:]]))
 
     def others(self, numbers: Numbers) -> Iterator[Numbers]:
-        """The numbers in which one part is another, then some in which several are."""
+        """Variants of `numbers`: first those that change one scalar, then random ones that change several."""
         for n in range(max([len(values) for _, values in self.choices], default=0)):
             for part, values in self.choices:
                 if n < len(values):
@@ -286,10 +292,10 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """The threads of the launch."""
+        """Number of threads in the launch."""
         return math.prod(self.grid) * math.prod(self.block)
 
     @property
     def has_numbers(self) -> bool:
-        """Whether numbers were made up."""
+        """Whether scalars were made up."""
         return any(isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD) for one in self.arguments)

@@ -1,4 +1,4 @@
-"""What a launch did, as a monitor of the machine counts it, and which instructions read contents that were made up."""
+"""A monitor that counts what a launch did and records which instructions read made-up contents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.analyses.execution.standing import StandIns
+from ptxkit.analyses.execution.standing import Classes, StandIns
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
@@ -21,20 +21,20 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up.
+    """Counts what a run covers. `made` are the generic address ranges (start, end) of made-up memory.
 
-    With `own`, the CTAs that do something else in shared memory than most, one of the others stands for them there. `unknown` makes up
-    what functions return that nobody defines. With `first_lines` only these are read of matrices that descriptors name.
+    If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
+    `unknown` makes up the results of undefined functions. With `first_lines`, only the first rows of matrices are read through descriptors.
     """
 
     def __init__(
         self,
         made: tuple[tuple[int, int], ...] = (),
-        own: frozenset[int] | None = None,
+        classes: Classes | None = None,
         unknown: UnknownFunctions | None = None,
         first_lines: bool = False,
     ) -> None:
-        self.own = own
+        self.classes = classes
         self.first_lines = first_lines
         self.unknown = unknown
         self.standing: StandIns | None = None
@@ -46,18 +46,22 @@ class Observer(Monitor):
         self.phases = 0
         self.copies = 0
         self.operations = 0
-        """What the launch cost, as a budget counts it."""
+        """Cost of the launch, in the operations that a budget counts."""
         self.sources: dict[int, Any] = {}
-        """The instructions that read contents that were made up, by `id`."""
+        """The instructions that read made-up contents, by `id`."""
+        self.read: dict[int, dict[int, Any]] = {}
+        """The same for each range of made-up memory, by its start."""
+        self.extent: dict[int, int] = {}
+        """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}
-        """Those that read variables of the module that were not made up, which the host may have written over."""
+        """The instructions that read variables of the module that were not made up, but that the host may have overwritten."""
         self.flags: dict[int, int] = {}
-        """Words of such contents that were read in an order, as flags and locks are: their addresses and bytes."""
+        """Words of made-up contents that were read with ordering semantics, as flags and locks are: address and size."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
-        """Whether something was executed of which the outcome may be another under another schedule: what is in flight, atomics, strong
-        reads."""
+        """Whether an operation was executed whose outcome may depend on the schedule: an asynchronous operation, an atomic, or a strong
+        read."""
         self._placed = 0
         self._preset_ranges: list[tuple[int, int]] = []
         self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
@@ -68,18 +72,18 @@ class Observer(Monitor):
         self.program = launch.program
         launch.stand_in = self.unknown
         launch.first_lines = self.first_lines
-        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
-            self.standing = StandIns(launch, self.own)
+        if self.classes is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
+            self.standing = StandIns(launch, self.classes)
             launch.of_shared = self._of_shared
 
     @property
     def unknown_calls(self) -> dict[int, Any]:
-        """The calls of functions that nobody defines, by `id`."""
+        """The calls of undefined functions, by `id`."""
         return self.unknown.sites if self.unknown is not None else {}
 
     @property
     def unknown_names(self) -> tuple[str, ...]:
-        """What these functions are called."""
+        """Names of the undefined functions."""
         return tuple(self.unknown.called) if self.unknown is not None else ()
 
     def _of_shared(self, access: Any) -> Any:
@@ -116,15 +120,18 @@ class Observer(Monitor):
         if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
             first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
-            if _overlap(self.made, first, last):
+            for start in [start for start, end in self.made if start <= last and first < end]:
                 self.sources.setdefault(id(site), site)
+                self.read.setdefault(start, {})[id(site)] = site
+                self.extent[start] = max(self.extent.get(start, 0), last - start + int(np.max(access.size)))
+            if _overlap(self.made, first, last):
                 if ordered and len(self.flags) < MOST_FLAGS:
                     self.flags.update(dict.fromkeys(distinct_numbers(access.at).tolist()[:MOST_FLAGS], int(access.size)))
             if _overlap(self._presets(), first, last):
                 self.preset.setdefault(id(site), site)
 
     def _presets(self) -> list[tuple[int, int]]:
-        """Where the variables of the module lie, as far as they have an address."""
+        """Address ranges of the module's variables, as far as they have been allocated."""
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
@@ -149,7 +156,7 @@ class Observer(Monitor):
             self._phase(lanes, arguments)
 
     def _phase(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        """A wait at an mbarrier for another phase than the last one."""
+        """Counts a wait at an mbarrier if it is for another phase than the previous wait."""
         bound = lanes.site.bound
         names = self._names.get(id(bound))
         if names is None:
@@ -167,7 +174,8 @@ class Observer(Monitor):
                 self.phases += 1
 
     def _of(self, site: Any) -> tuple[bool, bool, bool, bool]:
-        """Of an instruction: whether it starts what is in flight, is a barrier, waits at an mbarrier, accesses memory in an order."""
+        """Whether the instruction starts an asynchronous operation, is a barrier, waits at an mbarrier, and accesses memory with
+        ordering semantics."""
         found = self._known.get(id(site))
         if found is None:
             found = self._known[id(site)] = _traits(site.bound)
@@ -175,7 +183,7 @@ class Observer(Monitor):
 
 
 def _has_flights(body: Any) -> bool:
-    """Whether a function starts what is in flight for a while, in no step with the threads."""
+    """Whether the function starts asynchronous operations."""
     return any(_traits(site.bound)[0] for site in body.sites)
 
 
@@ -184,7 +192,7 @@ def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
 
 
 def _whole(address: Any) -> Any:
-    """An address that may come as a register and an offset."""
+    """The address as one number, even if it comes as register and offset."""
     return address.address if isinstance(address, SplitAddress) else address
 
 

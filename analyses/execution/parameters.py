@@ -1,4 +1,4 @@
-"""The parameters of a kernel: what they are called, and arguments for those that nobody gave, by how the kernel uses them."""
+"""The parameters of a kernel, and made-up arguments for them that follow from how the kernel uses each parameter."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _IMAGES = ("texture.isa", "surface.isa")
 _HANDLES = ("t", "a")
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
 LEAST_ROOM = 1 << 20
-"""No buffer is smaller, in bytes."""
+"""Least size of a made-up buffer in bytes."""
 
 
 @attrs.frozen
 class Parameter:
-    """A parameter of a kernel, or a variable that the host may have written: its name in the PTX, its bytes, and where it has what."""
+    """A parameter of a kernel, or a variable that the host may have written: its PTX name, its size in bytes, and the offsets of
+    pointers, handles and function addresses in it."""
 
     name: str
     size: int
@@ -41,11 +42,11 @@ class Parameter:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number."""
+        """Whether it is a scalar."""
         return not self.pointers and not self.images and not self.functions and self.size <= WORD
 
     def made_up(self, threads: int) -> MadeUp:
-        """An argument for it, in a launch of so many threads: its buffers have 16 bytes for each, and some more."""
+        """A made-up argument for a launch of `threads` threads. Its buffers have at least 16 bytes for each thread."""
         room = min(MOST_ROOM, max(LEAST_ROOM, 1 << (16 * threads - 1).bit_length()))
         return MadeUp(self.size, self.pointers, self.images, self.functions, self.tables, room, self.is_float)
 
@@ -71,14 +72,15 @@ def parameters(kernel: Routine) -> tuple[Parameter, ...]:
 
 @fact
 def variables(kernel: Routine) -> tuple[Parameter, ...]:
-    """The variables of the module, without initializer, that the kernel or a function of the module reads and none of them writes."""
+    """The variables of the module that the kernel or a function of the module reads, that have no initializer, and that none of them
+    writes."""
     return _variables(kernel)[0]
 
 
 @fact
 def states(kernel: Routine) -> tuple[Parameter, ...]:
-    """The other variables of the module that the kernel or a function of the module reads: they have what an initializer says, or what a
-    launch before has left there, or the host."""
+    """The other variables of the module that the kernel or a function of the module reads. Their value comes from an initializer, an
+    earlier launch, or the host."""
     return _variables(kernel)[1]
 
 
@@ -122,7 +124,7 @@ Holder = tuple[str, int]
 
 
 class _Uses:
-    """Where parameters and variables have pointers, handles, and 64-bit numbers."""
+    """Which parts of parameters and variables are pointers, handles, and 64-bit scalars."""
 
     def __init__(self, kernel: Routine) -> None:
         self.known = values(kernel)
@@ -130,11 +132,11 @@ class _Uses:
         self.accesses = {access.instruction: access for access in accesses(kernel)}
         self.pointers: set[Holder] = set()
         self.tables: dict[Holder, tuple[int, int]] = {}
-        """Pointers to pointers: where the first one is, and how far they are apart."""
+        """Pointers to tables of pointers: offset of the first pointer in the table, and distance between pointers."""
         self.images: dict[Holder, Image] = {}
         self.numbers: set[Holder] = set()
         self.functions: dict[Holder, str] = {}
-        """Addresses of functions that are called, and a function that could be meant."""
+        """Function addresses that the kernel calls, each with a function that fits the call."""
         for access in accesses(kernel):
             self._points(access.address)
         bounds = bindings(kernel)
@@ -150,7 +152,7 @@ class _Uses:
                 self.numbers.add(found)
 
     def _points(self, address: Term | None) -> None:
-        """Notes of what an address is made of that it is a pointer: one that a parameter or variable holds, or one in memory."""
+        """Records which terms of an address are pointers: those held by a parameter or variable, or loaded from memory."""
         for atom, factor in address.linear[1] if address is not None else ():
             if factor != 1 or atom.width != 8 * WORD:
                 continue
@@ -169,7 +171,7 @@ class _Uses:
                 self.tables.setdefault(base, (offset % (1 << 32), math.gcd(*steps) if steps else 0))
 
     def _holder(self, term: Term) -> Holder | None:
-        """The parameter or variable that holds a value of 64 bits."""
+        """The parameter or variable that holds a 64-bit value, and the offset in it; None if it is neither."""
         if term.width != 8 * WORD:
             return None
         if term.operator == "parameter":
@@ -182,7 +184,7 @@ class _Uses:
         return (loaded.where.symbol.name, at) if at is not None else None
 
     def _loaded(self, term: Term) -> Access | None:
-        """The load that a value is what it read of."""
+        """The load that produced this value."""
         number = term.data[0] if term.operator == "value" and term.data else None
         if not isinstance(number, int) or number >= len(self.numbering.values):
             return None
@@ -190,7 +192,8 @@ class _Uses:
         return access if access is not None and access.reads and not access.writes else None
 
     def _called(self, kernel: Routine, i: int) -> None:
-        """A function that is called through a register: the first of the module that takes and returns as many values."""
+        """Records a candidate for a call through a register: the first function of the module with the same number of parameters and
+        results."""
         called = call_parts(kernel.instructions[i])
         term = self.known.operand(i, called.target)
         holder = self._holder(term) if term is not None else None
@@ -203,7 +206,7 @@ class _Uses:
                 self.functions.setdefault(holder, one.name)
 
     def _handle(self, kernel: Routine, i: int, bound: Bound) -> None:
-        """The handle of a texture or surface: what is first in brackets."""
+        """Records the handle of a texture or surface, the first operand in brackets."""
         operand = next((one for one in bound.operands if one.name in _HANDLES), None)
         if operand is None:
             return
@@ -221,7 +224,7 @@ class _Uses:
 
 
 def _computes(bound: object) -> bool:
-    """Whether an instruction only computes, and not with addresses."""
+    """Whether the instruction only computes, and not with addresses."""
     if not isinstance(bound, Bound) or bound.memory or bound.flow == "call":
         return False
     return "window" not in repr(bound.form.computes)

@@ -1,4 +1,5 @@
-"""What no thread of a launch comes to, however the rest is made up: conditions that follow from what was given, and from the shape."""
+"""Instructions that no thread of a launch can reach for any made-up inputs: their conditions follow from the shape and the supplied
+arguments."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
 
 MOST_THREADS = 1 << 12
-"""Conditions are not evaluated for more threads."""
+"""Maximum number of threads for which conditions are evaluated."""
 _SHAPES = ("%ntid", "%nctaid", "%tid", "%ctaid")
 
 
 def unreachable(kernel: Routine, launch: Launch) -> frozenset[int]:
-    """The instructions of a kernel that no thread executes in any launch of this shape with what of the arguments was given."""
+    """The instructions that no thread executes in any launch of this shape with the supplied arguments."""
     graph = control_flow(kernel)
     if not graph.blocks or graph.unknown_targets:
         return frozenset()
@@ -41,7 +42,8 @@ def unreachable(kernel: Routine, launch: Launch) -> frozenset[int]:
 
 
 def _conditions(kernel: Routine, launch: Launch) -> Callable[[int], bool | None]:
-    """Of an instruction whether its guard holds for all threads (True), or for none; None if that is not known, or differs."""
+    """A function that says whether the guard of an instruction holds for all threads (True) or for none (False); None if it is unknown
+    or differs between threads."""
     known = values(kernel)
     given = {one.name: argument for one, argument in zip(kernel.function.header.parameters, launch.arguments, strict=True)}
     made: dict[str, bytes | None] = {}
@@ -72,14 +74,14 @@ def _conditions(kernel: Routine, launch: Launch) -> Callable[[int], bool | None]
 
 
 def _part(term: Term) -> slice:
-    """Where the bytes of a parameter lie in it that a term is."""
+    """The bytes of the parameter that a term refers to."""
     *_, offset, size = term.data
     assert isinstance(offset, int) and isinstance(size, int)
     return slice(offset, offset + size)
 
 
 def _number(argument: Argument) -> bytes | None:
-    """The bytes of an argument, if somebody gave it and it is a number."""
+    """The bytes of an argument, if it is a scalar that the user supplied."""
     data = argument.make() if isinstance(argument, Given) else None
     if isinstance(data, int):
         return (data % (1 << 8 * WORD)).to_bytes(WORD, "little")
@@ -87,7 +89,8 @@ def _number(argument: Argument) -> bytes | None:
 
 
 def _threads(launch: Launch) -> tuple[int, dict[str, Numbers]]:
-    """How many threads there are, and what special registers are for each: those of one CTA, where there are too many of all."""
+    """Number of threads, and the value of each special register in each thread. Covers all threads of the launch, or one CTA if the
+    launch is too large."""
     shape = dict(zip([f"{name}.{axis}" for name in _SHAPES[:2] for axis in "xyz"], (*launch.block, *launch.grid), strict=True))
     is_whole = launch.threads <= MOST_THREADS
     sides = (*launch.block[::-1], *(launch.grid[::-1] if is_whole else ()))

@@ -1,9 +1,9 @@
-"""One run of a launch, with what memory holds made anew."""
+"""One run of a launch, with freshly initialized memory."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.standing import Classes
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Once:
-    """What came of it. `fault` ended it; None: all threads ran to completion."""
+    """Result of one run. `fault` is what ended it; None if all threads ran to completion."""
 
     observer: Observer
     fault: Fault | None
@@ -29,9 +30,11 @@ class Once:
     instructions: int
     seconds: float
     made: tuple[tuple[int, int], ...]
-    """The addresses (first, end) of memory that nobody gave."""
+    """Address ranges (start, end) of made-up memory."""
+    starts: Mapping[int, int]
+    """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
-    """What monitors did not look at, in words."""
+    """Descriptions of what the monitors did not check."""
 
 
 def once(
@@ -41,11 +44,11 @@ def once(
     contents: Contents,
     budget: Budget,
     checks: str | Sequence[str] = (),
-    own: frozenset[int] | None = None,
+    classes: Classes | None = None,
     progress: Callable[[Any], None] | None = None,
     first_lines: bool = False,
 ) -> Once:
-    """Runs a launch under the monitors that `checks` names, besides one that counts. `own` and `first_lines` are those of `Observer`."""
+    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `classes` and `first_lines`."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -53,16 +56,19 @@ def once(
     machine.memory.reserve(launch.memory)
     arguments: list[Any] = []
     made: list[tuple[int, int]] = []
+    starts: dict[int, int] = {}
     for number, argument in enumerate(launch.arguments):
         given, mine = argument.argument(machine, contents, number)
         arguments.append(given)
         made += mine
+        starts.update([(start, number) for start, _ in mine])
     freed = list(made)
     for number, variable in enumerate(launch.variables, len(arguments)):
         written, mine = variable.placed(code, contents, number)
         made += [*written, *mine]
         freed += mine
-    observer = Observer(tuple(made), own, UnknownFunctions(contents), first_lines)
+        starts.update([(start, number) for start, _ in (*written, *mine)])
+    observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
     begun = time.perf_counter()
     fault: Fault | None = None
@@ -91,4 +97,4 @@ def once(
             machine.free_global(start)
         machine.memory.trim()
     seconds = time.perf_counter() - begun
-    return Once(observer, fault, findings, instructions, seconds, tuple(made), tuple(not_covered(monitors)))
+    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)))

@@ -1,4 +1,4 @@
-"""Where an access that ended a run would have had to lie to be one of memory that was made up."""
+"""Where the access that ended a run lies relative to made-up memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxkit.analyses.execution.launch import MOST_ROOM
+from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
     from ptxkit.machine import Fault
 
 Made = Iterable[tuple[int, int]]
-"""The addresses of what was made up: first, end."""
+"""Address ranges (start, end) of made-up memory."""
+
+
+BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
+"""ISA chapters whose instructions read matrices through descriptors."""
+
+
+def leaves_by_descriptor(fault: Fault | None) -> bool:
+    """Whether a run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of the
+    matrix is needed; the first lines are in any case."""
+    access = fault.stop.access if fault is not None and fault.stop is not None else None
+    if access is None or access.why != "outside" or not access.space.startswith(".shared"):
+        return False
+    bound = getattr(getattr(access.lanes, "site", None), "bound", None)
+    return isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR
 
 
 def left_at(fault: Fault | None) -> list[int]:
-    """The addresses at which a run ended, if it did at an access."""
+    """The addresses of the access that ended a run; empty if it did not end at an access."""
     access = fault.stop.access if fault is not None and fault.stop is not None else None
     if access is None:
         return []
@@ -26,13 +41,14 @@ def left_at(fault: Fault | None) -> list[int]:
 
 
 def would_be_inside(fault: Fault | None, made: Made, factor: int) -> bool:
-    """Whether what left global memory, if that is known, would not if arrays were so many times as large as they are."""
+    """Whether the access that left global memory would be in bounds if made-up arrays were `factor` times as large. True if its address
+    is unknown."""
     left = left_at(fault)
     return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
 
 
 def strayed_to(fault: Fault | None, made: Made) -> tuple[int, int] | None:
-    """The line and the address of an access that left global memory, at an address that has nothing to do with any array."""
+    """Line and address of an access that left global memory and lies near no made-up array; None if there is none."""
     left, line = left_at(fault), fault.line if fault is not None else None
     if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
         return None

@@ -1,4 +1,4 @@
-"""What copies bring to mbarriers in a launch, and what these expect: as a monitor of the machine sees it (9.7.9.25.5, 9.7.14.15.5)."""
+"""A monitor that compares the bytes that copies signal to mbarriers with the bytes that these expect (9.7.9.25.5, 9.7.14.15.5)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
 
 MOST_PHASES, MOST_COPIES = 3, 512
-"""So many phases of each mbarrier are looked at, and so many copies in all."""
+"""Maximum number of phases that are recorded for each mbarrier, and of copies in all."""
 TENSOR_MAP = 128
-"""Bytes of a tensor map."""
+"""Size of a tensor map in bytes."""
 
 
 @attrs.define
 class Phase:
-    """One phase of an mbarrier: the bytes that are expected, the boxes that come, by the address of the tensor, and the other bytes."""
+    """One phase of an mbarrier: expect-tx bytes, number of boxes that arrive by address of their tensor, and bytes from other copies."""
 
     parity: int
     expected: int = 0
@@ -32,7 +32,8 @@ class Phase:
 
 
 class Transfers(Monitor):
-    """Collects the phases of mbarriers, by the address of each; by tensor how many bytes a box has, and where in shared memory they go."""
+    """Records the phases of each mbarrier by its address, and for each tensor the size of a box in bytes and its destinations in shared
+    memory."""
 
     def __init__(self) -> None:
         self.phases: dict[int, list[Phase]] = {}
@@ -88,7 +89,7 @@ class Transfers(Monitor):
                     phase.others += size
 
     def _phase(self, at: int) -> Phase | None:
-        """The phase that an mbarrier is in; None if it is one of those that are looked at no more."""
+        """The phase that an mbarrier is in; None if no more phases of it are recorded."""
         word = self._launch.machine.memory.shared.view(np.dtype(np.uint64))[at >> 3]
         parity = int(mbarrier.parity(word))
         own = self.phases.setdefault(at, [])
@@ -99,7 +100,7 @@ class Transfers(Monitor):
         return own[-1]
 
     def _tensors(self, lanes: Any, address: Any) -> list[int]:
-        """The addresses of the tensors of each lane's map; 0 for what is none."""
+        """For each lane, the address of the tensor that its tensor map describes; 0 if it is not a valid tensor map."""
         found = [0] * lanes.count
         address = lanes.broadcast(np.asarray(address, np.uint64)[()])
         for buffer, at, mine in lanes.memory.locate(lanes, ".generic", address, TENSOR_MAP, "read", 64, "tensormap", watched=False):

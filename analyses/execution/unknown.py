@@ -1,8 +1,8 @@
-"""Functions that are called and that nobody defines: what they return is made up.
+"""Made-up results of functions that are called but not defined in the module.
 
-A function that is given no address can change nothing but variables of its own module. So it is taken to return numbers: small ones by
-lot, the same for all threads with the first contents, others for each thread with the rest. Of one that is given an address nobody can
-say what it writes there.
+A function that receives no address can change nothing but variables of its own module. It is therefore taken to return small random
+integers: the same for all threads with the first contents, and different ones for each thread with other contents. A function that receives
+an address may write anything there, so its effect is unknown.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.machine.memory.windows import WINDOW_BITS
 
 MOST_RETURNED = 4
-"""What is returned is less than this: flags and small numbers."""
+"""Exclusive upper bound of made-up results, so that they are valid as flags and small numbers."""
 
 
 class UnknownFunctions:
-    """What functions return that nobody defines, in one run."""
+    """Results of undefined functions in one run."""
 
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self.called: dict[str, None] = {}
-        """Their names."""
+        """Names of the functions that were called."""
         self.sites: dict[int, Any] = {}
         """The calls, by `id`."""
         self._calls = 0
 
     def __call__(self, name: str, site: Any, lanes: Any, words: list[Any], sizes: list[int]) -> list[Any] | None:
-        """The bytes of each result, a row for each lane; None if the function is given an address. `words` are what it is given."""
+        """The bytes of each result, one row for each lane; None if an argument in `words` is an address."""
         allocations = lanes.residents.memory.allocations
         for word in words:
             given = np.atleast_1d(np.asarray(word).astype(np.uint64))
@@ -44,7 +44,7 @@ class UnknownFunctions:
         return [np.broadcast_to(self._numbers(lot, rows, size), (lanes.count, size)) for size in sizes]
 
     def _numbers(self, lot: Any, rows: int, size: int) -> Any:
-        """Numbers of `size` bytes: words of 4 bytes with the same number in each, or one that is shorter."""
+        """Random integers of `size` bytes: each 32-bit word has the same value, except that the upper half of 64 bits is 0."""
         numbers = lot.integers(0, MOST_RETURNED, (rows, 1), np.uint32)
         words = np.repeat(numbers, -(-size // 4), axis=1)
         if size == 8:

@@ -1,1 +1,1 @@
-"""What every analysis and every rule is made with: routines and facts, the forms of instructions, rules, findings and their reports."""
+"""Foundations of every analysis and rule: routines and facts, forms of instructions, rules, findings and their reports."""

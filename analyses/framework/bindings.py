@@ -1,4 +1,4 @@
-"""Which form of the instruction table each instruction of a function is of."""
+"""The instruction-table form of each instruction of a function."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ptxkit.syntax import Path
 
 @fact
 def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
-    """For each instruction its form and what that says of its operands; a Mismatch where the table has none for it.
+    """For each instruction, its form and what the form says about the operands; a Mismatch if the table has no form for it.
 
-    Instructions with the same opcode and the same shapes of operands share one object.
+    Instructions with the same opcode and operand shapes share one object.
     """
     found: list[Bound | Mismatch] = []
     forms = bounds(routine.names)
     taken: dict[Path, int] = {}
     for start, end, path in routine.runs:
-        # a block has several runs where inner blocks part its instructions
+        # a block has several runs if inner blocks separate its instructions
         first = taken.get(path, 0)
         taken[path] = first + end - start
         found += forms.of(path)[first : taken[path]]
@@ -32,7 +32,7 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
 
 @fact
 def by_form(routine: Routine) -> dict[Bound, tuple[int, ...]]:
-    """The instructions of each form with one list of shapes, ascending; without those that are of none."""
+    """The instructions of each form and operand shapes, ascending; instructions without a form are left out."""
     found: dict[Bound | Mismatch, list[int]] = {}
     for i, bound in enumerate(bindings(routine)):
         own = found.get(bound)
@@ -44,18 +44,18 @@ def by_form(routine: Routine) -> dict[Bound, tuple[int, ...]]:
 
 
 def such(routine: Routine, holds: Callable[[Bound], object]) -> list[tuple[int, Bound]]:
-    """The instructions for whose form something holds, in the order of the text, with it: it is asked once for all that share one."""
+    """The instructions whose form satisfies a predicate, in text order, with the form. The predicate is evaluated once for each form."""
     return sorted([(i, bound) for bound, own in by_form(routine).items() if holds(bound) for i in own], key=itemgetter(0))
 
 
 def has_such(routine: Routine, holds: Callable[[Bound], object]) -> bool:
-    """Whether there is one."""
+    """Whether there is such an instruction."""
     return any(map(holds, by_form(routine)))
 
 
 @fact
 def specials(routine: Routine) -> frozenset[str]:
-    """The special registers that instructions of the function read."""
+    """The special registers that the function reads."""
     return frozenset([name for bound in by_form(routine) for operand in bound.operands for name in _specials(operand.shape)])
 
 

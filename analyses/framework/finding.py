@@ -1,4 +1,4 @@
-"""What an analysis finds wrong: a fact without the id of a rule, which reports it."""
+"""What an analysis finds wrong, without the id of the rule that reports it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ptxkit.frozen import frozen
 
 @frozen
 class Finding:
-    """Something that goes wrong at an instruction, and what shows it."""
+    """An error at an instruction, and the evidence for it."""
 
     instruction: int
     message: str
     steps: Sequence[tuple[int, str]] = ()
-    """The instructions that lead to it, with what each does."""
+    """The instructions that lead to it, and what each of them does."""
     is_certain: bool = True
-    """Whether it is undefined behaviour, and not only doubtful."""
+    """Whether the behaviour is undefined for certain, rather than doubtful."""
     notes: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
-    """Further instructions where the same begins."""
+    """Other instructions with the same problem."""
     kind: str = ""
-    """A member of an enumeration of the protocol, where it finds several kinds; the rule of that kind reports it."""
+    """A member of an enumeration of the protocol, if it distinguishes several kinds. The rule of that kind reports it."""
     child: int | None = None
-    """Which child of the instruction it is about; None for the whole."""
+    """Index of the child of the instruction that it is about; None for the whole instruction."""
     is_note: bool = False
-    """Whether it may well be right: it is only unlike all else that the function does, or needs numbers of which only who launches the
-    kernel knows whether they ever go together."""
+    """Whether the code may well be right: it only deviates from the rest of the function, or needs numbers that only the caller knows to
+    be possible."""

@@ -19,7 +19,7 @@ from ptxkit.suppressions import Mark
 from ptxkit.syntax import Function, Module
 
 LONGEST = 160
-"""Characters of a message, without its notes."""
+"""Maximum length of a message in characters, without its notes."""
 _MODIFIERS = re.compile(
     r"`([a-z]\w*(?:\.(?!shared|global|local|sync|aligned|param)\w+)*?)\.(?:shared|global|local|sync|param|\w+::)[\w.:]*`"
 )
@@ -37,11 +37,11 @@ def lint(
     facts: Facts | None = None,
     find: Callable[[Facts, tuple[Rule, ...]], list[Diagnostic]] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
+    """The findings of the given rules (those on by default if None) in file order, without those that a comment suppresses.
 
-    `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
-    are those of the module, for this target and version, if something has asked for some before. `find` finds what comments may accept, if
-    that is not just what all rules say. A rule that fails on a module is a bug of ptxkit and raises.
+    `target` and `version` override those in the file. With `ignores=False`, suppression comments are ignored. `facts` are facts of the
+    module for this target and version that were computed earlier. `find` replaces the default, which is to apply all rules. An exception in
+    a rule is a bug of ptxkit and propagates.
     """
     facts = facts if facts is not None else Facts(module, target, version)
     rules = select() if rules is None else tuple(rules)
@@ -60,7 +60,7 @@ def lint(
 
 
 def _brief(message: str) -> str:
-    """A long message without what its steps repeat: modifiers of instructions, the only CTA, lines."""
+    """Shortens a long message by what its steps repeat: modifiers of instructions, the only CTA, lines."""
     for pattern, shorter in ((_MODIFIERS, r"`\1`"), (_CTA, ""), (_LINE, "")):
         if len(message) <= LONGEST:
             break
@@ -70,7 +70,7 @@ def _brief(message: str) -> str:
 
 
 def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
-    """The findings with the names of the program in their messages: no mangled ones, and parameters by name or number."""
+    """The findings with source-level names in their messages: demangled functions, and parameters by name or number."""
     functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
 
     def prose(text: str, within: str | None) -> str:
@@ -92,7 +92,7 @@ def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:
-    """The comments that accept nothing though one of the rules that they name was applied."""
+    """Reports suppression comments that suppress nothing although one of their rules was applied."""
     for mark in marks:
         applied = [word for word in mark.rules if any(names_rule(word, rule.id, rule.name) for rule in rules)]
         if mark not in used and applied:
@@ -101,7 +101,7 @@ def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Ma
 
 
 def _without(facts: Facts, mark: Mark) -> Edit:
-    """Takes a comment away, and the white space in front of it; with its line if nothing else stands there."""
+    """Removes a comment with the white space before it, or its whole line if nothing else is on it."""
     text, start, end = facts.index.text, mark.span.start, mark.span.end
     line = line_of(text, start, end)
     if line is not None:

@@ -1,4 +1,4 @@
-"""Findings as diagnostics of the rule that reports them."""
+"""Converts findings to diagnostics of the rule that reports them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
 UNSURE_OF_BYTES = ("nothing shows whether these are the same bytes", "they may be different parts of it")
-"""Notes of what is argued of two accesses whose addresses are not known; an execution knows them."""
+"""Notes on conflicts between accesses whose addresses are unknown. An execution knows the addresses."""
 MOST_LINES = 20
-"""So many lines are named of what is reported once for all of them."""
+"""Maximum number of lines that are listed in one message."""
 
 
 def reports(
@@ -21,7 +21,7 @@ def reports(
     findings: Callable[[Routine], Iterable[Finding]],
     fix: Callable[[Facts, Routine, int], Fix | None] | None = None,
 ) -> Iterator[Diagnostic]:
-    """The diagnostics of a rule for the findings of its kind in all functions. `fix` cures the instruction that is reported."""
+    """The diagnostics of a rule: all findings of its kind in all functions. `fix` gives the fix for the reported instruction."""
     for routine in facts.routines:
         found = [finding for finding in findings(routine) if finding.kind == rule.kind]
         yield from found_reports(facts, rule, routine, found, fix=fix)
@@ -35,7 +35,8 @@ def found_reports(
     severity: Severity | None = None,
     fix: Callable[[Facts, Routine, int], Fix | None] | None = None,
 ) -> Iterator[Diagnostic]:
-    """A diagnostic for each finding in a function. Without a `severity`, that of the rule; what is not certain is a warning at most."""
+    """A diagnostic for each finding in a function. `severity` defaults to that of the rule; a finding that is not certain is at most a
+    warning."""
     for finding in findings:
         where = routine.where(finding.instruction)
         yield facts.report(

@@ -1,7 +1,7 @@
-"""A function where it stands: what every fact is a fact of.
+"""A function in the context of its module. Every fact is a fact of a routine.
 
 The facts of a routine are functions of it, each in its own module: `control_flow(routine)`, `liveness(routine)`. Each is computed once and
-lives as long as the routine.
+kept as long as the routine.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ R = TypeVar("R")
 
 @attrs.frozen(eq=False, repr=False)
 class Routine:
-    """A function that has a body, in its module. Instructions are counted in document order, those of inner scopes included."""
+    """A function with a body, in its module. Instructions are numbered in document order, including those of inner scopes."""
 
     module: Module
     names: Names
     path: Path
-    """Where the function stands in the module."""
+    """Path of the function in the module."""
     function: Function
     name: str
     instructions: tuple[Instruction, ...]
     paths: tuple[Path, ...]
-    """Where each instruction stands, from the function."""
+    """Path of each instruction, relative to the function."""
     runs: tuple[tuple[int, int, Path], ...]
-    """Instructions `start` to `end` (exclusive) are directly in the scope with this path, which starts from the module."""
+    """Instructions `start` to `end` (exclusive) are directly in the scope with this path, relative to the module."""
     labels: dict[tuple[Path, str], int]
-    """By scope (its path from the function) and name: the instruction that the label stands before."""
+    """For each scope (path relative to the function) and label: the index of the instruction that follows the label."""
     lists: dict[tuple[Path, str], Targets | Prototype]
-    """By scope and name of the label: the `.branchtargets`, `.calltargets` and `.callprototype` statements."""
+    """The `.branchtargets`, `.calltargets` and `.callprototype` statements, by scope and label."""
     binder: Binder
     siblings: list[Routine] = attrs.field(factory=list)
-    """All functions of the module that have a body, in their order: what is called from here is among them."""
+    """All functions of the module with a body, in order. Functions that are called from here are among them."""
     _known: dict[Any, Any] = attrs.field(factory=dict, init=False)
 
     def forget(self) -> None:
-        """Lets go of all its facts."""
+        """Releases all of its facts."""
         self._known.clear()
         self.siblings.clear()
 
     def where(self, i: int) -> Path:
-        """The path of instruction `i` from the module."""
+        """The path of instruction `i`, relative to the module."""
         return (*self.path, *self.paths[i])
 
     def __repr__(self) -> str:
@@ -59,7 +59,8 @@ class Routine:
 
 
 def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
-    """A function of a routine, computed once for each routine. It takes a `Function` too, by itself: without what its module declares."""
+    """Decorates a function of a routine so that it is computed once for each routine. It also accepts a `Function`, taken without the
+    declarations of its module."""
 
     @functools.wraps(compute)
     def known(routine: Routine) -> R:
@@ -71,7 +72,7 @@ def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
                 with collector_paused():
                     found = routine._known[compute] = compute(routine)
             else:
-                # as within `lint`, which asks for some sixty facts of each function
+                # inside `lint`, which computes some sixty facts of each function
                 found = routine._known[compute] = compute(routine)
         return found  # type: ignore[no-any-return]
 
@@ -79,7 +80,7 @@ def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
 
 
 def routine_of(subject: object, what: str = "this analysis") -> Routine:
-    """The routine of a function by itself. Raises TypeError for anything but a Function with a body or a Routine."""
+    """The routine of a stand-alone function. Raises TypeError for anything but a Function with a body or a Routine."""
     if isinstance(subject, Routine):
         return subject
     if isinstance(subject, Function) and subject.body is not None:
@@ -94,10 +95,10 @@ def _alone(function: Function) -> Routine:
 
 
 def routines(module: Module, which: Container[int] | None = None) -> tuple[Routine, ...]:
-    """The functions of a module that have a body. What is found out about them is remembered by these very objects: ask once, keep them.
+    """The functions of a module that have a body. Facts are cached in the returned objects, so call this once and keep the result.
 
-    `which` are their numbers among the children of the module, if not all are wanted: they know nothing of the others, so these must
-    neither call them nor be called by them.
+    `which` selects functions by their index among the children of the module. The routines know nothing of functions that are left out;
+    there must be no calls between these and the selected ones.
     """
     names = resolve(module)
     binder = Binder(module, names, None, None)

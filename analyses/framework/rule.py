@@ -1,7 +1,7 @@
-"""What a lint rule is, and what it may ask.
+"""Lint rules, and the facts that they can use.
 
-A rule is one file in a folder of `analyses/rules/`, named as the rule, that defines `RULE`. It is found by its being there; its
-documentation page and its test are made from it. Files that begin with an underscore are what several rules share.
+A rule is a file in a subfolder of `analyses/rules/`, named as the rule, that defines `RULE`. Rules are discovered by these files;
+documentation page and test are generated from them. Files whose name begins with an underscore are shared by several rules.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
 
 PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
-"""What looks for problems: functions of a module, its names, the version and the target."""
+"""The checks that report problems, given a module, its names, the version and the target."""
 
 
 class Facts:
-    """What is known of a module; each fact is computed when a rule first asks for it."""
+    """Facts about a module, each computed when a rule first asks for it."""
 
     def __init__(self, module: Module, target: str | None = None, version: tuple[int, int] | None = None) -> None:
         self.module = module
@@ -46,12 +46,12 @@ class Facts:
 
     @functools.cached_property
     def names(self) -> Names:
-        """What names mean."""
+        """Resolution of names."""
         return resolve(self.module)
 
     @functools.cached_property
     def marks(self) -> tuple[Mark, ...]:
-        """The comments that accept findings."""
+        """The suppression comments."""
         return suppressions.marks(self.module, lambda: self.index)
 
     @functools.cached_property
@@ -70,31 +70,31 @@ class Facts:
         return found
 
     def problems(self, kind: str) -> Iterator[Problem]:
-        """What an assembler would refuse, of one kind."""
+        """Problems of one kind that an assembler would reject."""
         return iter(self._problems.get(kind, ()))
 
     def problem_reports(self, rule: Rule) -> Iterator[Diagnostic]:
-        """The findings of a rule that reports the problems of its name."""
+        """Reports the problems with the name of the rule."""
         for problem in self.problems(rule.name):
             severity = Severity.WARNING if problem.doubtful and rule.severity is Severity.ERROR else rule.severity
             yield self.report(rule, problem.path, problem.message, *problem.notes, related=problem.related, severity=severity)
 
     @property
     def functions(self) -> Iterator[tuple[Path, Function]]:
-        """The functions that have a body, with their paths."""
+        """The functions with a body, and their paths."""
         for i, child in enumerate(self.module.children):
             if isinstance(child, Function) and child.body is not None:
                 yield (i,), child
 
     @functools.cached_property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions that have a body, each with all that is found out about it."""
+        """The functions with a body, as routines that hold their facts."""
         from ptxkit.analyses.framework.routine import routines  # what only reads the text needs none
 
         return routines(self.module)
 
     def routine(self, function: Function) -> Routine:
-        """The routine of a function of this module. Raises KeyError if it has no body."""
+        """The routine of a function of this module. Raises KeyError if the function has no body."""
         return self._routines[id(function)]
 
     @functools.cached_property
@@ -102,7 +102,7 @@ class Facts:
         return {id(routine.function): routine for routine in self.routines}
 
     def forget(self) -> None:
-        """Lets go of all facts of functions. They refer to one another: else only the garbage collector would free them."""
+        """Releases all facts of functions. They refer to one another, so otherwise only the garbage collector would free them."""
         for routine in self.__dict__.pop("routines", ()):
             routine.forget()
 
@@ -116,7 +116,7 @@ class Facts:
         severity: Severity | None = None,
         fix: Fix | None = None,
     ) -> Diagnostic:
-        """A finding of a rule at a node or span."""
+        """A diagnostic of a rule at a node or span."""
         span = where if isinstance(where, Span) else self.index.span(where)
         function = None
         if not isinstance(where, Span) and where:
@@ -130,17 +130,18 @@ FROM_THE_TEXT = "It follows from the text alone."
 NEVER_RUN = "never sees it: a program runs only if an assembler accepts it."
 SILENT = "accepts the bad example without a message"
 PTXAS = "13.0.88"
-"""The release of ptxas that was asked about all rules: `benchmarks/reactions.py` asks it again."""
+"""The release of ptxas that the rules were compared with; `benchmarks/reactions.py` repeats the comparison."""
 
 
 def _block(text: str) -> str:
-    """The lines of a text block, without the indentation that they have in common and the line ends around them."""
+    """The lines of a text block without common indentation and surrounding line ends."""
     return textwrap.dedent(text).strip("\n")
 
 
 @frozen
 class Rule:
-    """A lint rule. `bad` and `good` are statements, functions or whole modules, which `in_module` makes modules; a test runs them."""
+    """A lint rule. `bad` and `good` are statements, functions or whole modules; `in_module` completes them to modules, and a test checks
+    them."""
 
     id: str
     name: str
@@ -151,17 +152,17 @@ class Rule:
     good: str = attrs.field(converter=_block)
     check: Callable[[Facts], Iterator[Diagnostic]]
     default: bool = True
-    """Whether `ptxkit lint` applies it when nothing is selected."""
+    """Whether `ptxkit lint` applies it if no rules are selected."""
     kind: str = ""
-    """The kind of findings that it reports, where a protocol finds several."""
+    """The kind of findings that it reports, if a protocol distinguishes several."""
     is_shown: bool = False
-    """Whether only executions find it: `check` finds nothing."""
+    """Whether only executions find violations; `check` then yields nothing."""
     proof: str = FROM_THE_TEXT
-    """What has to be known before it is reported."""
+    """What has to be established before it is reported."""
     ptxas: str = SILENT
-    """What ptxas does about the bad example: nothing, or `refuses …`, or takes it with a warning or a note."""
+    """What ptxas does with the bad example: nothing, `refuses …`, or a warning or note."""
     sanitizer: str = NEVER_RUN
-    """What compute-sanitizer does about it."""
+    """What compute-sanitizer does with it."""
 
     @property
     def family(self) -> str:
@@ -184,7 +185,7 @@ _REGISTERS = """\
 
 
 def in_module(example: str) -> str:
-    """An example of a rule as a module: what it leaves out is put around it, be it the header, the registers or the kernel."""
+    """Completes an example of a rule to a module by adding the missing header, registers or kernel."""
     if ".version" in example:
         return example
     if ".entry" not in example and ".func" not in example:
@@ -195,17 +196,17 @@ def in_module(example: str) -> str:
 
 
 LINE = 200
-"""No first line of a rule's file has more characters."""
+"""Maximum length in characters of the first line of a rule's file."""
 
 
 @functools.cache
 def _headings() -> dict[str, tuple[str, str]]:
-    """The names and the modules of the rules by id, sorted, as the first lines of their files say: most of them need not be imported."""
+    """Names and modules of the rules by id, sorted, taken from the first lines of their files so that most need not be imported."""
     package = importlib.import_module("ptxkit.analyses.rules")
     found = []
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not info.ispkg and not info.name.rpartition(".")[2].startswith("_"):
-            # annotations know of no finder that finds by name alone
+            # the annotation of the finder lacks the method that finds by name alone
             loader: Any = info.module_finder.find_spec(info.name, None).loader  # type: ignore[union-attr]
             path = loader.get_filename(info.name)
             begins = loader.get_data(path)[:LINE].decode(errors="replace") if path.endswith(".py") else ""
@@ -226,12 +227,12 @@ def _rule(rule_id: str) -> Rule:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have one id or name."""
+    """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have the same id or name."""
     return tuple(map(_rule, _headings()))
 
 
 def _nearest(word: str) -> str:
-    """What may have been meant by a word that names no rule."""
+    """A suggestion for a word that names no rule."""
     import difflib
 
     near = difflib.get_close_matches(word, [word for rule_id, (name, _) in _headings().items() for word in (rule_id, name)], 3)
@@ -239,7 +240,7 @@ def _nearest(word: str) -> str:
 
 
 def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Rule, ...]:
-    """The rules that a selection names: ids, names, family letters or `ALL`. Nothing wanted means those on by default.
+    """The rules that a selection names: ids, names, family letters or `ALL`. An empty selection means those on by default.
 
     Raises ValueError for a word that names no rule.
     """

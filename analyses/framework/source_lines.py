@@ -1,4 +1,4 @@
-"""Where instructions come from, as `.loc` and `.file` say (11.5)."""
+"""Source locations of instructions, from `.loc` and `.file` (11.5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ptxkit.syntax import File, Loc
 
 @fact
 def source_lines(routine: Routine) -> tuple[str, ...]:
-    """By instruction the line of source that it was made from, as `kernel.cu:12`; empty if none is said."""
+    """For each instruction, the source line that it was compiled from, as `kernel.cu:12`; empty if unknown."""
     files = {child.index: child.name.replace("\\", "/") for child in reversed(routine.module.children) if isinstance(child, File)}
     found: list[str] = []
     paths = set(routine.paths)

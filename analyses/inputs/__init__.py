@@ -1,1 +1,1 @@
-"""Launches for kernels that come without one: shapes and arguments by how a kernel uses them."""
+"""Launches for kernels that come without one: shapes and arguments, inferred from how the kernel uses them."""

@@ -1,4 +1,4 @@
-"""The arguments of a launch that is made up, where numbers are of some sizes and the boxes of tensor maps are known."""
+"""The arguments of a made-up launch, for given sizes of scalars and known boxes of tensor maps."""
 
 from __future__ import annotations
 
@@ -15,55 +15,56 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
 FEW, MANY = 4, 12
-"""Iterations of a loop: few first, so that it ends soon; then more than any ring has stages. Both are multiples of 4, as some are offsets
-besides, of which an alignment is asked."""
+"""Iterations of a loop: first a few, so that it ends soon, then more than any ring has stages. Both are multiples of 4, since some trip
+counts are also used as offsets that need an alignment."""
 MOST_UNROLLED = 8
-"""Iterations of a loop that are one after it was unrolled, at most."""
+"""Largest unroll factor for which a remainder is added to the trip count."""
 STRIDE = 16
-"""A stride is so many times as large as other numbers: a row has room for what lies in it, be it counted in elements or in bytes."""
+"""Factor by which a stride exceeds other scalars: a row has room for its elements, whether counted in elements or in bytes."""
 ARRAY = 1 << 16
-"""Bytes of an array at first."""
+"""Initial size of an array in bytes."""
 TENSOR = 1 << 24
-"""Bytes of a tensor with more than a few dimensions."""
+"""Size limit in bytes for a tensor with many dimensions."""
 DYNAMIC_SHARED = 48 << 10
-"""Bytes of dynamic shared memory at first: so many a kernel may have without asking for more."""
+"""Initial size of dynamic shared memory in bytes: the most that a kernel has without opting in to more."""
 
 
 @frozen
 class Sizes:
-    """What numbers are taken to be."""
+    """How the values of scalars are chosen."""
 
     counts: int = FEW
-    """How often loops run."""
+    """Iterations of loops."""
     rest: int = 0
-    """Where few of a number make an iteration, as of a loop that was unrolled, there are so many more: no whole number of iterations."""
+    """Added to trip counts of unrolled loops, so that a remainder is left."""
     scale: int = 1
-    """Other numbers are so many times the threads along the longest side of the grid: a power of two where the block is, as some are
-    halved until they are 1."""
+    """Other scalars are the number of threads along the longest side of the grid, times this. They are a power of two if the block is,
+    since some kernels halve them until they are 1."""
     differ: bool = False
-    """The second number is twice the first, the third four times, and so on again; a box of which nothing is known is the smallest."""
+    """Successive scalars differ: the second is twice the first, the third four times, and so on cyclically. A box of unknown size is the
+    smallest one."""
     uneven: int = 0
-    """Numbers that are compared are less by so many: no whole number of thread blocks."""
+    """Subtracted from scalars that are compared, so that the last thread block is partial."""
     small: int = 0
-    """Numbers that are compared are this."""
+    """Value of scalars that are compared, if not 0."""
     units: bool = False
-    """Numbers that something is divided by are 1: what they divide stays as it is."""
+    """Scalars used as divisors are 1, so that quotients equal their dividends."""
     ones: bool = False
-    """Numbers of which nothing is known are 1: as operands they are in range, and of threads they are compared with they leave out most."""
+    """Scalars of unknown use are 1: valid as operands, and as a bound on the thread index they exclude most threads."""
     single: bool = False
-    """What loops count to is 1, no matter how much of it makes an iteration."""
+    """Loop bounds are 1, even if an iteration increments the loop variable by more."""
     covers: bool = False
-    """Numbers that are compared with the index of a CTA are so large that the last one has something to do."""
+    """Scalars that are compared with a CTA index are large enough for the last CTA to have work."""
     empty: bool = False
-    """What loops count to, and other numbers, are 0: of a problem with nothing in it. What something is divided by is not."""
+    """Loop bounds and other scalars are 0, except divisors: a problem with no elements."""
 
 
 Fits = Mapping[MapName, Fit]
-"""What is known of the boxes of tensor maps."""
+"""The known boxes of tensor maps."""
 
 
 def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
-    """The launch of a shape with numbers of these sizes, and with boxes that fit."""
+    """The launch with this shape, scalars of these sizes, and the given boxes."""
     longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
@@ -77,7 +78,7 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
     parts = []
     strides = 0
     for slot in parameter.slots:
-        # the strides of a structure differ in what no thread index is as large as
+        # make the strides of a structure differ by more than any thread index
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
         own = max(number, least.get((parameter.name, slot.offset, slot.size), 0))
@@ -129,7 +130,8 @@ def _map(routine: Routine, name: MapName, rank: int, sizes: Sizes, fits: Fits) -
 
 
 def _tensor(box: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """The shape of a tensor: two boxes along each dimension and 64 elements at least, but for the slowest ones if these are too many."""
+    """The shape of a tensor: two boxes and at least 64 elements along each dimension; only two boxes along the slowest dimensions if
+    that would be too large."""
     shape = [max(64, 2 * side) for side in box]
     for n, side in enumerate(box):
         if math.prod(shape) > most:

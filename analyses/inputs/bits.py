@@ -1,4 +1,4 @@
-"""Parameters that say which bits of an index count: masks of it, and by how many bits it is shifted."""
+"""Parameters that select bits of an index, as masks or shift counts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cl
 
 @fact
 def chooses_bits(routine: Routine) -> bool:
-    """Whether a parameter says which bits of an index of a thread or CTA an address or a branch depends on. With any that was made up
-    threads come to one address that have their own, and to one that is not aligned."""
+    """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With made-up values, threads
+    would share addresses that are meant to be distinct, and use unaligned ones."""
     return any(_chooses(of, part) for of in reached(routine) for part in _through_loops(of, (*addresses(of), *conditions(of))))
 
 
@@ -34,7 +34,7 @@ def _kind_of(leaf: Term) -> str:
 
 
 def _through_loops(routine: Routine, terms: Iterable[Term]) -> tuple[Term, ...]:
-    """All that terms are made of, with what the values of loops in them start as and become."""
+    """All subterms, following loop values to their initial and updated values."""
     known, numbering = values(routine), ssa(routine)
     found: dict[Term, None] = {}
     stack = list(terms)

@@ -1,4 +1,4 @@
-"""Boxes of tensor maps: such that a copy brings the bytes that its mbarrier is made to expect (9.7.9.25.5, 9.7.14.15.9)."""
+"""Boxes of tensor maps, chosen so that each copy transfers the bytes that its mbarrier expects (9.7.9.25.5, 9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ptxkit.isa.types import types
 from ptxkit.names import Symbol
 
 ROW = 128
-"""Bytes of a row: what the widest swizzle takes."""
+"""Bytes of a row, as in the widest swizzle mode."""
 USUAL, LEAST = 8 * ROW, 16
-"""Bytes of a box of which nothing is known, and of the smallest."""
+"""Size in bytes of a box of which nothing is known, and of the smallest box."""
 MOST = 256
-"""The longest side of a box, in elements."""
+"""Longest side of a box in elements."""
 GATHERED = 4
-"""Rows that a copy in the mode `.tile::gather4` takes."""
+"""Rows that a copy in `.tile::gather4` mode transfers."""
 TYPES = {2: ".f16", 4: ".f32", 8: ".f64", 1: ".u8"}
 
 
 def is_argued_guess(routine: Routine) -> bool:
-    """Whether what a copy with some map of a kernel brings had to be guessed: several share the bytes that are expected, and the kernel
-    does not say how, or it gets a pointer to the map."""
+    """Whether the size of some box had to be guessed: several boxes share the expect-tx bytes in an unknown proportion, or the kernel
+    receives a pointer to the map."""
     return any(known[2] is None for known in _known(routine).values()) or any(
         slot.maps for one in parameters(routine) for slot in one.slots
     )
 
 
 def box_of(routine: Routine, name: str, rank: int, small: bool = False, fits: Fit | None = None) -> tuple[str, tuple[int, ...]]:
-    """The type and the box of a map, the dimension that varies fastest last; as it `fits` what mbarriers expect, if that is known.
+    """Type and box of a map, fastest-varying dimension last; `fits` gives its size if that is known.
 
-    The box of a copy that no mbarrier waits for is as large as the variable it copies from. If it is to be `small`, it is the smallest.
+    The box of a copy that no mbarrier waits for is as large as the variable it copies from, or of the smallest size if `small`.
     """
     known = _known(routine).get(name)
     size, element, is_expected = known if known is not None else (USUAL, 2, False)
@@ -52,14 +52,14 @@ def box_of(routine: Routine, name: str, rank: int, small: bool = False, fits: Fi
 
 @frozen
 class Fit:
-    """The bytes that a copy with a map is to bring; `is_gathered`: four rows of a matrix, each by itself."""
+    """The bytes that a copy with a map transfers. `is_gathered`: as four separate rows of a matrix."""
 
     bytes: int
     is_gathered: bool = False
 
 
 def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
-    """A box of so many elements in rows of `row`, or of fewer where these are not whole; no side is longer than 256."""
+    """A box with this many elements in rows of `row`, or of fewer if the elements do not fill whole rows. No side is longer than 256."""
     if rank > 1:
         row = next((width for width in (row, row // 2, row // 4, row // 8) if width and elements % width == 0), min(elements, MOST))
     else:
@@ -74,11 +74,11 @@ def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
 
 @fact
 def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
-    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier expects them (None: they
-    had to be guessed).
+    """For each parameter, the bytes of a copy, the bytes of an element, and whether an mbarrier expects these bytes (None: they had to be
+    guessed).
 
-    As many as there is room for before the next copy, if that is what is expected; else those that are expected are shared out as the
-    variables are large that they go to.
+    A copy fills the room before the next copy, if that gives the expect-tx bytes; otherwise these are divided in proportion to the sizes of
+    the destination variables.
     """
     known = values(routine)
     copies = _copies(routine)
@@ -91,7 +91,7 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     found: dict[str, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
-    # a sum that fits proves little if the other made-up numbers of the launch are inconsistent
+    # a matching sum proves little if the other made-up numbers of the launch are inconsistent
     is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
@@ -101,25 +101,25 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:
-            # what is stored is as large as what is loaded, if anything is
+            # a store is as large as the loads, if there are any
             found[name] = (max((known[0] for known in found.values()), default=size), _element(routine, symbol), False)
     return found
 
 
 @frozen(eq=False)
 class _Copy:
-    """A copy with a tensor map, by the name of its parameter, to so many bytes after the beginning of a variable."""
+    """A copy with the tensor map of parameter `map` to shared memory, `start` bytes into a variable."""
 
     map: str
     symbol: Symbol | None
     start: int
     strides: tuple[int, ...]
-    """Bytes between the targets of two stages, or of two CTAs."""
+    """Bytes between the destinations of two stages or two CTAs."""
     is_multicast: bool
 
 
 def _copies(routine: Routine) -> list[_Copy]:
-    """The copies with tensor maps to shared memory."""
+    """The copies through tensor maps to shared memory."""
     known = values(routine)
     found = []
     for own in steps(routine).values():
@@ -134,7 +134,7 @@ def _copies(routine: Routine) -> list[_Copy]:
 
 
 def _stride(known: Values, atom: Term, factor: int) -> int:
-    """The least change of an address when one of its terms changes; 0 if it is not known."""
+    """The least change of an address when this term changes; 0 if unknown."""
     if atom.operator == "and" and atom.args[1].constant:
         return abs(factor) * (atom.args[1].constant & -atom.args[1].constant)
     if atom.operator == "phi" and isinstance(atom.data[0], int):
@@ -144,9 +144,9 @@ def _stride(known: Values, atom: Term, factor: int) -> int:
 
 
 def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -> dict[str, int]:
-    """By parameter, the bytes before the next copy begins; empty if together they are not what the mbarrier expects.
+    """For each parameter, the bytes before the next copy begins; empty if they do not add up to the expect-tx bytes.
 
-    A stage may have several copies with one map. What is multicast comes from each CTA of the cluster, where each brings its part.
+    A stage may have several copies with one map. A multicast copy arrives from each CTA of the cluster, each with its own part.
     """
     by_map: dict[str, list[_Copy]] = {}
     for one in copies:
@@ -162,7 +162,7 @@ def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -
 
 
 def _room(one: _Copy, copies: list[_Copy]) -> int:
-    """How many bytes a copy may have at most: up to the next stage, the next copy, or the end of the variable; 0 if that is not known."""
+    """The most bytes that a copy may have: up to the next stage, the next copy, or the end of the variable; 0 if unknown."""
     size = size_of(one.symbol) if one.symbol is not None else None
     ends = [*one.strides, *([size - one.start] if size and size > one.start else [])]
     for other in copies:
@@ -181,7 +181,7 @@ def _name(map_: Term) -> str:
 
 
 def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
-    """By parameter, the variable in shared memory that copies with it are from, where they always begin at the same address."""
+    """For each parameter, the shared variable that copies with its map read from, if they always start at the same address."""
     maps = {one.instruction: _name(one.address) for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None}
     found: dict[str, Symbol] = {}
     for one in accesses(routine):
@@ -193,7 +193,7 @@ def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
 
 
 def _element(routine: Routine, symbol: Symbol | None) -> int:
-    """Bytes of an element of a variable, by the types that it is accessed with; 2 where none tells."""
+    """Bytes of an element of a variable, inferred from the types of its accesses; 2 if none is conclusive."""
     bounds = bindings(routine)
     for one in accesses(routine):
         bound = bounds[one.instruction]

@@ -1,4 +1,4 @@
-"""What a run of a kernel may cost."""
+"""Operation limit for a run of a kernel."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.isa.binding import Bound
 
 OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
-"""So much one run may cost: at least, and more for each instruction of the kernel."""
+"""The limit for one run: a base, and an amount for each instruction of the kernel."""
 IN_FLIGHT = 2
-"""So many times as much for an instruction of a kernel with operations in flight: roles wait for each other, and what is wrong shows in
-the second iteration."""
+"""Factor on the amount for each instruction if the kernel has operations in flight: warps with different roles wait for each other, and
+errors appear in the second iteration."""
 
 
 def most_operations(routine: Routine) -> int:
-    """What one run of a kernel may cost, by its length: as much on every computer."""
+    """The operation limit for one run. It follows from the length of the kernel, and is the same on every machine."""
     each = OPERATIONS_AN_INSTRUCTION * (IN_FLIGHT if any(has_such(one, _is_in_flight) for one in reached(routine)) else 1)
     return OPERATIONS + each * sum([len(one.instructions) for one in reached(routine)])
 

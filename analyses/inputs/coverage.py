@@ -1,4 +1,4 @@
-"""How large numbers are with which every CTA of a launch has something to do: a tile may have more elements than a block has threads."""
+"""How large scalars must be so that every CTA of a launch has work. A tile may have more elements than a block has threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.terms import Term
 
 MOST = 1 << 16
-"""No larger number is looked at."""
+"""Largest value that is considered."""
 
 
 def covering(routine: Routine, shape: Shape) -> dict[Leaf, int]:
-    """Of the numbers that conditions compare with the index of a CTA, the least from which on the last thread of the last CTA does the same
-    with all."""
+    """For each scalar that conditions compare with a CTA index, the least value from which on the last thread of the last CTA behaves
+    the same for all values."""
     found: dict[Leaf, int] = {}
     for condition in dict.fromkeys(conditions(routine)):
         leaves = condition.leaves()
@@ -37,7 +37,7 @@ def covering(routine: Routine, shape: Shape) -> dict[Leaf, int]:
 
 
 def _outcome(condition: Term, shape: Shape, number: int) -> int | None:
-    """What a condition is for the last thread if the number that it asks for is this one."""
+    """The value of a condition in the last thread of the last CTA, if the scalar that it depends on is `number`."""
     thread, cta = [tuple([side - 1 for side in sides]) for sides in (shape.block, shape.grid)]
     return number_of(condition, lambda leaf: number if leaf_of(leaf) is not None else special(str(leaf.data[0]), thread, shape, cta))
 

@@ -1,7 +1,7 @@
-"""Numbers with which a kernel decides otherwise: what its conditions make of them, seen before anything runs.
+"""Choices of scalars that change the outcomes of a kernel's conditions, found without executing it.
 
-Which conditions hold depends on how the numbers of a launch stand to one another, as a radius and a width do. Some small numbers are drawn
-for all of them; of these draws the few are taken that give most conditions an outcome that they have not had.
+Which conditions hold depends on relations between scalars, such as a radius and a width. Small values are drawn for all scalars at random;
+of these draws, a few are selected greedily so that together they produce as many outcomes as possible.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ptxkit.analyses.symbolic.terms import Term, walk
 
 SMALL = (0, 1, 2, 3, 4, 5, 8, 16)
 FEW = (5, 7, 2, 3, 1, 0, 16, 64)
-"""Numbers that any may be: odd ones first, so that loops that are unrolled have a rest."""
+"""Candidates for any scalar: odd ones first, so that unrolled loops have a remainder."""
 LARGEST = 1 << 12
-"""No constant above this is a number of anything."""
+"""Larger constants are not taken as candidates."""
 DRAWS, MOST = 400, 6
-"""So many are looked at, so many are taken."""
+"""Number of draws, and maximum number of choices selected from them."""
 _AXES = "xyz"
 
 
 def decisions(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tuple[tuple[Part, int], ...], ...]:
-    """Choices of the numbers that are `free`, the best one first; none where no condition depends on them alone."""
+    """Choices of the `free` scalars, the best first; empty if no condition depends only on them."""
     parts = {
         (one.name, slot.offset, slot.size): (number, slot.offset, slot.size)
         for number, one in enumerate(parameters(routine))
@@ -52,7 +52,7 @@ def decisions(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tu
 
 
 def choices(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tuple[Part, tuple[int, ...]], ...]:
-    """Of each of the numbers that are `free` some that it may be: what conditions compare it with, sides of the shape, small ones."""
+    """For each `free` scalar, values to try: constants that it is compared with, sides of the shape, and small numbers."""
     sides = [(block, block * grid) for block, grid in zip(shape.block, shape.grid, strict=True)]
     usual = [*FEW, *[number for pair in sides for one in pair for number in (one, one // 2, one + 1)]]
     asked = list(conditions(routine))
@@ -68,20 +68,20 @@ def choices(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tupl
 
 
 def _near(asked: list[Term]) -> set[int]:
-    """The constants of conditions, and their neighbours."""
+    """The constants in the conditions, and their neighbours."""
     constants = {term.constant for one in asked for term in walk(one) if term.constant is not None}
     return {number + step for number in constants for step in (-1, 0, 1) if number is not None and 0 <= number + step <= LARGEST}
 
 
 def _depends(condition: Term, parts: Mapping[Leaf, Part]) -> bool:
-    """Whether a condition depends on free numbers and on nothing else but which thread it is, and the shape."""
+    """Whether a condition depends on free scalars, and otherwise only on the thread index and the shape."""
     leaves = condition.leaves()
     known = [leaf_of(leaf) in parts for leaf in leaves]
     return any(known) and all(mine or leaf.operator == "special" for mine, leaf in zip(known, leaves, strict=True))
 
 
 def _draws(names: list[Leaf], asked: list[Term], shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Numbers for all, some of which conditions ask about, or which are small."""
+    """Values for all scalars, drawn from small numbers and from the constants that conditions compare with."""
     longest = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
     values = sorted({*SMALL, *_near(asked), longest})
     if len(values) ** len(names) <= DRAWS:
@@ -92,7 +92,7 @@ def _draws(names: list[Leaf], asked: list[Term], shape: Shape) -> Iterator[tuple
 
 
 def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> set[tuple[int, bool]]:
-    """What conditions are for some threads."""
+    """The outcomes of the conditions for a few threads."""
     found = set()
     for threads in ((0, 0, 0), (1, 1, 1), tuple([side - 1 for side in shape.block])):
 
@@ -108,8 +108,7 @@ def _outcomes(asked: list[Term], numbers: Mapping[Leaf, int], shape: Shape) -> s
 
 
 def special(name: str, thread: tuple[int, ...], shape: Shape, cta: tuple[int, ...] = (0, 0, 0)) -> int | None:
-    """A special register of a thread, of the first CTA if nothing else is said; None for those that do not say who it is or what the shape
-    is."""
+    """Value of a special register in a thread, of the first CTA by default; None for registers other than indices and sizes."""
     stem, _, axis = name.partition(".")
     columns = {
         "%tid": tuple([min(one, side - 1) for one, side in zip(thread, shape.block, strict=True)]),

@@ -1,4 +1,4 @@
-"""A launch that was made up: its shape, and what each argument is."""
+"""A made-up launch: its shape and its arguments."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ptxkit.analyses.execution.launch import Launch
 from ptxkit.isa.types import types
 
 MapName = tuple[str, int, int]
-"""A tensor map: the parameter, the offset in it of the map or of the pointer to it, and the offset from where that points."""
+"""A tensor map: parameter, offset in it of the map or of a pointer, and offset from the pointer."""
 Size = tuple[int, int, int]
 Range = tuple[int, int]
-"""The first address of a buffer, and the one after it."""
+"""First address of a buffer, and the address after its last byte."""
 
 
 @attrs.frozen
 class Number:
-    """A number of a PTX type."""
+    """A scalar of a PTX type."""
 
     type: str
     value: int | float
@@ -33,11 +33,11 @@ class Number:
         return types()[self.type].bytes
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """It as the bytes of a parameter."""
+        """The bytes of the parameter."""
         return self.bytes()
 
     def bytes(self) -> bytes:
-        """It in memory."""
+        """The bytes in memory."""
         import numpy as np
 
         if isinstance(self.value, float):
@@ -50,9 +50,9 @@ class Number:
 
 @attrs.frozen
 class Array:
-    """Memory that a kernel gets the address of: `count` elements of a PTX type.
+    """A pointer to `count` elements of a PTX type.
 
-    With `leads_to` it holds addresses, all of that one; else what the contents of the run say.
+    With `leads_to`, each element is the address of that array; otherwise the elements have the contents of the run.
     """
 
     type: str
@@ -66,7 +66,7 @@ class Array:
         return self.count * types()[self.type].bytes
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """The address of a new buffer, as the bytes of a parameter."""
+        """Allocates a buffer and returns its address as the bytes of the parameter."""
         import numpy as np
 
         _within_reason(self.length)
@@ -82,7 +82,7 @@ class Array:
 
 @attrs.frozen
 class Map:
-    """A tensor map: of a tensor of this shape, of which a copy takes the box. Both have the dimension that varies fastest last."""
+    """A tensor map for a tensor of this shape, whose copies transfer `box`. Both have the fastest-varying dimension last."""
 
     type: str
     shape: tuple[int, ...]
@@ -96,7 +96,7 @@ class Map:
         return (self,)
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """The bytes of the map, of a tensor in new memory."""
+        """Allocates the tensor and returns the bytes of the map."""
         from ptxkit.machine import TensorMap
 
         count = math.prod(self.shape)
@@ -110,7 +110,7 @@ class Map:
 
 @attrs.frozen
 class Maps:
-    """Memory that holds tensor maps, by their offsets; those that nobody named are as the one before."""
+    """A pointer to tensor maps, by offset. Maps at other offsets repeat the one before."""
 
     maps: tuple[tuple[int, Map], ...]
     size = 8
@@ -118,11 +118,11 @@ class Maps:
 
     @property
     def made_maps(self) -> tuple[Map | None, ...]:
-        """The maps in the order in which the memory is made that they describe, and None for their own."""
+        """For each allocation that `make` performs, in order, the map that describes it; None for the array of maps."""
         return (*[one for _, one in self.maps], None)
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """The address of the first, as the bytes of a parameter."""
+        """Allocates the maps and returns their address as the bytes of the parameter."""
         import numpy as np
 
         data = b""
@@ -139,7 +139,7 @@ class Maps:
 
 @attrs.frozen
 class Image:
-    """A texture or surface of floats, of so many dimensions."""
+    """A texture or surface of floats with this many dimensions."""
 
     dimensions: int
     is_surface: bool = False
@@ -147,7 +147,7 @@ class Image:
     made_up = "contents"
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """The handle."""
+        """Creates it and returns its handle."""
         texels = contents.image(self.dimensions, seed)
         image = machine.surface(texels) if self.is_surface else machine.texture(texels)
         return bytes(image.encode(_Machine(machine)))
@@ -155,14 +155,14 @@ class Image:
 
 @attrs.frozen
 class _Machine:
-    """What an image asks for its handle."""
+    """What `encode` of an image needs."""
 
     machine: Any
 
 
 @attrs.frozen
 class Structure:
-    """A parameter of several parts: so many bytes, zeros but for the parts, by their offsets."""
+    """A parameter with several parts at their offsets; its other bytes are zero."""
 
     size: int
     parts: tuple[tuple[int, Number | Array | Map | Maps | Image], ...]
@@ -172,7 +172,7 @@ class Structure:
         return "contents" if any(part.made_up == "contents" for _, part in self.parts) else "number"
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
-        """The bytes of the parameter; what it points to is new memory."""
+        """Allocates what the parts point to and returns the bytes of the parameter."""
         data = bytearray(self.size)
         for n, (at, part) in enumerate(self.parts):
             data[at : at + part.size] = part.make(machine, contents, 64 * seed + n, made)[: self.size - at]
@@ -183,25 +183,25 @@ Argument = Number | Array | Map | Maps | Image | Structure
 
 
 MAPS = 64
-"""Tensor maps that a pointer leads to."""
+"""Number of tensor maps behind a pointer."""
 FILLED = 1 << 14
-"""So many elements of an array are filled, the others zeros."""
+"""Number of elements of an array that are initialized; the rest are zero."""
 FILLED_OF_TENSOR = 1 << 18
-"""So many of a tensor that a tensor map describes."""
+"""The same for a tensor that a tensor map describes."""
 HIGH = 8
-"""Whole numbers by lot are less than this: as indices they stay in every array."""
+"""Exclusive upper bound of random integers, so that they are valid as indices into every array."""
 
 
 KEPT = 32
-"""What so many arrays have in them is kept: the runs of a kernel are given the same, and it takes longer to draw than to copy."""
+"""Number of arrays whose contents are cached, since all runs of a kernel use the same ones and drawing is slower than copying."""
 APART = 1 << 13
-"""Allocations are less than this apart."""
+"""Upper bound on the padding between allocations in bytes."""
 MOST_BYTES = 1 << 28
-"""No array that is made up is larger."""
+"""Maximum size of a made-up array in bytes."""
 
 
 def _within_reason(size: int) -> None:
-    """Raises Fault for memory that nobody would have meant."""
+    """Raises Fault if an allocation is implausibly large."""
     from ptxkit.machine import Fault
 
     if size > MOST_BYTES:
@@ -209,7 +209,7 @@ def _within_reason(size: int) -> None:
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
-    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot. Kept, not to be changed."""
+    """Contents of an array: zeros, consecutive or random integers, random floats in [0, 1), or random bytes. Cached: do not modify it."""
     found = _drawn(type, count, contents, seed)
     found.setflags(write=False)
     return found
@@ -227,7 +227,7 @@ def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
     dtype = np.dtype(f"u{min(size, 8)}")
     if contents.name == "count" and not type.startswith((".f", ".bf")):
         return np.arange(count * max(1, size // 8), dtype=np.int64).astype(dtype)
-    # imported where numbers are drawn: that takes long
+    # imported only if needed, since the import is slow
     draw = np.random.default_rng((contents.seed, seed))
     if type in (".bf16", ".bf16x2"):
         return (draw.random(count * size // 2, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -240,41 +240,41 @@ def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
 
 @attrs.frozen
 class Example:
-    """A launch of a kernel with nothing given: everything in it is made up but for what its directives say."""
+    """A made-up launch of a kernel; only the directives of the kernel constrain it."""
 
     kernel: str
     grid: Size
     block: Size
     arguments: tuple[tuple[str, Argument], ...]
-    """By the names of the parameters, in their order."""
+    """Name and argument of each parameter, in order."""
     cluster: Size | None = None
     shared: int = 0
     options: tuple[str, ...] = attrs.field(default=(), eq=False)
-    """Those of `ptxkit inputs` that make it."""
+    """Options with which `ptxkit inputs` creates this launch."""
 
     def changed(self, change: Callable[[Argument], Argument]) -> Example:
-        """The same with other arguments."""
+        """Returns the launch with `change` applied to every argument."""
         return attrs.evolve(self, arguments=tuple([(name, _changed(argument, change)) for name, argument in self.arguments]))
 
     def with_larger_arrays(self, factor: int) -> Example:
-        """The same with so many times the elements in every array."""
+        """Returns the launch with `factor` times as many elements in every array."""
         return self.changed(lambda one: attrs.evolve(one, count=one.count * factor) if isinstance(one, Array) else one)
 
     @property
     def memory(self) -> int:
-        """Bytes of global memory that its arguments take, about."""
+        """Approximate global memory of all arguments in bytes."""
         return sum([memory_of(argument) for _, argument in self.arguments])
 
     @property
     def launch(self) -> Launch:
-        """As it is executed."""
+        """The launch in the form that `execution` takes."""
         made = tuple([_Passed(argument) for _, argument in self.arguments])
         return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
 
 
 @attrs.frozen
 class _Passed:
-    """An argument as a launch takes it."""
+    """An argument in the form that `execution.launch.Launch` takes."""
 
     argument_: Argument
 
@@ -288,7 +288,7 @@ class _Passed:
 
 
 def memory_of(argument: Argument) -> int:
-    """Bytes of global memory that making an argument allocates, about."""
+    """Approximate global memory in bytes that creating an argument allocates."""
     if isinstance(argument, Array):
         return argument.length + (memory_of(argument.leads_to) if argument.leads_to is not None else 0) + APART
     if isinstance(argument, Map):
@@ -299,7 +299,7 @@ def memory_of(argument: Argument) -> int:
 
 
 def made_maps(argument: Argument) -> tuple[Map | None, ...]:
-    """Of each piece of memory that making an argument allocates, in order, the map that describes it; None if none does."""
+    """For each allocation that creating an argument performs, in order, the map that describes it; None if there is none."""
     if isinstance(argument, Map | Maps):
         return argument.made_maps
     if isinstance(argument, Array):

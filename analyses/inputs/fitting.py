@@ -1,13 +1,15 @@
-"""Boxes of tensor maps that fit: as a run of the kernel shows them, where the text alone does not say how large they are.
+"""Boxes of tensor maps, inferred from runs of the kernel where the text does not determine their size.
 
-A copy brings as many bytes as the box of its map has (9.7.9.25.5), and the phase of an mbarrier ends when all that it expects have come
-(9.7.14.15.5): so the phases of a run are equations. Where one has several unknown boxes, each is taken to reach to where the next copy
-goes, if that makes the sum right.
+A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
+arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
+extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two if only
+one choice matches.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -31,16 +33,20 @@ if TYPE_CHECKING:
     from ptxkit.machine.loading import Code
 
 ROUNDS = 4
-"""So many runs are made: what one shows lets the next go on."""
+"""Maximum number of runs. The boxes found in one run let the next proceed further."""
+POWERS = tuple([LEAST << n for n in range(14)])
+"""Sizes of boxes in bytes that are powers of two, up to what shared memory holds."""
+FEW = 4
+"""Boxes of powers of two are looked for in equations of at most this many unknowns."""
 GROWTH = 32
-"""Arrays are made so many times as large where a run leaves them."""
+"""Factor by which arrays grow if a run leaves them."""
 SECONDS = 20.0
-"""So long one run may take on a computer that is busy: what it may cost is counted in operations."""
+"""Time limit for one run in seconds. Runs are bounded by a count of operations; this limit only matters on a busy machine."""
 
 
 @frozen
 class Fits:
-    """The boxes that were found. `is_sure`: they are all that there are, and no phase of any mbarrier contradicts them."""
+    """The boxes that were found. `is_sure`: there are no others, and no phase of any mbarrier contradicts them."""
 
     boxes: Mapping[MapName, Fit]
     is_sure: bool
@@ -48,13 +54,13 @@ class Fits:
 
 @fact
 def fits(routine: Routine) -> Fits:
-    """The boxes of the tensor maps of a kernel, of which the text does not say how large they are."""
+    """The boxes of a kernel's tensor maps whose size does not follow from the text."""
     if not is_argued_guess(routine):
         return Fits({}, True)
     choices = shapes(routine)
     if not is_available() or not choices:
         return Fits({}, False)
-    # the machine, and NumPy with it, is imported where something is executed
+    # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.execution.execute import module_code
 
     code = module_code(routine)
@@ -62,7 +68,7 @@ def fits(routine: Routine) -> Fits:
 
 
 def is_guessed(routine: Routine) -> bool:
-    """Whether what a copy with some map of a kernel brings had to be guessed."""
+    """Whether the size of some box had to be guessed."""
     return not fits(routine).is_sure
 
 
@@ -91,19 +97,19 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
 
 @attrs.frozen(eq=False)
 class _Ran:
-    """What a run showed. `has_left`: it left global memory."""
+    """What a run showed. `has_left`: it accessed global memory out of bounds."""
 
     phases: tuple[Phase, ...]
     sizes: Mapping[MapName, int]
-    """Bytes of a box."""
+    """Size of a box in bytes."""
     rooms: Mapping[MapName, int]
-    """Bytes from where a box goes to where the next copy goes, at least."""
+    """Least distance in bytes from a destination of a box to the destination of the next copy."""
     gathered: frozenset[MapName]
     names: Mapping[int, MapName]
     has_left: bool
 
     def equations(self) -> Equations:
-        """What the phases say, those first that say the same most often."""
+        """The equations of all phases, the most frequent first."""
         said = Counter([(self._boxes(one), one.expected - one.others) for one in self.phases if one.boxes and one.expected])
         return [one for one, _ in said.most_common()]
 
@@ -111,20 +117,23 @@ class _Ran:
         return frozenset([(self.names[tensor], count) for tensor, count in phase.boxes.items() if tensor in self.names])
 
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
-        """Whether each phase in which anything comes brings what is expected, and it is known of all that comes how large it is."""
+        """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
+
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
+        """
+        fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:
-            if not one.boxes:
-                continue
             parts = self._boxes(one)
-            if any(name not in boxes for name, _ in parts) or len(parts) < len(one.boxes):
+            if len(parts) < len(one.boxes) or any(name not in boxes for name, _ in parts):
                 return False
-            if sum([count * boxes[name].bytes for name, count in parts]) + one.others != one.expected:
-                return False
-        return True
+            if parts:
+                is_exact = sum([count * boxes[name].bytes for name, count in parts]) + one.others == one.expected
+                fitting[parts] = fitting.get(parts, False) or is_exact
+        return all(fitting.values())
 
 
 def _run(one: Example, code: Code, contents: Contents, operations: int) -> _Ran:
-    """What mbarriers expect in a launch, and what comes."""
+    """Runs a launch and records what mbarriers expect and what arrives."""
     from ptxkit.analyses.execution.execute import fault_space
     from ptxkit.analyses.execution.transfers import Transfers
     from ptxkit.machine import Budget, Fault
@@ -184,7 +193,7 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
 
 
 def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -> dict[MapName, int]:
-    """By map, the bytes from where its boxes go to where the next copy of any goes."""
+    """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy."""
     everything = sorted({at for own in targets.values() for at in own})
     after = dict(itertools.pairwise(everything))
     found = {names[tensor]: [after[at] - at for at in own if at in after] for tensor, own in targets.items() if tensor in names}
@@ -192,7 +201,7 @@ def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -
 
 
 def _solved(ran: _Ran) -> tuple[dict[MapName, Fit], bool]:
-    """The boxes that the phases of a run ask for, and whether the room of any had to decide."""
+    """The box sizes that solve the equations of a run, and whether a distance to the next copy was needed to decide any."""
     found: dict[MapName, int] = {}
     by_room = False
     equations = ran.equations()
@@ -208,11 +217,11 @@ def _solved(ran: _Ran) -> tuple[dict[MapName, Fit], bool]:
 
 
 Equations = Iterable[tuple[frozenset[tuple[MapName, int]], int]]
-"""How many boxes of which maps bring how many bytes."""
+"""Equations: which boxes arrive how often, and the sum of their bytes."""
 
 
 def _next(equations: Equations, found: Mapping[MapName, int]) -> dict[MapName, int]:
-    """A box that is the only unknown one of an equation."""
+    """Solves an equation with a single unknown."""
     for parts, expected in equations:
         unknown, rest = _unknown(parts, expected, found)
         for name, count in unknown.items() if len(unknown) == 1 else ():
@@ -222,14 +231,22 @@ def _next(equations: Equations, found: Mapping[MapName, int]) -> dict[MapName, i
 
 
 def _unknown(parts: frozenset[tuple[MapName, int]], expected: int, found: Mapping[MapName, int]) -> tuple[dict[MapName, int], int]:
-    """The boxes of an equation of which it is not known how large they are, and the bytes that are left for them."""
+    """The unknown boxes of an equation, and the bytes that remain for them."""
     return {name: count for name, count in parts if name not in found}, expected - sum([n * found[one] for one, n in parts if one in found])
 
 
 def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int]) -> dict[MapName, int]:
-    """The unknown boxes of an equation, each with the room that it has, if these make the sum right."""
+    """The unknown boxes of an equation, none larger than the distance to the next copy: as large as that, or powers of two, if these add
+    up and no others do."""
     for parts, expected in equations:
         unknown, rest = _unknown(parts, expected, found)
-        if unknown and all(name in rooms for name in unknown) and sum([count * rooms[name] for name, count in unknown.items()]) == rest:
+        if not unknown or any(name not in rooms for name in unknown):
+            continue
+        if sum([count * rooms[name] for name, count in unknown.items()]) == rest:
             return {name: rooms[name] for name in unknown}
+        powers = [[size for size in POWERS if size <= rooms[name]] for name in unknown]
+        counts = tuple(unknown.values())
+        fitting = [one for one in itertools.product(*powers) if sum(map(operator.mul, counts, one)) == rest] if len(unknown) <= FEW else []
+        if len(fitting) == 1:
+            return dict(zip(unknown, fitting[0], strict=True))
     return {}

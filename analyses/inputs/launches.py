@@ -1,4 +1,4 @@
-"""Launches for a kernel that comes without one (the README says how they are chosen)."""
+"""Launches for a kernel that comes without one. The README describes how they are chosen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxkit.analyses.inputs.shapes import Shape
 
 
 def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
-    """The launch of a shape with numbers of these sizes; tensor maps have boxes that fit what mbarriers expect."""
+    """The launch with this shape and scalars of these sizes. Tensor maps have boxes that match what mbarriers expect."""
     known = _examples(routine)
     found = known.get((shape, sizes))
     if found is None:
@@ -22,17 +22,17 @@ def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example: 
 
 @fact
 def _examples(routine: Routine) -> dict[tuple[Shape, Sizes], Example]:
-    """The launches that were made up so far: who judges what one shows makes up the same ones again."""
+    """Cache of the launches created so far: reproducing a finding asks for the same ones again."""
     return {}
 
 
 def divides(routine: Routine) -> bool:
-    """Whether a kernel divides anything by a number that it is given."""
+    """Whether a kernel divides by a scalar argument."""
     return any(slot.is_divisor for one in parameters(routine) for slot in one.slots)
 
 
 def is_compared(routine: Routine) -> bool:
-    """Whether a kernel compares a number that it is given with what differs between threads."""
+    """Whether a kernel compares a scalar argument with something that differs between threads."""
     return any(slot.role is Role.NUMBER and slot.is_compared for one in parameters(routine) for slot in one.slots)
 
 

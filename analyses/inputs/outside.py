@@ -1,4 +1,4 @@
-"""The launches that were made up for a kernel and left global memory, remembered: who tries one of them again knows how it ends."""
+"""Cache of made-up launches that left global memory, so that none of them is executed again."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Outside:
-    """How a launch with usual contents, in the usual order, ended."""
+    """How a launch with the usual contents and schedule ended."""
 
     fault: Fault
     made: tuple[Range, ...]
-    """The memory that was made up."""
+    """The ranges of made-up memory."""
     operations: int
-    """What it cost until then."""
+    """Operations that the launch performed before it ended."""
 
 
 @fact
 def outside(routine: Routine) -> dict[Example, Outside]:
-    """Those of a kernel so far. Who executes one adds it."""
+    """The cached launches of a kernel. The caller adds those that leave memory."""
     return {}
 
 

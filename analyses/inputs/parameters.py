@@ -1,4 +1,4 @@
-"""What a kernel uses its parameters for: pointers, numbers, tensor maps (7.1, 5.5)."""
+"""What a kernel uses its parameters for: pointers, scalars, tensor maps (7.1, 5.5)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ptxkit.syntax import Guard, Node
 from ptxkit.syntax import Parameter as Declared
 
 TENSOR_MAP = 128
-"""Bytes of a tensor map."""
+"""Size of a tensor map in bytes."""
 _OTHER_SPACES = (".param", ".shared", ".local", ".const")
 MOST_SCALE = 1 << 12
-"""So much makes an iteration at most."""
+"""Upper bound on the increment of a loop bound per iteration."""
 _DEEPEST = 3
-"""So many pointers are followed from one to the next."""
+"""Maximum length of a chain of pointers that is followed."""
 
 
 class Role(enum.Enum):
-    """What a part of a parameter is."""
+    """What part of a parameter is used as."""
 
     POINTER = "pointer"
     TENSOR_MAP = "tensor map"
     COUNT = "count"
-    """How often a loop runs."""
+    """Trip count of a loop."""
     STRIDE = "stride"
-    """What an index is multiplied by, and nothing compared with."""
+    """Factor of an index, not used in conditions."""
     NUMBER = "number"
-    """Any other whole number: an extent, an offset."""
+    """Any other integer, such as an extent or an offset."""
     TEXTURE = "texture"
     SURFACE = "surface"
     FLOAT = "float"
@@ -49,32 +49,32 @@ class Role(enum.Enum):
 
 @frozen
 class Slot:
-    """`size` bytes of a parameter, `offset` from its start, and what they are used as."""
+    """`size` bytes of a parameter at `offset`, and what they are used as."""
 
     offset: int
     size: int
     role: Role
     type: str = ""
-    """Of a pointer, the type of what it points to as far as accesses say, `.b8` and the like; else the type that it is read with."""
+    """For a pointer, the type of the data, as far as accesses show it (`.b8` if they do not); otherwise the type of the load."""
     width: int = 1
-    """Of a pointer, bytes of the widest access; of a count, how much of it makes one iteration."""
+    """For a pointer, bytes of the widest access; for a count, its increment per iteration."""
     pointee: bool = False
-    """Of a pointer, whether what is loaded through it is an address, too."""
+    """For a pointer, whether it points to further addresses."""
     rank: int = 0
-    """Of a tensor map, its dimensions as far as copies say, 0 where none does; of a texture or surface those of its coordinates."""
+    """For a tensor map, its number of dimensions, or 0 if no copy shows it; for a texture or surface, that of its coordinates."""
     is_compared: bool = False
-    """Of a number, whether conditions depend on it."""
+    """For a scalar, whether conditions depend on it."""
     value: int | None = None
-    """Of a number, what it is to be: a part of a descriptor of an MMA."""
+    """For a scalar, a required value, such as part of an MMA descriptor."""
     is_divisor: bool = False
-    """Of a number, whether something is divided by it."""
+    """For a scalar, whether it is used as a divisor."""
     maps: tuple[tuple[int, int], ...] = ()
-    """Of a pointer to tensor maps, the offsets of these from where it points, as far as they are known, and their dimensions."""
+    """For a pointer to tensor maps, the known offsets of maps from the address, and their numbers of dimensions."""
 
 
 @frozen
 class Parameter:
-    """A parameter of a kernel: its declaration, its bytes and the parts that the kernel reads."""
+    """A parameter of a kernel: its declaration, its size in bytes, and the parts that the kernel reads."""
 
     name: str
     size: int
@@ -85,25 +85,26 @@ class Parameter:
 
 @fact
 def parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """The parameters of a kernel in their order, each with the parts of it that are used."""
+    """The parameters of a kernel in order, each with the parts that are used."""
     declared = routine.function.header.parameters
     return tuple([_parameter(routine, one) for one in declared]) if declared else ()
 
 
 SEVERAL = 4
-"""From this many whole numbers on, those of one structure are taken to depend on each other."""
+"""If a structure contains at least this many integers, they are taken to depend on each other."""
 MANY = 6
-"""From this many on, so are all numbers of a launch: a matrix product has three extents and three strides."""
+"""If a kernel has at least this many integers, all are taken to depend on each other: a matrix product has three extents and three
+strides."""
 WHOLE = frozenset((Role.COUNT, Role.NUMBER, Role.STRIDE))
 
 
 def belong_together(routine: Routine) -> bool:
-    """Whether a kernel reads several whole numbers of one structure. The host keeps them consistent; made-up ones are not."""
+    """Whether a kernel reads several integers of one structure. The host keeps them consistent; made-up ones are not."""
     return any(one.is_array and _whole(one) >= SEVERAL for one in parameters(routine))
 
 
 def are_many(routine: Routine) -> bool:
-    """Whether a kernel reads many whole numbers, which may depend on each other, whether they are in a structure or not."""
+    """Whether a kernel reads many integers, in a structure or not, which may depend on each other."""
     return sum(map(_whole, parameters(routine))) >= MANY
 
 
@@ -133,7 +134,7 @@ def _unused(symbol: Symbol, size: int) -> Slot:
 
 @fact
 def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
-    """By parameter and offset, what is there."""
+    """The uses of each parameter, by offset."""
     found: dict[str, dict[int, Slot]] = {}
     known = values(routine)
     pointers, loaded = _pointers(routine)
@@ -190,14 +191,14 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
 
 
 def _rank(bound: Bound) -> int:
-    """The dimensions of the tensor that an instruction copies from or to; 0 if it does not say."""
+    """Number of dimensions of the tensor that an instruction copies from or to; 0 if it does not specify it."""
     return next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
 
 
 def _pointed_maps(routine: Routine) -> dict[Leaf, dict[int, int]]:
-    """The parts of parameters that are pointers to tensor maps, with the offsets of these and their dimensions.
+    """Parts of parameters that are pointers to tensor maps, with the offsets of the maps and their numbers of dimensions.
 
-    Of an array of maps, of which an index says which one it is, the first offset is known.
+    Of an indexed array of maps, only the first offset is known.
     """
     known = values(routine)
     bounds = bindings(routine)
@@ -215,11 +216,11 @@ def _pointed_maps(routine: Routine) -> dict[Leaf, dict[int, int]]:
 
 
 Leaf = tuple[str, int, int]
-"""A part of a parameter: its name, the offset, the bytes."""
+"""Part of a parameter: name, offset, and size in bytes."""
 
 
 def leaf_of(term: Term) -> Leaf | None:
-    """The part of a parameter that a term is; None if it is none."""
+    """The part of a parameter that a term stands for; None if it is anything else."""
     if term.operator != "parameter":
         return None
     *_, offset, size = term.data
@@ -228,7 +229,7 @@ def leaf_of(term: Term) -> Leaf | None:
 
 
 def _location(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
-    """The parameter whose own address this is, and the offset in it."""
+    """The parameter that an address points into, and the offset in it."""
     if address is None:
         return None
     offset, parts = address.linear
@@ -241,7 +242,7 @@ def _location(known: Values, address: Term | None) -> tuple[str, int, Symbol] | 
 
 
 def _pointers(routine: Routine) -> tuple[dict[Leaf, Slot], set[Leaf]]:
-    """The parts of parameters from which addresses are made, and those through which addresses are loaded."""
+    """Parts of parameters that addresses are computed from, and those through which addresses are loaded."""
     known = values(routine)
     bounds = bindings(routine)
     through = {access.instruction: access for access in accesses(routine) if access.reads and access.address is not None}
@@ -270,12 +271,12 @@ def _pointers(routine: Routine) -> tuple[dict[Leaf, Slot], set[Leaf]]:
 
 
 def _says_more(one: str, other: str) -> bool:
-    """Whether a type says more of what is in memory than another: floats more than integers, these more than bits."""
+    """Whether the first type is more specific about memory contents: floats over integers over untyped bits."""
     return [one.startswith((".f", ".bf")), one.startswith((".s", ".u"))] > [other.startswith((".f", ".bf")), other.startswith((".s", ".u"))]
 
 
 def bases(routine: Routine, known: Values, address: Term, through: dict[int, Access], depth: int = 0) -> list[tuple[Leaf, int]]:
-    """The parts of parameters that an address may start from, and how many loads are in between."""
+    """Parts of parameters that an address may be based on, and the number of loads in between."""
     found: list[tuple[Leaf, int]] = []
     seen: set[Term] = set()
     stack = [address]
@@ -320,9 +321,12 @@ def conditions(routine: Routine) -> Iterator[Term]:
 
 
 def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
-    """The parts of parameters that a loop counts to, or down from, the same for all threads: compared with a value of a loop, and with
-    nothing that differs between threads; with how much of each makes one iteration. And all that conditions depend on, and those that
-    such a loop counts up from: with the same for both ends of a range it would be empty."""
+    """Classifies the parts of parameters in conditions.
+
+    Returns, first, the bounds of loops that are the same for all threads, with the increment per iteration: values that a loop variable
+    counts to, or down from, and that are compared with nothing thread-dependent. Second, everything that conditions depend on. Third, the
+    values that such loops count up from; they must differ from the bound, or the range would be empty.
+    """
     known = values(routine)
     counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
@@ -342,7 +346,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
             starts.update([leaf for one in before if (leaf := leaf_of(one)) is not None and leaf not in leaves])
             own: dict[Leaf, int] = {}
             for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
-                # a sign that is shifted out besides does not count
+                # ignore an additional term that shifts out the sign
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
@@ -350,7 +354,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
 
 
 def _parts(condition: Term) -> Iterator[Term]:
-    """The conditions that one is put together of."""
+    """The operands of a compound condition."""
     operands = [one for one in condition.args if one.width == 1]
     if condition.operator in ("and", "or", "xor") and len(operands) == len(condition.args):
         for one in operands:
@@ -362,7 +366,7 @@ def _parts(condition: Term) -> Iterator[Term]:
 
 
 def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
-    """The parts of parameters in a term, and how much larger they are than the term."""
+    """The parts of parameters in a term, and by which factor they exceed the term."""
     leaf = leaf_of(term)
     if leaf is not None:
         yield leaf, scale
@@ -387,7 +391,7 @@ def _is_special(term: Term) -> bool:
 
 @fact
 def addresses(routine: Routine) -> tuple[Term, ...]:
-    """The addresses of accesses, other than of parameters; with those that start in a loop, what they start as."""
+    """The addresses of all accesses except those of parameters; for addresses that a loop advances, also their initial values."""
     known = values(routine)
     found = {access.address: None for access in accesses(routine) if access.address is not None and access.space != ".param"}
     for address in list(found):
@@ -399,7 +403,7 @@ def addresses(routine: Routine) -> tuple[Term, ...]:
 
 
 def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
-    """The parts of parameters that are computed with as numbers are, and of these the ones that something is multiplied by."""
+    """Parts of parameters that are used in arithmetic, and those among them that are used as factors."""
     found: set[Leaf] = set()
     factors: set[Leaf] = set()
     terms = addresses(routine)
@@ -415,8 +419,7 @@ def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
 
 @fact
 def offsets(routine: Routine) -> frozenset[Leaf]:
-    """The parts of parameters that are added to an index of memory, and neither compared nor computed with otherwise: where a plane of an
-    array begins."""
+    """Parts of parameters that are only added to an index, and neither compared nor used otherwise: where a plane of an array begins."""
     summands: set[Leaf] = set()
     others = {leaf for condition in conditions(routine) for one in condition.leaves() if (leaf := leaf_of(one)) is not None}
     for one in {one: None for address in addresses(routine) for one in walk(address)}:
@@ -431,7 +434,7 @@ def offsets(routine: Routine) -> frozenset[Leaf]:
 
 
 def _factors(term: Term) -> Iterator[Term]:
-    """What is multiplied: the term itself, or what is extended, or scaled by a constant, to it."""
+    """The factor in a product, stripped of extensions and constant scaling."""
     while term.operator in ("zext", "sext", "trunc"):
         term = term.args[0]
     if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
@@ -440,17 +443,17 @@ def _factors(term: Term) -> Iterator[Term]:
 
 
 _ROWS, _COLUMNS = 128, 16
-"""The D of an MMA whose instruction descriptor is made up: the lanes of tensor memory, and few columns, which fit what is allocated."""
+"""Shape of D for a made-up MMA instruction descriptor: all lanes of tensor memory, and few enough columns for any allocation."""
 _RESULT = {".kind::i8": 2}
-"""The type of D by the kind, as an instruction descriptor has it (9.7.16.4.2): 32-bit integers, else `.f32`, which is 1."""
+"""Encoding of the type of D by kind in an instruction descriptor (9.7.16.4.2): 32-bit integer; `.f32`, which is 1, otherwise."""
 _MULTIPLICAND = {".kind::tf32": 2}
 
 
 def _descriptors(routine: Routine) -> dict[Leaf, int]:
-    """The parts of parameters that descriptors of an MMA are made of, and numbers that make sense there.
+    """Parts of parameters that MMA descriptors are computed from, with suitable values.
 
-    An instruction descriptor (9.7.16.4.2) is one of dense matrices. What is combined with the address of a matrix has its strides, which
-    are none: then the matrix is small.
+    An instruction descriptor (9.7.16.4.2) describes dense matrices. In a matrix descriptor, the part combined with the address contains the
+    strides; these are 0, so that the matrix is small.
     """
     found: dict[Leaf, int] = {}
     known = values(routine)
@@ -474,7 +477,7 @@ def _instruction_descriptor(bound: Bound) -> int:
 
 
 def _divisors(routine: Routine) -> set[Leaf]:
-    """The parts of parameters that integers are divided by."""
+    """Parts of parameters that are used as divisors of integers."""
     found: set[Leaf] = set()
     for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):
         term = values(routine).operand(i, routine.instructions[i].operands[2])
@@ -484,13 +487,13 @@ def _divisors(routine: Routine) -> set[Leaf]:
 
 _IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}
 _HANDLES = ("t", "a")
-"""What the forms call the operand that is the handle of a texture or surface."""
+"""Names, in the instruction forms, of the operand with the texture or surface handle."""
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
 
 
 @fact
 def _images(routine: Routine) -> dict[Leaf, Slot]:
-    """The parts of parameters that are handles of textures and surfaces."""
+    """Parts of parameters that are texture or surface handles."""
     found: dict[Leaf, Slot] = {}
     for i, bound in such(routine, lambda bound: bound.form.file in _IMAGES):
         operand = next((one for one in bound.operands if one.name in _HANDLES), None)

@@ -1,4 +1,5 @@
-"""Which thread blocks a kernel is launched with, and how many: by its directives, what it reads, and the sizes of its shared arrays."""
+"""Plausible thread blocks and grids of a kernel, from its directives, the special registers it reads, and the sizes of its shared
+arrays."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 1
 _BOXES = ((8, 8, 4), (8, 4, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
 _AXES = "xyz"
 MOST_CTAS = 8
-"""CTAs along a dimension at most: a kernel that tells more apart is given two."""
+"""Maximum number of CTAs along a dimension: a kernel that distinguishes more gets two."""
 MOST_THREADS = 1024
-"""Threads of a block at most."""
+"""Maximum number of threads in a block."""
 
 
 @frozen
 class Shape:
-    """A thread block, the grid of them, and the cluster, if the CTAs form any."""
+    """A thread block, a grid, and a cluster shape if the CTAs form clusters."""
 
     block: Size
     grid: Size
@@ -53,18 +54,18 @@ def reached(routine: Routine) -> tuple[Routine, ...]:
 
 @fact
 def _has_only_kernels(routine: Routine) -> bool:
-    """Whether a module has no functions that could be called; asked of its first function."""
+    """Whether a module has no callable functions; evaluated for its first function."""
     return all(one.function.header.is_entry for one in routine.siblings or [routine])
 
 
 @fact
 def read(routine: Routine) -> frozenset[str]:
-    """The special registers that a kernel reads, itself or in what it calls."""
+    """The special registers that a kernel or a function it calls reads."""
     return frozenset().union(*[specials(one) for one in reached(routine)])
 
 
 def needs(routine: Routine, level: str) -> bool:
-    """Whether threads of a level (`warp`, `warpgroup`, `cta`, `cluster`) execute something together."""
+    """Whether threads of a level (`warp`, `warpgroup`, `cta`, `cluster`) must execute some instruction together."""
 
     def holds(bound: Bound) -> bool:
         return bound.converges is not None and bound.converges.level == level
@@ -73,7 +74,7 @@ def needs(routine: Routine, level: str) -> bool:
 
 
 def meets_in_loops(routine: Routine) -> bool:
-    """Whether threads of a CTA wait for each other in a loop."""
+    """Whether the threads of a CTA synchronize inside a loop."""
 
     def holds(bound: Bound) -> bool:
         return bound.converges is not None and bound.converges.level == "cta"
@@ -87,23 +88,23 @@ def meets_in_loops(routine: Routine) -> bool:
 
 @fact
 def shapes(routine: Routine) -> tuple[Shape, ...]:
-    """The launches that are tried, the most likely one first; where the directives say all, there is one."""
+    """The shapes to try, the most likely first; exactly one if the directives determine it."""
     cluster = cluster_of(routine)
     return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
 
 
 def is_said(routine: Routine, block: Size) -> bool:
-    """Whether a kernel says that it has thread blocks of so many threads: by `.reqntid`, or by a `.maxntid` of as many, if that is not
-    the most that a GPU allows."""
+    """Whether the kernel specifies blocks of this many threads: by `.reqntid`, or by a `.maxntid` of the same size that is below the
+    hardware limit."""
     known = launch(routine)
     return known.threads is not None or math.prod(block) == known.most[0] < MOST_THREADS
 
 
 def is_for_several_ctas(routine: Routine) -> bool:
-    """Whether a kernel is one for more than one CTA: addresses depend on the index of a CTA, or it updates global memory.
+    """Whether the kernel is meant for several CTAs: addresses depend on the CTA index, or it updates global memory.
 
-    One that never asks which CTA it is, or how many there are, is for several only if what it updates may be its index: an address depends
-    on what nobody knows.
+    A kernel that reads neither its CTA index nor the grid size qualifies only if it may obtain its index from an update, that is, if an
+    address depends on something unknown.
     """
     made_of = [address for of in reached(routine) for address in addresses(of)]
     is_unknown = any(map(is_hidden, made_of)) or len(reached(routine)) > 1
@@ -113,17 +114,18 @@ def is_for_several_ctas(routine: Routine) -> bool:
 
 
 def is_hidden(address: Term) -> bool:
-    """Whether loops or memory hide what an address depends on."""
+    """Whether an address depends on a loop value or on memory."""
     return any(leaf.operator in ("phi", "value") for leaf in address.leaves())
 
 
 def asks_ctas(routine: Routine) -> bool:
-    """Whether a kernel reads the index of a CTA, or how many there are."""
+    """Whether a kernel reads the CTA index or the grid size."""
     return any(name.startswith(("%ctaid", "%nctaid")) for name in read(routine))
 
 
 def _updates(routine: Routine, operations: tuple[str, ...] = ()) -> bool:
-    """Whether a kernel updates memory that other CTAs may update: neither shared, nor at the scope of a CTA; by some `operations` only."""
+    """Whether a kernel updates memory that other CTAs may update, that is, neither shared memory nor at CTA scope; optionally only by
+    some `operations`."""
 
     def holds(bound: Bound) -> bool:
         is_own = any(word.startswith((".shared", ".cta")) for word in bound.modifiers)
@@ -134,11 +136,10 @@ def _updates(routine: Routine, operations: tuple[str, ...] = ()) -> bool:
 
 @fact
 def fewest(routine: Routine) -> int:
-    """How many threads a block has at least: those of the directives; else as many as what the kernel does with the index of a thread tells
-    apart.
+    """The least number of threads of a block: from the directives, or as many as the uses of the thread index distinguish.
 
-    One, if no address and no branch depends on who it is; a warp, if lanes differ and warps do not. A kernel that looks at the size of its
-    block, or waits for a whole CTA, is one for several warps.
+    One, if no address and no branch depends on the thread; a warp, if lanes differ and warps do not. A kernel that reads its block size, or
+    synchronizes the whole CTA, has several warps.
     """
     known = launch(routine)
     if known.threads is not None:
@@ -146,7 +147,7 @@ def fewest(routine: Routine) -> int:
     asks = _depended_on(routine)
     if not asks & _WHO and not needs(routine, "warp"):
         return 1
-    # who goes on by as many elements as there are threads compares its index with the number of elements
+    # in a loop with a thread-count stride, the comparison of the index is with the number of elements
     counts = [] if _strides(routine) else [distinguished(routine)]
     if asks & _SIZES or needs(routine, "cta") or needs(routine, "warpgroup"):
         counts.append(2 * WARP)
@@ -154,15 +155,15 @@ def fewest(routine: Routine) -> int:
 
 
 def _expected_of(routine: Routine) -> tuple[int, ...]:
-    """How many threads the addresses and conditions of a kernel have in mind."""
+    """The thread counts that the addresses and conditions of a kernel suggest."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     return tuple({_expected(part): None for term in terms for part in walk(term)})
 
 
 @fact
 def _strides(routine: Routine) -> tuple[int, ...]:
-    """By how many elements threads go on in loops in which each begins at the element of its index, where these are whole warps: as many
-    threads there are, or several times as many where the loop was unrolled."""
+    """Strides, in elements, of loops in which each thread starts at its own element, if they are whole warps: the number of threads, or
+    a multiple of it if the loop was unrolled."""
     found = set()
     for of in reached(routine):
         known = values(of)
@@ -176,7 +177,7 @@ def _strides(routine: Routine) -> tuple[int, ...]:
 
 
 def _element_of_thread(start: Term) -> int:
-    """By how much an address differs between threads with `%tid.x` one apart, where it depends on no other index; else 0."""
+    """The change of an address from one `%tid.x` to the next, if it depends on no other index; otherwise 0."""
     _, parts = start.linear
     factors = [factor for atom, factor in parts if _is_index(atom.args[0] if atom.operator in ("zext", "sext") else atom)]
     return factors[0] if len(factors) == 1 and factors[0] > 0 else 0
@@ -188,19 +189,19 @@ def _is_index(atom: Term) -> bool:
 
 @fact
 def distinguished(routine: Routine) -> int:
-    """How many threads there are at least if all that a kernel compares the index of a thread with, or divides it by, is to matter."""
+    """The least number of threads for which all comparisons and divisions of the thread index matter."""
     most = min(MOST_THREADS, launch(routine).most[0])
     return max([count for count in _expected_of(routine) if count <= most], default=1)
 
 
 @fact
 def distinguishes_ctas(routine: Routine) -> bool:
-    """Whether an address or a branch of a kernel depends on the index of the CTA: else a grid of one is all that it says anything of."""
+    """Whether an address or branch depends on the CTA index. If not, a grid of one CTA shows all that the kernel does."""
     return bool(_depended_on(routine) & _CTAS)
 
 
 def _depended_on(routine: Routine) -> frozenset[str]:
-    """The special registers that addresses and branches depend on; all that are read where loops or memory hide what they depend on."""
+    """The special registers that addresses and branches depend on; all that are read if loops or memory hide the dependence."""
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     leaves = {leaf for term in terms for leaf in term.leaves()}
     if len(reached(routine)) > 1 or any(leaf.operator in ("phi", "value") for leaf in leaves):
@@ -214,8 +215,8 @@ _SIZES = frozenset(("%ntid", "%warpid", "%nwarpid"))
 
 
 def _expected(term: Term) -> int:
-    """How many threads who writes a term about `%tid` has in mind: 65 for `%tid.x < 64`, as many for `%tid.x >> 5 == 2`, two warps for
-    `%tid.x >> 5` alone, 128 for `%tid.x >> 6` or `%tid.x & -64`; else one."""
+    """The thread count that a term about `%tid` suggests: 65 for `%tid.x < 64`, as many for `%tid.x >> 5 == 2`, two warps for `%tid.x >>
+    5` alone, 128 for `%tid.x >> 6` or `%tid.x & -64`; otherwise one."""
     compared = _compared(term)
     if compared is not None:
         index, number = compared
@@ -233,13 +234,13 @@ def _expected(term: Term) -> int:
         return 2 << known if WARP.bit_length() - 1 <= known < MOST_THREADS.bit_length() else 1
     group = known & -known
     if term.operator == "and" and group in (-known, (1 << term.width) - known):
-        # all but the last bits: groups of so many threads
+        # all but the low bits: groups of this many threads
         return 2 * group if WARP <= group < MOST_THREADS else 1
     return 2 * WARP if known >= WARP and term.operator.startswith(("and", "xor", "div", "rem")) else 1
 
 
 def _compared(term: Term) -> tuple[Term, int] | None:
-    """What a term compares with a number, and the number: that it is equal to, or less than, or the last that it is not greater than."""
+    """The term that a comparison compares with a constant, and the constant: equal to it, less than it, or not greater than it."""
     if term.operator not in ("eq", "lt.u", "lt.s"):
         return None
     one, other = term.args
@@ -256,7 +257,7 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     axes = _axes(routine)
     said = _said(routine)
     if not axes:
-        # nobody asks who he is: one thread, or as many as work together
+        # no thread index is read: one thread, or as many as must execute together
         together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
         return tuple([(size, 1, 1) for size in dict.fromkeys([min(together, most), *awaited(routine, most)])])
     if said is not None and len(axes) == 1 and said == (most, 1, 1):
@@ -273,12 +274,12 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
             size[_AXES.index(axis)] = side
         if math.prod(size) <= most:
             choices.append((size[0], size[1], size[2]))
-    # a square of threads that an array has an element each for comes first
+    # prefer blocks with as many threads as an array has elements
     return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
 
 
 def _along(axis: str, length: int, wide: int = 1) -> Size:
-    """So many threads in one dimension; rows are `wide` where they are of threads that execute something together."""
+    """A block of `length` threads in one dimension. If that is not x, rows along x are `wide`, for threads that execute together."""
     size = [1, 1, 1]
     if axis != "x" and wide <= length:
         size[0], length = wide, length // wide
@@ -287,19 +288,19 @@ def _along(axis: str, length: int, wide: int = 1) -> Size:
 
 
 def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
-    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread may have one of; 32 are rather
-    one for each warp."""
+    """Lengths of a one-dimensional block. The first are the element counts of arrays that may have one element for each thread; 32
+    elements are more likely one for each warp."""
     fitting = [count for count in sorted(elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     own += [stride for stride in _strides(routine)[:1] if stride <= most]
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS, *awaited(routine, most)])
-    # where lanes work together, a warp is whole
+    # if lanes cooperate, warps are full
     least = WARP if needs(routine, "warp") and most >= WARP else 1
     return tuple([length for length in lengths if least <= length <= most]) or (most,)
 
 
 def awaited(routine: Routine, most: int = MOST_THREADS) -> tuple[int, ...]:
-    """The numbers of threads that barriers await."""
+    """The thread counts that barriers expect."""
     found = {}
     for of in reached(routine):
         for instruction, bound in zip(of.instructions, bindings(of), strict=True):
@@ -311,7 +312,7 @@ def awaited(routine: Routine, most: int = MOST_THREADS) -> tuple[int, ...]:
 
 
 def _said(routine: Routine) -> Size | None:
-    """What `.maxntid` says, if it says a shape."""
+    """The shape of `.maxntid`, if it is given."""
     for directive in routine.function.header.directives:
         if directive.name == ".maxntid":
             sizes = [constant_value(argument) for argument in directive.arguments]
@@ -322,21 +323,21 @@ def _said(routine: Routine) -> Size | None:
 
 
 def _axes(routine: Routine) -> str:
-    """The dimensions of a block in which threads differ for the kernel."""
+    """The dimensions of the block in which the kernel distinguishes threads."""
     names = read(routine)
     if "%tid" in names:
         return _AXES
     axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
     if axes:
-        # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
+        # a dimension used only in conditions, such as to select the first thread, has length one
         used = _looked_at(routine, "%tid")
         return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:
-    """The dimensions of an index that addresses are made of; if none is, those that conditions depend on; none where all threads, or CTAs,
-    do the same at the same addresses."""
+    """The dimensions of an index that addresses depend on; if there are none, those that conditions depend on; none if all threads, or
+    CTAs, do the same at the same addresses."""
     made_of = [address for of in reached(routine) for address in addresses(of)]
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
     is_unknown = any(map(is_hidden, made_of))
@@ -346,14 +347,14 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
 
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
-    """The dimensions of an index that terms depend on; not those of which only the number of a thread in its CTA is made."""
+    """The dimensions of an index that terms depend on, except those that only contribute to the linear thread index."""
     leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
     return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
 
 
 def _without_ranks(term: Term) -> Iterator[Term]:
-    """The leaves of a term, but for what is multiplied by the size of a block: `(%tid.z * %ntid.y + %tid.y) * %ntid.x` is what comes before
-    `%tid.x` in the number of a thread."""
+    """The leaves of a term, except those multiplied by a block size: in `(%tid.z * %ntid.y + %tid.y) * %ntid.x`, the part of the linear
+    thread index that precedes `%tid.x`."""
     is_asked = any(_is_of(leaf, "%tid") for leaf in term.leaves()) and any(_is_of(leaf, "%ntid") for leaf in term.leaves())
     if not is_asked:
         yield from term.leaves()
@@ -368,7 +369,7 @@ def _is_of(leaf: Term, name: str) -> bool:
 
 @fact
 def elements(routine: Routine) -> frozenset[int]:
-    """How many elements shared arrays have, as they are accessed."""
+    """Element counts of shared arrays, according to the size of their accesses."""
     found = set()
     for access in accesses(routine):
         symbol = access.where.symbol if access.where is not None else None
@@ -388,7 +389,7 @@ def _element_of(routine: Routine, i: int) -> int:
 
 
 def cluster_of(routine: Routine) -> Size | None:
-    """The cluster of a launch: that of the directive; two CTAs if the kernel does what only CTAs of a cluster can."""
+    """The cluster shape: from the directive, or two CTAs if the kernel uses cluster features."""
     for directive in routine.function.header.directives:
         if directive.name == ".reqnctapercluster":
             sizes = [constant_value(argument) for argument in directive.arguments]
@@ -405,7 +406,7 @@ def _is_remote(bound: Bound) -> bool:
 
 
 def _grid(routine: Routine, cluster: Size | None) -> Size:
-    """Two CTAs along each dimension that the kernel looks at, at most four of them, or as many as it tells apart; whole clusters."""
+    """Two CTAs along each dimension that the kernel uses, at most four in all, or as many as it distinguishes; whole clusters."""
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
@@ -415,7 +416,7 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     if x * y > 2:
         z = min(z, 1)
     if not any(asks) and _updates(routine, (".add", ".inc")):
-        # CTAs that take their numbers from a counter
+        # CTAs that obtain their index from a counter
         x = 2
     if cluster is not None:
         return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
@@ -424,7 +425,7 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
 
 @fact
 def _ctas_compared(routine: Routine) -> dict[str, int]:
-    """By the only index in it, how many there are at least where branches compare that with constants: four CTAs for `%ctaid.x == 3`."""
+    """For each CTA index, how many CTAs comparisons with constants distinguish: four for `%ctaid.x == 3`."""
     found: dict[str, int] = {}
     for term in {part: None for of in reached(routine) for condition in conditions(of) for part in walk(condition)}:
         compared = _compared(term)
@@ -438,7 +439,7 @@ def _ctas_compared(routine: Routine) -> dict[str, int]:
 
 
 def shared_variables(routine: Routine) -> Iterator[Symbol]:
-    """The variables of the module in shared memory that anything in it names."""
+    """The shared variables of the module that are referenced."""
     seen = set()
     for one in reached(routine):
         for symbol in one.names.root.symbols.values():
@@ -450,6 +451,6 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 @fact
 def has_dynamic_shared(routine: Routine) -> bool:
-    """Whether a kernel names shared memory without a size."""
+    """Whether a kernel uses shared memory of unspecified size."""
     names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
     return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))

@@ -1,4 +1,4 @@
-"""Made-up launches as a launch file, as `ptxkit run`, `profile` and `verify` take it."""
+"""Made-up launches as a launch file for `ptxkit run`, `profile` and `verify`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
 
 
 def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None, fill: str = "iota") -> str:
-    """The launches as TOML. `names` is said of the module at the top; `parameters` are the names of those of each kernel, where known;
-    `fill` is what memory holds."""
+    """The launches as TOML. `names` goes into the header comment; `parameters` gives source-level parameter names of each kernel, where
+    known; `fill` is the contents of memory."""
     head = f"# made up by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
     tables = "".join([f"\n{_table(one, parameters or {})}" for one in examples])
     return head + tables.replace(_IOTA, f'fill = "{fill}"')
@@ -44,19 +44,19 @@ def _argument(one: Argument) -> str:
     if isinstance(one, Image):
         return f'{{ {"surface" if one.is_surface else "texture"} = "f32", shape = {[64] * min(2, one.dimensions)}, fill = "random" }}'
     if isinstance(one, Maps):
-        # launch files have no tensor maps in memory: the host is to write them
+        # launch files cannot express tensor maps in memory: the host has to write them
         return f'{{ buffer = "u64", length = {MAPS * Map.size // 8}, fill = "zeros" }}'
     size = types()[one.type].bytes
     return f'{{ buffer = "{_type(one.type)}", length = {one.count * max(1, size // 8)}, {_IOTA}, output = true }}'
 
 
 def _structure(one: Structure) -> str:
-    """A structure: its bytes, and the arrays whose addresses are in it."""
+    """A structure: its bytes, and the arrays that it contains addresses of."""
     data = bytearray(one.size)
     parts = []
     for at, part in one.parts:
         if isinstance(part, Number):
-            # a kernel may read more than it has
+            # the kernel may read beyond the end of the parameter
             data[at : at + part.size] = part.bytes()[: one.size - at]
         elif isinstance(part, Array | Maps):
             parts.append(f"{{ at = {at}, {_argument(part)[2:-2].removesuffix(', output = true')} }}")
@@ -65,7 +65,7 @@ def _structure(one: Structure) -> str:
 
 
 def _type(kind: str) -> str:
-    """A PTX type as launch files have it: floats that are packed or narrower as the bits they are."""
+    """A PTX type as in launch files: packed or narrow floats as their bits."""
     if kind in _FLOATS:
         return _FLOATS[kind]
     return f"{'i' if kind.startswith('.s') else 'u'}{8 * min(8, max(1, types()[kind].bytes))}"

@@ -1,4 +1,4 @@
-"""Made-up launches in words."""
+"""Made-up launches described in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ptxkit.analyses.inputs.example import Example, Number, Size
 
 
 def spoken(example: Example) -> str:
-    """Shape and numbers of a launch, such as `2 CTAs of 128 threads, n = 256`."""
+    """Shape and scalars of a launch, such as `2 CTAs of 128 threads, n = 256`."""
     ctas = example.grid[0] * example.grid[1] * example.grid[2]
     shape = f"{_by(example.grid)} CTAs" if ctas > 1 else "one CTA"
     numbers = [f"{name} = {one.value:g}" for name, one in example.arguments if isinstance(one, Number)]

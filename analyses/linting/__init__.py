@@ -1,1 +1,1 @@
-"""Findings of a module: what rules say of its text, and what executions show. The README says how the two are put together."""
+"""Findings of a module: what rules infer from its text and what executions show. The README describes how both are merged."""

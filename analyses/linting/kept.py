@@ -1,4 +1,4 @@
-"""Findings of parts of modules, kept by what they depend on: what was found once in a function is not looked for again."""
+"""A cache of findings for parts of modules, keyed by what they depend on, so that unchanged functions are not analysed again."""
 
 from __future__ import annotations
 
@@ -20,54 +20,54 @@ _LINES = re.compile(r"\blines?\b")
 
 @frozen
 class Kept:
-    """What was found in a part.
+    """The findings in a part.
 
-    Spans count from the beginning of the function, or of the declaration, that they lie in. Which one that is stands for their line: the
-    functions of the part from 0 on, what is declared beside them from -1 down.
+    Spans are relative to the start of the function or declaration that contains them. Their line number identifies it: functions of the
+    part from 0 upwards, other declarations of the module from -1 downwards.
     """
 
     findings: tuple[Diagnostic, ...]
     lines: tuple[int, ...] = ()
-    """Where all these began, if messages speak of lines: then it holds only where they begin there."""
+    """Lines at which these start, if messages mention lines: the entry is then valid only for the same lines."""
 
 
 class Store(Protocol):
-    """What keeps findings, by words that say what they depend on."""
+    """Stores findings by key."""
 
     def load(self, keys: Sequence[str]) -> Mapping[str, Kept]:
-        """What is kept for some of these."""
+        """The entries for those keys that have one."""
 
     def save(self, found: Mapping[str, Kept]) -> None:
-        """Keeps more."""
+        """Adds entries."""
 
 
 class Memory:
-    """Keeps findings as long as it lives, those that were asked for last."""
+    """A store in memory that keeps the most recently used entries."""
 
     def __init__(self, most: int = 20_000) -> None:
         self.most = most
         self._known: OrderedDict[str, Kept] = OrderedDict()
 
     def load(self, keys: Sequence[str]) -> Mapping[str, Kept]:
-        """What is kept for some of these."""
+        """The entries for those keys that have one."""
         found = {key: self._known[key] for key in keys if key in self._known}
         for key in found:
             self._known.move_to_end(key)
         return found
 
     def save(self, found: Mapping[str, Kept]) -> None:
-        """Keeps more."""
+        """Adds entries and evicts the least recently used ones."""
         self._known.update(found)
         while len(self._known) > self.most:
             self._known.popitem(last=False)
 
 
 class NotKept(Exception):
-    """A finding has a location that is neither in its part nor in a declaration of the module, or a fix beside its function."""
+    """A finding cannot be cached: it has a location outside its part and the module's declarations, or a fix outside its function."""
 
 
 def kept(part: Part, findings: Sequence[Diagnostic], index: Index) -> Kept:
-    """Findings in a part as they are kept. Raises NotKept."""
+    """The findings of a part in the form that is cached. Raises NotKept."""
     numbers = {i: k for k, i in enumerate(part.children)} | {i: -1 - k for k, i in enumerate(part.others)}
 
     def relative(span: Span) -> Span:
@@ -88,7 +88,7 @@ def kept(part: Part, findings: Sequence[Diagnostic], index: Index) -> Kept:
 
 
 def found_again(part: Part, known: Kept, index: Index, path: str | None) -> tuple[Diagnostic, ...] | None:
-    """The findings where the part stands now, in the file at a path; None if they do not hold there."""
+    """Cached findings, relocated to the current position of the part in the file; None if they are not valid there."""
     if known.lines and known.lines != _lines(part, index):
         return None
 
@@ -105,7 +105,7 @@ def _moved(one: Diagnostic, move: Callable[[Span], Span], path: str | None) -> D
     related = tuple([attrs.evolve(other, span=move(other.span)) for other in one.related])
     fix = one.fix
     if fix is not None:
-        # what it changes is in the same function
+        # a fix only changes the function that the finding is in
         by = span.start - one.span.start
         fix = attrs.evolve(fix, edits=tuple([attrs.evolve(edit, start=edit.start + by, end=edit.end + by) for edit in fix.edits]))
     return attrs.evolve(one, span=span, related=related, fix=fix, path=path)
@@ -116,5 +116,5 @@ def _texts(one: Diagnostic) -> tuple[str, ...]:
 
 
 def _lines(part: Part, index: Index) -> tuple[int, ...]:
-    """The lines at which the functions of a part, and what is declared beside them, begin."""
+    """The lines at which the functions of the part and the declarations beside them start."""
     return tuple([index.line_column(index.starts[i])[0] for i in (*part.children, *part.others)])

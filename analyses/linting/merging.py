@@ -1,4 +1,4 @@
-"""What rules argue and what executions show, put together: one finding for one cause."""
+"""Merges what rules infer with what executions show, into one finding for each cause."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ptxkit.analyses.linting.running import Shown, is_executable
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
-"""Rules about copies that a wait does not reach as it counts groups: one wrong count or commit explains them all."""
+"""Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
 EXITED = "exit-before-warp-collective"
-"""The rule of those that miss what a warp does after they have exited."""
+"""The rule about threads that miss a warp-level operation because they have exited."""
 
 
 def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[Shown]) -> list[Diagnostic]:
-    """The findings of rules and of executions. One that is argued and shown stands once, as shown, with what was argued as a note.
+    """Merges the findings of rules and of executions. A finding of both is reported once, as shown, with the rule's message as a note.
 
-    What is argued with certainty and not shown is a warning; of an access that was executed, and of which every byte is watched, an info.
-    What shows with some inputs only counts where a rule argues the same.
+    A certain finding of a rule that no execution showed is a warning; if an execution watched the access in question, it is informational.
+    What executions showed only for some inputs counts only if a rule infers the same.
     """
     executable = {rule.id for rule in rules if is_executable(rule)}
     shown = tuple(shown)
@@ -54,13 +54,14 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
 
 
 ACCESSES = frozenset(("misaligned-access", "out-of-bounds-access", "smem-race", "implicit-warp-synchrony"))
-"""Rules about an access of which an execution sees all: who executed it, and saw nothing, has seen more than who suspected it. Of a
-generic address in the wrong state space it does not: the machine's windows begin at multiples of 2^32, so such an address happens to be
-right. Of a load that takes memory for read-only, of one that polls, and of what is not released, it says nothing."""
+"""Rules about a single access, which an execution observes completely: if it ran and nothing was wrong, that outweighs a rule's
+suspicion. Not in the list are rules about generic addresses in the wrong state space, since the machine's windows start at multiples of
+2^32 and such an address may happen to be valid there; about loads that assume read-only memory; about polling; and about missing
+releases."""
 RELEASES = frozenset(("wgmma-operand-slot-released",))
-"""Rules about what is written while it is read, which a run to completion shows where anything does write it."""
+"""Rules about data that is written while it is still being read. A run to completion shows this if anything does write it."""
 ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
-"""Rules about where an mbarrier lies."""
+"""Rules about the address of an mbarrier."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:
@@ -68,13 +69,13 @@ def _is_of_an_access(one: Diagnostic) -> bool:
 
 
 RACES = ("smem-race", "implicit-warp-synchrony")
-"""Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
+"""Races in shared memory, the more severe first: between warps, and within one warp."""
 
 
 def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
-    """A shown finding with what rules say of its cause: as that of one of these rules and at its location, as they know more of what is
-    missing than who sees two accesses. Of races, the worse one stands. What was argued with certainty and shown with some inputs is a
-    warning at least."""
+    """A shown finding, merged with the findings of rules about its cause. The result has the rule and location of one of these, as a
+    rule knows what is missing while an execution only sees two accesses. Of races, the more severe rule is kept. What a rule infers with
+    certainty and an execution shows for some inputs is at least a warning."""
     argued = sorted(argued, key=lambda one: ORDER.index(one.severity))
     others = [one for one in argued if _is_worse(one, shown)] if shown.name in RACES else argued
     named = next((one for one in argued if one.rule == shown.rule), others[0] if others else None)
@@ -96,7 +97,7 @@ def _unshown(one: Diagnostic) -> Severity:
 
 
 def _distinct(known: Span, related: Iterable[Related]) -> tuple[Related, ...]:
-    """The related locations but for those that were named before."""
+    """The related locations without repetitions."""
     found: dict[Span, Related] = {}
     for one in related:
         found.setdefault(one.span, one)
@@ -104,7 +105,7 @@ def _distinct(known: Span, related: Iterable[Related]) -> tuple[Related, ...]:
 
 
 def _without_consequences(found: list[Diagnostic], argued: frozenset[int]) -> list[Diagnostic]:
-    """The findings of executions without deadlocks that follow from what went wrong before: these are related locations of that."""
+    """The findings of executions, without deadlocks that follow from an earlier error; these become related locations of that error."""
     causes = [one for one in found if one.severity is Severity.ERROR and not _is_deadlock(one) and one.rule[0] in WAITS]
     kept = []
     follows: dict[int, list[Related]] = {}
@@ -130,10 +131,10 @@ def _is_worse(one: Diagnostic, other: Diagnostic) -> bool:
 
 
 def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """One finding for all that one missing barrier or fence explains, with the other locations related.
+    """Merges findings with a common cause, such as one missing barrier or fence, into one with the other locations related.
 
-    Findings of one rule have a cause in common if they have a location in common, in the PTX or in the program that was compiled; so have
-    all about what the lanes of a warp execute together there, all about one count of groups, and all about who has exited.
+    Findings of one rule have a common cause if they share a location, in the PTX or in the source program; so do all findings about one
+    warp-level operation, about one count of groups, and about threads that have exited.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
@@ -148,14 +149,14 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         groups.append(together)
     found = [_as_one(members) for _, members in groups]
     reported = [locations for locations, members in groups if members[0].name not in RACES]
-    # a race that is also known by what is missing is reported once
+    # a race that another rule also reports is not repeated
     return [
         one for one, (locations, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_reported(locations, reported)
     ]
 
 
 def _locations(one: Diagnostic) -> set[tuple[str, int]]:
-    """What a finding has in common with others of its cause: lines, by the rule or a set of rules."""
+    """Keys that findings with a common cause share: lines, for a rule or a set of rules."""
     if one.name in COUNTED_GROUPS:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
     elif one.name == EXITED or "exited" in (one.witness or ()):
@@ -185,9 +186,9 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
 
 
 def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
-    """Whether an argued finding and a shown one are about one cause: of one family, and with a line in common.
+    """Whether an inferred finding and a shown one have the same cause: the same family, and a common line.
 
-    What is wrong with an address is no cause of anything else that is argued there.
+    An error in an mbarrier's address does not confirm findings of other rules there.
     """
     if argued.rule[0] != shown.rule[0] or argued.function != shown.function:
         return False

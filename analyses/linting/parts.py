@@ -1,4 +1,4 @@
-"""The functions of a module in parts of which none has anything to do with another: what is found in one is a matter of its own text."""
+"""Divides the functions of a module into independent parts: findings in one depend only on its own text and on declarations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxkit.frozen import frozen
 from ptxkit.syntax import Function, Index, Node, Section
 
 _CALLS = re.compile(r"call(?<!\wcall)\b")
-"""The word: a pattern that begins with letters is searched for many times faster."""
+"""The word `call`. The pattern starts with letters, since that makes the search many times faster."""
 
 
 @frozen
@@ -23,13 +23,13 @@ class Part:
     """A kernel that calls nothing, or all other functions of a module together."""
 
     children: tuple[int, ...]
-    """Their numbers among the children of the module, ascending."""
+    """Indices of the functions among the children of the module, ascending."""
     others: tuple[int, ...] = attrs.field(eq=False, repr=False)
-    """The numbers of what is no function with a body, nor debugging information."""
+    """Indices of the children that are neither functions with a body nor debugging information."""
 
 
 def parts_of(facts: Facts) -> tuple[Part, ...]:
-    """The parts of a module, in the order of its text."""
+    """The parts of a module, in text order."""
     text = facts.index.text
     others = [i for i, child in enumerate(facts.module.children) if not isinstance(child, Section) and not _has_body(child)]
     alone: list[int] = []
@@ -38,27 +38,28 @@ def parts_of(facts: Facts) -> tuple[Part, ...]:
         is_alone = function.header.is_entry and _CALLS.search(text, *extent(facts.index, i)) is None
         (alone if is_alone else together).append(i)
     if facts.names.duplicates:
-        # which of two functions of one name is meant cannot be said
+        # with duplicate names, it is ambiguous which function is called
         together, alone = sorted([*together, *alone]), []
     found = [(i,) for i in alone] + ([tuple(together)] if together else [])
     return tuple([Part(one, tuple(others)) for one in sorted(found)])
 
 
 def extent(index: Index, i: int) -> tuple[int, int]:
-    """Where a child of the module starts, with what leads it, and ends."""
+    """Start and end offset of a child of the module, including leading comments and white space."""
     return index.starts[i], index.starts[i + 1] if i + 1 < len(index.starts) else len(index.text)
 
 
 def part_at(parts: Sequence[Part], index: Index, offset: int) -> Part | None:
-    """The part whose text has an offset; None if that is of no function."""
+    """The part whose functions contain an offset; None if none does."""
     i = bisect_right(index.starts, offset) - 1
     return next((part for part in parts if i in part.children), None)
 
 
 def keys_of(facts: Facts, parts: Sequence[Part], rules: Sequence[Rule], run: bool) -> tuple[str, ...]:
-    """What findings in each part depend on, as one word: the text of its functions, all that the module declares, and what is looked for.
+    """A key for each part that covers everything its findings depend on: the text of its functions, all declarations of the module, and the
+    selected rules.
 
-    Debugging information is none of it: it names things in messages when these are complete.
+    Debugging information is excluded: it only affects source names, which are added to messages later.
     """
     index = facts.index
 
@@ -80,31 +81,31 @@ def keys_of(facts: Facts, parts: Sequence[Part], rules: Sequence[Rule], run: boo
 
 
 def has_errors(facts: Facts) -> bool:
-    """Whether the text has errors because of which nothing of it can be executed."""
+    """Whether the module has errors that prevent it from being executed."""
     return bool(facts.names.unresolved or facts.names.duplicates or facts.syntax)
 
 
 class PartFacts(Facts):
-    """What is known of a module, with only some of its functions to be judged."""
+    """Facts of a module, restricted to the functions of some parts."""
 
     def __init__(self, facts: Facts, parts: Sequence[Part]) -> None:
         super().__init__(facts.module, facts.target, facts.version)
         self._whole = facts
         _share(facts, self)
         self.is_asked = False
-        """Whether somebody has asked for the functions."""
+        """Whether `routines` has been read."""
         children = frozenset([i for part in parts for i in part.children])
         self._is_whole = children >= {i for (i,), _ in facts.functions}
         self._fresh = facts.routines if self._is_whole else routines(facts.module, children)
 
     @property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions that are judged."""
+        """The functions in the selected parts."""
         self.is_asked = True
         return self._fresh
 
     def forget(self) -> None:
-        """Lets go of all facts of functions. What was found out about the module is known from now on."""
+        """Releases all facts of functions; facts of the module are handed to the original `Facts`."""
         if self._is_whole:
             self._whole.forget()
         else:
@@ -114,7 +115,7 @@ class PartFacts(Facts):
 
 
 def _share(one: Facts, other: Facts) -> None:
-    """Tells others what is known of a module and is no matter of which of its functions are judged."""
+    """Copies the facts of the module that do not depend on which functions are selected."""
     for name in ("index", "names", "marks", "syntax", "_problems"):
         if name in one.__dict__:
             other.__dict__[name] = one.__dict__[name]

@@ -1,4 +1,4 @@
-"""The kernels of a module, executed with launches that were made up, and what that showed as findings of rules."""
+"""Executes the kernels of a module with made-up launches, and reports what that shows as findings of rules."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Shown:
-    """A kernel that was executed, and the findings; `is_complete`: all its threads ran to completion."""
+    """The findings of an executed kernel. `is_complete`: all its threads ran to completion."""
 
     kernel: str
     functions: frozenset[str]
-    """The kernel and what it may call."""
+    """The kernel and the functions that it may call."""
     findings: tuple[Diagnostic, ...]
     is_complete: bool
     unsure: tuple[Diagnostic, ...] = ()
-    """What shows with some of what was made up, and not with all: nobody's fault, unless a rule argues the same."""
+    """Findings that appear for some made-up inputs only. They count only if a rule infers the same."""
     unjudged: frozenset[int] = frozenset()
-    """Lines of which the execution shows nothing for sure."""
+    """Lines about which the execution is inconclusive."""
     lines: frozenset[int] = frozenset()
-    """Those of the instructions that were executed."""
+    """Lines of the executed instructions that access memory or synchronize."""
     is_cut: bool = False
-    """Whether the clock ended it, and not what it may cost."""
+    """Whether the time limit ended it, rather than the operation limit."""
     examples: tuple[Example, ...] = ()
-    """The launches that were made up: the one that ran to its end, or as far as it could, and those that show findings, each once."""
+    """The launches: the one that ran furthest, and those that show findings, without repetitions."""
 
 
 def shown(
@@ -60,18 +60,17 @@ def shown(
     budget: float | None = None,
     known: dict[Example, Ran] | None = None,
 ) -> tuple[Shown, ...]:
-    """What the kernels show, `but` for some, as findings of these rules. `known` are runs of this text that there were already; it learns
-    of others.
+    """What executions of the kernels show, except those in `but`, as findings of these rules. `known` caches runs of the same text.
 
-    Nothing runs if none of them speaks of executions, if the module has errors, or where nothing can be executed. None is begun when
-    `budget` seconds are over.
+    Nothing is executed if none of the rules can be shown by an execution, if the module has errors, or if NumPy is missing. No kernel is
+    started after `budget` seconds.
     """
     end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels or not is_available():
         return ()
-    # the machine, and NumPy with it, is imported where something is executed
+    # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
     from ptxkit.analyses.execution.execute import loaded
 
@@ -92,7 +91,7 @@ def shown(
         try:
             done = Exercise(kernel, code, min(SECONDS, left), known, _doubts(facts, kernel, by_id)).run()
         except MemoryError:
-            # whatever a launch that was made up would have taken: nothing is shown
+            # the made-up launch exceeded memory: nothing is shown
             code = None
             found.append(_cut(kernel))
             continue
@@ -120,12 +119,13 @@ def shown(
 
 
 def _cut(kernel: Routine) -> Shown:
-    """Nothing of a kernel for which there is no time, or memory."""
+    """An empty result for a kernel for which time or memory ran out."""
     return Shown(kernel.name, frozenset([kernel.name]), (), False, is_cut=True)
 
 
 def first_code(facts: Facts, kernel: Routine) -> Code:
-    """The module on a machine; the one that rules have executed kernels on, unless that is for another target. Raises ValueError."""
+    """The module loaded on a machine; reuses the one on which rules have executed kernels, unless that is for another target. Raises
+    ValueError."""
     from ptxkit.analyses.execution.execute import loaded, module_code
 
     code = module_code(kernel)
@@ -135,45 +135,48 @@ def first_code(facts: Facts, kernel: Routine) -> Code:
 
 
 MODULE_SECONDS = 120.0
-"""So long the kernels of a module may take altogether, on a computer that is busy: what each may cost is counted in operations."""
+"""Time limit for all kernels of a module, in seconds. Runs are bounded by a count of operations; this limit only matters on a busy
+machine."""
 OUT_OF_BOUNDS = "out-of-bounds-access"
 FAR = 1 << 31
-"""Bytes from a variable: more than shared or local memory has."""
+"""Distance from a variable, in bytes, that exceeds any shared or local memory."""
 WAITING = "MBC"
 """Families of rules about threads that wait for others."""
 RACING = "SGAPTW"
-"""Families of rules about two accesses: that they meet at an address, or in a register, may be no matter of what the address is."""
+"""Families of rules about two conflicting accesses. That the accesses conflict may be independent of the address."""
 DIVERGENT = "aligned-barrier-divergent"
-"""The rule of those that miss a barrier."""
+"""The rule about threads that miss a barrier."""
 DIVERGING = "C"
 """The family of rules about divergence, which no contents of memory may cause."""
 MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
-"""Rules about membermasks. A mask that is computed from contents of memory may be right with those that the host writes."""
+"""Rules about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
 UNWAITED = "async-data-read-without-wait"
-"""A rule about two accesses, of a family that is about waiting."""
+"""A rule about two accesses in a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
-"""Names of findings about one address: what is wrong with one that was made up is nobody's fault."""
+"""Names of findings about one address. If the address was made up, the kernel is not at fault."""
 MOST_MEMORY = 1 << 26
-"""A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+"""A machine that has allocated this many bytes of global memory is not reused for the next kernel, since freed memory is not allocated
+again."""
 LOAD = "tmem-load-not-waited"
-"""The name of registers that are used while tensor memory is loaded to them."""
+"""Name of the finding about registers that are used while a load from tensor memory is in flight."""
 UNINITIALISED = "uninitialised-memory"
-"""The name of what is read and was never written."""
+"""Name of the finding about a read of memory that was never written."""
 COUNTING = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
-"""Rules about counts that suit some numbers of threads."""
+"""Rules about counts that are right for some thread counts only."""
 TOGETHER = "CB"
-"""Families of rules about what threads execute together."""
+"""Families of rules about what threads must execute together."""
 FAMILIES = "CBAMWTPSGR"
-"""The rules of which an execution can show a violation, by the first letter of their ids."""
+"""Families of rules whose violation an execution can show, by the first letter of their ids."""
 
 
 def is_executable(rule: Rule) -> bool:
-    """Whether an execution can show what a rule is about."""
+    """Whether an execution can show a violation of the rule."""
     return rule.id[0] in FAMILIES
 
 
 def has_something_to_see(routine: Routine) -> bool:
-    """Whether a kernel, or what it calls, does anything that can go wrong between threads or with an address."""
+    """Whether a kernel, or a function it calls, contains anything that executions can find errors in: memory accesses or
+    synchronization."""
 
     def holds(bound: Bound) -> bool:
         return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.memory)
@@ -182,13 +185,14 @@ def has_something_to_see(routine: Routine) -> bool:
 
 
 def is_flattened(kernel: Routine, block: tuple[int, int, int]) -> bool:
-    """Whether a kernel looks at a dimension in which a block is one thread long: its warps may be other threads in one that is not."""
+    """Whether the kernel reads an index along a dimension in which the block has length one. In another block, its warps may consist of
+    other threads."""
     return any(length == 1 and f"%tid.{axis}" in read(kernel) for axis, length in zip("xyz", block, strict=True))
 
 
 def _usual_loads(facts: Facts, kernel: Routine) -> frozenset[int]:
-    """The lines of loads of tensor memory in functions in which registers are used before the wait with half of the loads, or with the only
-    one: there that is the convention."""
+    """Lines of loads from tensor memory, in functions that use the registers before the wait for at least half of the loads, or for
+    their only load: there it is an observed convention."""
     found = set()
     for routine in reached(kernel):
         openers = {load.opener for load in accessed_loads(routine)[1]}
@@ -203,8 +207,8 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 
 
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
-    """A function that says at once why a finding of a run is dropped: what it reports is usual, or the made-up launch may cause it.
-    It gives an empty text if further runs are to decide."""
+    """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the made-up
+    launch may cause it. It returns an empty string if further runs are to decide."""
     from ptxkit.analyses.dynamic.exercise import may_be_whole
 
     @functools.cache
@@ -232,12 +236,12 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
 
 
 def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
-    """The rule that a finding of a monitor is one of."""
+    """The rule that a finding of a monitor belongs to; None if it is not selected."""
     return by_id.get(finding.diagnostic.rule) or by_id.get(finding.diagnostic.name)
 
 
 def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
-    """Why the made-up inputs may have caused what a run showed; empty if it is a finding."""
+    """Why made-up inputs may have caused a finding; empty if they cannot."""
     of = one.finding.diagnostic
     if not one.other_sizes:
         return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
@@ -269,8 +273,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
 
 
 def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found, Rule, str]]:
-    """Findings with why they are in doubt: where it is in doubt that a launch ends in a deadlock, so is what else is wrong with waiting in
-    it, as both may be the fault of inputs for which the kernel is not meant."""
+    """Propagates doubt: if it is doubtful that a launch ends in a deadlock, its other findings about waiting are doubtful too, since
+    both may come from inputs that the kernel is not meant for."""
     ends = [(one, doubt) for one, _, doubt in found if "ends" in one.finding.witness]
     doubtful = {one.example for one, doubt in ends if doubt} - {one.example for one, doubt in ends if not doubt}
     return [
@@ -286,7 +290,7 @@ OF_CONTENTS = "what it does depends on contents of memory that were made up"
 
 
 def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
-    """A finding of a run that does not depend on what was made up, as one of lint."""
+    """A finding that does not depend on made-up inputs, as a diagnostic."""
     severity = one.finding.diagnostic.severity
     notes = []
     if not one.in_order:
@@ -301,7 +305,7 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
 
 
 def _unsure(one: Found, rule: Rule, doubt: str) -> Diagnostic:
-    """A finding of a run that may be the fault of the inputs."""
+    """A finding that made-up inputs may have caused, as a diagnostic."""
     return _as_lint(one, rule, Severity.INFO, [doubt])
 
 
@@ -313,7 +317,7 @@ def _as_lint(one: Found, rule: Rule, severity: Severity, notes: list[str]) -> Di
 
 
 def _replay(one: Found) -> list[str]:
-    """The commands that show it again: what makes the launch file, and what runs it."""
+    """The commands that reproduce a finding: create the launch file, then run it."""
     path, kernel = one.finding.diagnostic.path or "-", one.example.kernel
     fill = () if one.contents.name == "count" else ("--fill", FILLS[one.contents.name])
     make = ["ptxkit", "inputs", path, "-k", kernel, *one.example.options, *fill, "-o", "launch.toml"]
@@ -322,7 +326,7 @@ def _replay(one: Found) -> list[str]:
 
 
 FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
-"""What launch files call the contents of memory."""
+"""Names of contents in launch files."""
 
 
 __all__ = ["Shown", "has_something_to_see", "is_executable", "shown"]

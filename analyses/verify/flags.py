@@ -1,7 +1,7 @@
 """Stores that set a flag: all threads that execute one store the same value, for every input.
 
-Threads that store to one address with nothing between race (8.7.1). That they have stored equal values in one launch says nothing of the
-next, unless the value cannot differ between threads.
+Unordered stores of several threads to one address race (8.7.1). Equal values in one launch do not imply equal values in the next, unless
+the value cannot differ between threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OF_ALL = ("parameter", "literal")
 
 
 def sets_a_flag(routine: Routine, i: int, level: Level) -> bool:
-    """Whether threads of a group of that level can store nothing but the same value with instruction `i`."""
+    """Whether all threads of a group at this level necessarily store the same value with instruction `i`."""
     bound = bindings(routine)[i]
     if not isinstance(bound, Bound):
         return False

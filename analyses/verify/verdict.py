@@ -1,7 +1,8 @@
-"""Whether a launch of a kernel is free of what monitors of the machine can see: races, deadlocks, wrong barriers, addresses.
+"""Whether a launch of a kernel is free of the errors that monitors of the machine detect: races, deadlocks, misused barriers, bad
+addresses.
 
-The kernel is executed. *Verified* is what ran to completion in every run, with every access watched, and nothing wrong in it. *Refuted* is
-what an execution shows to be wrong, with all that was made up. Everything else is *undecided*, with what is missing.
+The kernel is executed. It is *verified* if every run completed, with every access watched and no error. It is *refuted* if an execution
+shows an error that does not depend on anything made up. Otherwise it is *undecided*, with the reasons.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import BY_DESCRIPTOR, OUTSIDE, UNKNOWN, Executed, Shown, execute
+from ptxkit.analyses.execution.contents import COUNT, Numbers
+from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
+from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level
@@ -24,28 +27,32 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
+MOST_LISTED = 3
+"""How many names or lines a sentence lists."""
 UNWRITTEN = "uninitialised-memory"
-"""Findings of bytes that nobody has written."""
+"""Name of the finding about uninitialized memory."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
-"""Findings of threads that wait forever."""
+"""Names of findings about threads that wait forever."""
 OF_GRIDS = frozenset(("griddepcontrol-missing-wait", "griddepcontrol-access-before-wait"))
-"""Findings of what goes wrong only while another grid runs."""
+"""Names of findings about errors that occur only while another grid runs."""
 TRAPS = frozenset(("trap", "assert"))
-"""Kinds of faults by which a kernel ends itself."""
+"""Kinds of faults with which a kernel ends itself."""
 
 
 @attrs.frozen
 class Reason:
-    """What is missing for a verdict, where in the PTX (0: nowhere), and how to give it."""
+    """What is missing for a verdict, its line in the PTX (0: none), and an option that supplies it."""
 
     text: str
     line: int = 0
     example: str = ""
+    why: str = ""
+    """Of a reason about a finding: why that decides nothing, without the finding's message. Empty for other reasons."""
 
 
 @attrs.frozen
 class Verdict:
-    """What became of a kernel. `findings` are what an execution showed; `reasons` why it is undecided."""
+    """The verdict on a kernel. `findings` are what executions showed; `reasons` say why it is undecided."""
 
     outcome: str
     findings: tuple[Shown, ...]
@@ -53,22 +60,22 @@ class Verdict:
     covered: Mapping[str, int]
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
-    """What was made up, in words."""
+    """Descriptions of what was made up."""
     executed: Executed
     example: str = ""
-    """How to give the first thing that was made up."""
+    """An option that supplies the first thing that was made up."""
 
 
 def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0, checks: str | Sequence[str] = "all") -> Verdict:
-    """The verdict on a launch of a kernel that was loaded. `names` are what its parameters are called; `budget` is in seconds.
+    """The verdict on a launch of a loaded kernel. `names` are the names of its parameters; `budget` is in seconds.
 
-    Raises TypeError or ValueError for arguments that are not the kernel's.
+    Raises TypeError or ValueError if the arguments do not fit the kernel's parameters.
     """
     return judged(execute(code, launch, budget=budget, checks=checks), names)
 
 
 def judged(executed: Executed, names: Sequence[str]) -> Verdict:
-    """The verdict on what was executed."""
+    """The verdict that follows from the runs."""
     judge = _Judge(executed, names)
     wrong = [one for one in executed.shown if is_wrong(one.finding) or judge.may_differ(one.finding)]
     unsure = [one for one in wrong if judge.is_of_inputs(one.finding)]
@@ -86,20 +93,25 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
 def is_wrong(finding: Finding) -> bool:
     """Whether a finding is more than a note.
 
-    That several threads store the same value with one instruction is how flags are set, and a note, if the value cannot be another
+    Several threads that store the same value with one instruction are usually setting a flag; that is a note if the value cannot differ
     (`flags`). With two instructions it is a race whose outcome is the same in this launch (8.7.1).
     """
     diagnostic = finding.diagnostic
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
 
 
+def _undecided(finding: Finding, why: str, example: str = "") -> Reason:
+    """The reason why a finding does not refute the kernel."""
+    diagnostic = finding.diagnostic
+    return Reason(f"{diagnostic.message}; {why}", diagnostic.span.line, example, why)
+
+
 def _of_a_layout(finding: Finding) -> Reason:
-    message = f"{finding.diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says"
-    return Reason(message, finding.diagnostic.span.line)
+    return _undecided(finding, "the descriptor names these bytes, but the instruction may not use the whole layout")
 
 
 def _is_of_data(finding: Finding) -> bool:
-    """Whether what nobody has written is data, not an address or what decides where to go."""
+    """Whether the uninitialized bytes are used as data only, and in no address or branch condition."""
     diagnostic = finding.diagnostic
     return diagnostic.severity is Severity.WARNING or "stores to global memory" in diagnostic.message
 
@@ -111,12 +123,14 @@ class _Judge:
         self.names = names
         self.numbers = self._made_up("number")
         self.contents = [*self._made_up("contents"), *[one.name for one in self.launch.variables]]
+        every = [*names, *[one.name for one in self.launch.variables]]
+        self.deciding = {every[n]: size for n, size in executed.deciding.items() if n < len(every)}
 
     def _made_up(self, what: str) -> list[str]:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
 
     def may_differ(self, finding: Finding) -> bool:
-        """Whether a note is of threads that store equal values with one instruction which may store others for another input."""
+        """Whether a note is about threads that store equal values with one instruction, but may store different ones for another input."""
         accesses = finding.witness.get("accesses", ())
         if is_wrong(finding) or len(accesses) != 2 or any(one["kind"] != "write" for one in accesses):
             return False
@@ -124,21 +138,21 @@ class _Judge:
         return not all(sets_a_flag(routine, i, level) for routine, i in self._instructions(finding))
 
     def is_of_a_layout(self, finding: Finding) -> bool:
-        """Whether a matrix that a descriptor describes leaves shared memory: less of the layout may be used than the descriptor names."""
+        """Whether a matrix that a descriptor describes extends beyond shared memory. The instruction may use less than the whole layout."""
         if finding.diagnostic.name not in OUTSIDE or finding.witness.get("space", "shared") != "shared":
             return False
         bounds = [bindings(routine)[i] for routine, i in self._instructions(finding)]
         return any(isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR for bound in bounds)
 
     def is_of_inputs(self, finding: Finding) -> bool:
-        """Whether what was made up may be to blame alone: operations that make no sense with it, and bounds that nobody knows."""
+        """Whether the made-up inputs alone may be the cause: operations that are invalid for them, or bounds that are unknown."""
         kind = finding.diagnostic.name
         if kind.startswith("fault-") and kind not in STANDSTILLS:
             return bool(self.numbers or self.contents) or self.is_of_a_layout(finding)
         return self.is_of_a_layout(finding)
 
     def _instructions(self, finding: Finding) -> list[tuple[Routine, int]]:
-        """The instruction that a finding is about."""
+        """The instructions at the location of a finding."""
         code, span = self.executed.code, finding.diagnostic.span
         return [
             (routine, i)
@@ -148,11 +162,11 @@ class _Judge:
         ]
 
     def is_proven(self, shown: Shown) -> bool:
-        """Whether a finding holds with all that was made up."""
+        """Whether a finding holds for everything that was made up."""
         if not shown.is_always or not is_wrong(shown.finding):
             return False
         if self.executed.unknown and self.executed.depends:
-            # it may be what nobody's functions return that leads there
+            # results of undefined functions may have led there
             return False
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
@@ -160,16 +174,16 @@ class _Judge:
         if kind in OF_GRIDS:
             return False
         if kind == UNWRITTEN and _is_of_data(shown.finding):
-            # results that nobody may look at: whether they are right is not for a verdict to say
+            # nothing may depend on these results, and whether they are right is outside the verdict
             return False
         if kind in OUTSIDE:
-            # of memory that was made up nobody knows how large it is
+            # the size of made-up memory is unknown
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
         return True
 
     def reasons(self, doubtful: Sequence[Shown]) -> list[Reason]:
-        """Why it is neither verified nor refuted: nothing, if it is verified."""
+        """Why the kernel is neither verified nor refuted; empty if it is verified."""
         found = [self._of_finding(shown) for shown in doubtful]
         found += [_of_a_layout(finding) for finding in self.executed.layouts]
         fault = self.executed.fault
@@ -177,32 +191,54 @@ class _Judge:
             found.append(self._of_fault(fault))
         if not found and self.executed.unexecuted:
             found.append(self._of_unexecuted())
-        found += [Reason(f"not everything was looked at: {what}") for what in self.executed.not_covered]
+        found += [Reason(f"not everything was watched: {what}") for what in self.executed.not_covered]
         return found
 
     def _of_finding(self, shown: Shown) -> Reason:
-        diagnostic = shown.finding.diagnostic
-        line = diagnostic.span.line
-        if self.is_of_a_layout(shown.finding):
-            return _of_a_layout(shown.finding)
-        if diagnostic.name in OUTSIDE:
-            text = f"{diagnostic.message}: how large what was not given is, nobody says"
-            return Reason(text, line, self.example())
-        if diagnostic.name.removeprefix("fault-") in TRAPS:
-            return Reason("the kernel ends itself here, with what was made up", line, self.example())
-        if not is_wrong(shown.finding):
-            return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
-        if diagnostic.name in OF_GRIDS:
-            return Reason(f"{diagnostic.message}; this launch does not begin before they have ended", line)
-        if diagnostic.name == UNWRITTEN:
-            return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
-        made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
-        return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self.example())
+        finding, kind = shown.finding, shown.finding.diagnostic.name
+        if self.is_of_a_layout(finding):
+            return _of_a_layout(finding)
+        if kind in OUTSIDE and finding.witness.get("space", "global") in ("global", "const"):
+            return _undecided(finding, "the size of this memory was not given", self.example())
+        if kind.removeprefix("fault-") in TRAPS:
+            return _undecided(finding, "the kernel ends itself here, which other inputs may prevent", self.example())
+        if not is_wrong(finding):
+            return _undecided(finding, "the values are equal in this launch, but need not be (8.7.1)")
+        if kind in OF_GRIDS:
+            return _undecided(finding, "in this launch, the grids before have ended")
+        if kind == UNWRITTEN:
+            return _undecided(finding, "this is intended only if nothing uses the result")
+        if shown.is_of_equal_words:
+            why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
+            return _undecided(finding, why, self.example("iota"))
+        if shown.states:
+            return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
+        return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
+
+    def _of_contents(self) -> str:
+        """The arrays whose contents decide, or all whose contents were made up."""
+        return _listed(list(self.deciding) or self.contents)
+
+    def _values(self, numbers: Numbers) -> str:
+        """What the scalars that were not given are, each by its name."""
+        arguments = zip(self.names, self.launch.arguments, strict=True)
+        known = [(n, name, one) for n, (name, one) in enumerate(arguments) if isinstance(one, MadeUp)]
+        values = [(name, one.value(COUNT.with_numbers(numbers), n)) for n, name, one in known]
+        found = {name: value for name, value in values if value is not None}
+        if not found or len(found) > MOST_LISTED + 1:
+            return f"{numbers} for {_listed(self.numbers)}"
+        return ", ".join([f"`{name}` = {value}" for name, value in found.items()])
+
+    def _with(self, shown: Shown) -> str:
+        """The made-up inputs with which something was shown."""
+        numbers = self._values(shown.contents.numbers) if self.numbers else ""
+        contents = f"{shown.contents} in {self._of_contents()}" if self.executed.depends and self.contents else ""
+        return " and ".join([one for one in (numbers, contents) if one]) or "the inputs that were made up"
 
     def _of_fault(self, fault: Any) -> Reason:
         line = fault.line or 0
         if fault.kind == "budget":
-            return Reason("it takes longer than there is time", line, "--budget 300")
+            return Reason("the launch takes more time than its budget", line, "--budget 300")
         if fault.kind == "extern":
             return Reason(f"{fault.reason}: what it does is not known", line, "--library FILE.ptx")
         if fault.kind in UNKNOWN:
@@ -210,46 +246,59 @@ class _Judge:
         return Reason(fault.reason, line, self.example())
 
     def _of_unexecuted(self) -> Reason:
-        """That something was not come to which other numbers, or other contents of variables, may come to."""
+        """Reason for instructions that were not executed, but that other scalars, or other values of module variables, may reach."""
         lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
         if self.numbers and self.executed.is_by_numbers:
-            return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self.example())
-        return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
+            deciding = [name for n, name in enumerate(self.names) if n in self.executed.deciding_numbers] or self.numbers
+            text = f"no thread reached {_some(lines)} with any of the numbers tried for {_listed(deciding)}, which were not given"
+            return Reason(text, 0, f"--param {deciding[0]}=64")
+        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
 
     def not_covered(self) -> tuple[str, ...]:
-        """What was not looked at: of arrays that were made up nobody knows how large they are."""
+        """Descriptions of what was not checked, such as bounds of made-up arrays."""
         sized = [
             name
             for name, one in zip(self.names, self.launch.arguments, strict=True)
             if isinstance(one, MadeUp) and one.pointers and one.made_up
         ]
-        bounds = [f"the bounds of {_listed(sized)}, as their sizes were not given"] if sized else []
+        sizes = "its size was" if len(sized) == 1 else "their sizes were"
+        bounds = [f"the bounds of {_listed(sized)}, as {sizes} not given"] if sized else []
         executed = self.executed
         what = [f"what {_listed(executed.unknown)} does, which nothing defines"] if executed.unknown else []
-        wrong = executed.not_together
-        more = f" and {len(wrong) - 2} others" if len(wrong) > 2 else ""
-        other = [f"{', '.join(wrong[:2])}{more} for numbers, with which addresses go wrong: they may not go together"] if wrong else []
+        wrong = list(dict.fromkeys(map(self._values, executed.not_together)))
+        more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
+        other = [f"{' or '.join(wrong[:2])}{more}: addresses are wrong with these, so they may be inconsistent"] if wrong else []
         return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
 
-    def example(self) -> str:
-        """How to give the first thing that was made up."""
-        if self.numbers:
+    def example(self, fill: str = "random") -> str:
+        """An option that supplies the first thing that was made up, or an array that decides, as long as the kernel reads it."""
+        if self.numbers and not self.deciding:
             return f"--param {self.numbers[0]}=64"
+        if self.deciding:
+            name, size = next(iter(self.deciding.items()))
+            return f"--array {name}=u32:{-(-size // 4)}:{fill}"
         if self.contents:
-            return f"--array {self.contents[0]}=u32:4096:random"
+            return f"--array {self.contents[0]}=u32:4096:{fill}"
         return ""
 
     def assumptions(self) -> list[str]:
-        """What was made up."""
+        """Descriptions of what was made up."""
         found = []
         if self.numbers:
-            numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
-            shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
-            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} assumed")
+            tried = list(dict.fromkeys([self._values(run.contents.numbers) for run in self.executed.runs]))
+            more = f" and {len(tried) - MOST_LISTED} more" if len(tried) > MOST_LISTED else ""
+            only = f"`{self.numbers[0]}`"
+            if len(self.numbers) > 1 or not all(one.startswith(f"{only} = ") for one in tried):
+                found.append(f"numbers not given; tried: {'; '.join(tried[:MOST_LISTED])}{more}")
+            else:
+                values = [one.removeprefix(f"{only} = ") for one in tried]
+                found.append(f"{only} not given; tried: {', '.join(values[:MOST_LISTED])}{more}")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
-            depends = "; control flow depends on them" if self.executed.depends else "; control flow does not depend on them"
-            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} assumed{depends}")
+            some = list(self.deciding)
+            which = f"those of {_listed(some)}" if some and some != self.contents else "them"
+            depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
+            found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:
@@ -259,10 +308,12 @@ class _Judge:
 
 def _listed(names: Sequence[str]) -> str:
     quoted = [f"`{name}`" for name in names]
+    if len(quoted) > MOST_LISTED + 1:
+        return f"{', '.join(quoted[:MOST_LISTED])} and {len(quoted) - MOST_LISTED} more"
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}" if len(quoted) > 1 else quoted[0]
 
 
 def _some(lines: Sequence[int]) -> str:
-    """The first lines of several."""
-    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
-    return f"{', '.join(map(str, lines[:3]))}{more}"
+    """The first of several lines, in words."""
+    more = f" and {len(lines) - MOST_LISTED} more" if len(lines) > MOST_LISTED else ""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LISTED]))}{more}"

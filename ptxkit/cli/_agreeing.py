@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -26,6 +27,8 @@ WHOLE = frozenset((".u32", ".s32", ".b32"))
 """The types of numbers that sizes and strides have."""
 OF_FORMS, SYNCHRONIZED, FIRST_TARGET = "deprecated-form", ".sync", 70
 """The rule about forms that are being given up. From this target on nobody says which lanes take part in one that has no `.sync`."""
+MOST_NOTES = 3
+"""So many notes are said in a verdict."""
 OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
 """Rules about addresses: where they follow from what was given alone, executions have shown all that there are."""
 
@@ -37,23 +40,32 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
     `lint` shows with numbers of its own. Else warnings are said with what is not covered, but for those about addresses that were all seen.
     A note that nothing keeps threads within arrays is a doubt where their sizes were made up, each thread works for itself, and no other
-    number is read that sizes may follow from.
+    number is read that sizes may follow from. Other notes are about what no execution is wrong for: time, text that nothing executes.
     """
+    from ptxkit.analyses.framework.rule import select
     from ptxkit.analyses.linting.linting import lint
     from ptxkit.analyses.verify.verdict import UNDECIDED, VERIFIED, Reason
 
     if verdict.outcome != VERIFIED:
         return verdict
     is_given = not verdict.assumptions
-    found = [one for one in lint(module, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
+    rules = select(["ALL"])
+    found = [one for one in lint(module, rules, run=verdict.executed.launch.has_numbers, budget=SECONDS) if one.function == kernel]
     if not verdict.executed.launch.has_numbers and not verdict.executed.depends:
         found = [one for one in found if one.severity is Severity.ERROR or one.name not in OF_ADDRESSES]
     is_unbounded = _has_unknown_bounds(module, kernel, verdict)
     doubts = [one for one in found if _is_doubt(module, one, is_given) or (one.name == OF_BOUNDS and is_unbounded)]
     reasons = tuple([Reason(_spoken(one), one.span.line, "" if is_given else verdict.example) for one in doubts])
     others = [f"{_spoken(one)} in line {one.span.line}" for one in found if one.severity is Severity.WARNING and one not in doubts]
+    others += _notes([one for one in found if one.severity is Severity.INFO and one not in doubts and one.name != OF_BOUNDS])
     outcome = UNDECIDED if reasons else VERIFIED
     return attrs.evolve(verdict, outcome=outcome, reasons=reasons, not_covered=(*verdict.not_covered, *others))
+
+
+def _notes(found: Sequence[Diagnostic]) -> list[str]:
+    """The first notes in words, and how many more there are."""
+    said = [f"{_spoken(one)} in line {one.span.line}" for one in found[:MOST_NOTES]]
+    return [*said, *([f"{len(found) - MOST_NOTES} more notes of lint"] if len(found) > MOST_NOTES else [])]
 
 
 def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from ptxkit import files
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.syntax import Module
 
+MOST_LINES = 3
+"""How many lines a reason lists."""
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 WORST = ("refuted", "undecided", "verified")
 COVERED = {
@@ -44,7 +47,7 @@ COVERED = {
     "--launch", "description", metavar="TOML", help="The file that describes the launch (docs/profiling.md), instead of the options below."
 )
 @click.option("--grid", metavar="X,Y,Z", default="1", show_default=True, help="CTAs of the grid.")
-@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; needed without --launch.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; by default those of `.reqntid`. Needed where there is neither.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
     "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
@@ -167,10 +170,14 @@ def _chosen(module: Module, kernel: str | None) -> Routine:
 
 
 def _of_options(module: Module, kernel: str | None, options: Options) -> list[tuple[Routine, Launch]]:
+    from ptxkit.analyses.launch.launch import launch as shape
+
     routine = _chosen(module, kernel)
-    if not options.block:
+    said = shape(routine).threads
+    if not options.block and said is None:
         raise CannotLaunch("--block or --launch is needed: how many threads has a CTA?")
-    return [(routine, of_options(module, routine, options))]
+    chosen = options.block or ",".join(map(str, said or ()))
+    return [(routine, of_options(module, routine, attrs.evolve(options, block=chosen)))]
 
 
 def _of_file(module: Module, path: str, kernel: str | None, description: str) -> list[tuple[Routine, Launch]]:
@@ -241,27 +248,41 @@ def _is_said(name: str, count: int) -> bool:
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
 
 
+def _reasons(routine: Routine, verdict: Verdict) -> Iterator[str]:
+    """Why a kernel is undecided. The findings themselves are printed before: of these, only why they decide nothing, once for all lines."""
+    lines: dict[str, dict[int, None]] = {}
+    for reason in verdict.reasons:
+        lines.setdefault(reason.why or reason.text, {})[reason.line] = None
+    for text, found in lines.items():
+        known = [str(line) for line in sorted(found) if line]
+        more = f" and {len(known) - MOST_LINES} more" if len(known) > MOST_LINES else ""
+        where = f"line{'s' if len(known) > 1 else ''} {', '.join(known[:MOST_LINES])}{more}: " if known else ""
+        yield f"undecided: {where}{in_prose(text, [routine.name], within=routine.name)}"
+
+
 def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     from ptxkit.cli._witnesses import located, spoken
-    from ptxkit.report.source import ReportAt
+    from ptxkit.report.source import ReportAt, merged
     from ptxkit.report.text import render
 
     console = Console(soft_wrap=True, highlight=False, markup=False)
     lines = module.text.replace("\r\n", "\n").split("\n")
     click.echo(f"{short(routine.name)}: {verdict.outcome}")
-    for shown, record in zip(verdict.findings, report["findings"], strict=True):
-        console.print(render(located(module, [shown.finding])[0].diagnostic, lines, ReportAt.AUTO), end="")
-        for line in spoken(record["witness"]):
+    placed = [one.diagnostic for one in located(module, [shown.finding for shown in verdict.findings])]
+    witnesses = {(one.message, one.span): record["witness"] for one, record in zip(placed, report["findings"], strict=True)}
+    for diagnostic in merged(placed, ReportAt.SOURCE):
+        console.print(render(diagnostic, lines, ReportAt.AUTO), end="")
+        for line in spoken(witnesses[diagnostic.message, diagnostic.span]):
             click.echo(f"  {line}")
-    for reason in verdict.reasons:
-        where = f"{module.path}:{reason.line}: " if reason.line else ""
-        click.echo(f"  {where}{in_prose(reason.text, [routine.name], within=routine.name)}")
+    for line in _reasons(routine, verdict):
+        click.echo(f"  {line}")
     for example in dict.fromkeys([reason.example for reason in verdict.reasons if reason.example]):
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:
         click.echo(f"  {assumption}")
     counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_said(name, count)]
-    rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else "; nothing was left out"
+    nothing = "" if verdict.reasons else "; nothing was left out"
+    rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else nothing
     click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

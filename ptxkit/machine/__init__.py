@@ -27,13 +27,13 @@ from ptxkit.names import Symbol, resolve
 from ptxkit.syntax import Module, index_of
 
 MEMORY_LIMIT = 32 << 30
-"""Global memory that a machine has, in bytes."""
+"""Global memory of a machine in bytes."""
 
 
 class Machine:
-    """A GPU of a target, with its memory and the modules that were loaded.
+    """A GPU of some target, with its memory and its loaded modules.
 
-    With `host_memory` the addresses of global memory are those of this process. Nothing is shared between machines.
+    With `host_memory`, global addresses are addresses of this process. Machines share nothing.
     """
 
     def __init__(self, target: str = "sm_90a", host_memory: bool = False) -> None:
@@ -48,15 +48,15 @@ class Machine:
         self._sizes: dict[int, int] = {}
         self._arena = Arena() if host_memory else None
         self._changing = threading.RLock()
-        """Held while memory is allocated or freed."""
+        """Lock for allocations."""
         self._launches = 0
         self.conditions: dict[int, int] = {}
-        """Values that kernels set with `cudaGraphSetConditional`, by the handle."""
+        """Values that kernels set with `cudaGraphSetConditional`, by handle."""
 
     def load(self, source: str | Module) -> Code:
-        """Loads a module, from its text or tree. `.extern` symbols are those of what was loaded before.
+        """Loads a module from text or tree. `.extern` symbols refer to modules that were loaded before.
 
-        Raises ValueError if it has errors; `diagnostics` of the exception are these.
+        Raises ValueError if the module has errors; the exception has them in `diagnostics`.
         """
         from ptxkit.syntax import parse
 
@@ -88,21 +88,20 @@ class Machine:
         progress: Callable[[Any], None] | None = None,
         cooperative: bool = False,
     ) -> Run:
-        """Runs a kernel to its end.
+        """Runs a kernel to completion.
 
-        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number
-        (converted
-        as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
-        shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
-        `monitors` see what happens (`ptxkit.machine.monitoring`); `checks` names monitors that are there already (`races`, or `all`): what
-        they find is in `findings` of the run, and of a `Fault`. The CTAs of a `cooperative` launch may synchronize with one another
-        (`grid_group::sync`): there is memory for that.
+        An argument is a NumPy array or any object with the buffer protocol (copied in and, if writable, copied back), a number (converted
+        to the type of its parameter), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
+        shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or an integer seed for a random schedule. `budget` is in seconds,
+        or a `Budget`. `monitors` are notified of events (`ptxkit.machine.monitoring`); `checks` names built-in monitors (`races`, or
+        `all`), whose findings are in `findings` of the run, or of a `Fault`. With `cooperative`, CTAs can synchronize across the grid
+        (`grid_group::sync`); the memory for that is provided.
 
-        Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
+        Raises `Fault` if the kernel cannot continue, and TypeError or ValueError if the arguments do not fit its parameters.
         """
         self.memory.set_constants(bytes(self._constants))
         if "uninitialized" not in checks and "all" not in checks:
-            # nobody follows what this launch writes
+            # this launch does not track which bytes it writes
             self.memory.unwritten.clear()
         if checks:
             from ptxkit.machine.monitors import monitors_of
@@ -111,9 +110,9 @@ class Machine:
         return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress, cooperative)
 
     def alloc(self, size: int) -> Buffer:
-        """Global memory of so many bytes. They are zeros; on a GPU they are undefined, and so the check `uninitialized` takes them.
+        """Allocates global memory of `size` bytes. It is zero; on a GPU it is undefined, and the check `uninitialized` treats it so.
 
-        Raises `Fault` if there is not as much.
+        Raises `Fault` if there is not enough memory.
         """
         address = self.new_global(size, "", 256)
         if not self.memory.host:
@@ -121,23 +120,25 @@ class Machine:
         return Buffer(self, address, size)
 
     def texture(self, array: Any, **properties: Any) -> Texture:
-        """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
+        """Creates a texture object for an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the
+        properties."""
         made = Texture(array=array, **properties)
         handle_of(self.memory, made)
         return made
 
     def surface(self, array: Any, **properties: Any) -> Surface:
-        """A surface object on an array, to be passed to kernels, which read and write the array. See `Surface`."""
+        """Creates a surface object for an array, which kernels read and write. See `Surface`."""
         made = Surface(array=array, **properties)
         handle_of(self.memory, made)
         return made
 
     def bind(self, code: Code, name: str, thing: Texture | Sampler | Surface) -> None:
-        """Lets a `.texref`, `.samplerref` or `.surfref` variable of a module stand for an object. Raises KeyError if there is none."""
+        """Binds an object to a `.texref`, `.samplerref` or `.surfref` variable of a module. Raises KeyError if there is no such
+        variable."""
         self.memory.objects[code.address(name)] = thing
 
     def write(self, address: int, data: Any) -> None:
-        """Copies bytes or an array to global memory, or to `.const` at a generic address of it. Raises ValueError for other addresses."""
+        """Copies bytes or an array to global memory, or to `.const` at a generic address. Raises ValueError for other addresses."""
         raw = data if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).tobytes()
         at = self._constant_at(address, len(raw))
         if at is None:
@@ -146,12 +147,12 @@ class Machine:
             self._constants[at : at + len(raw)] = raw
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of global memory, or of `.const` at a generic address of it. Raises ValueError for other addresses."""
+        """Returns a copy of global memory, or of `.const` at a generic address. Raises ValueError for other addresses."""
         at = self._constant_at(address, size)
         return self.memory.read(address, size) if at is None else bytes(self._constants[at : at + size])
 
     def _constant_at(self, address: int, size: int) -> int | None:
-        """Where in `.const` a generic address lies; None if it is not of it."""
+        """The offset in `.const` of a generic address; None if it lies elsewhere."""
         at = address - CONST
         if not 0 <= at < 1 << 48:
             return None
@@ -162,7 +163,7 @@ class Machine:
     # --- what loading and launching need
 
     def new_global(self, size: int, name: str, align: int) -> int:
-        """The address of new global memory. Raises `Fault` if there is not as much."""
+        """Allocates global memory and returns its address. Raises `Fault` if there is not enough."""
         with self._changing:
             if size < 0 or self._used + size > MEMORY_LIMIT:
                 what = f"`{name}`" if name else "an allocation"
@@ -188,20 +189,20 @@ class Machine:
                 self._arena.free(address, size)
 
     def reserve(self, size: int, align: int) -> int:
-        """Addresses of this process that nothing else gets, and that no kernel may access (with `host_memory`). Raises MemoryError."""
+        """Reserves addresses of this process that no allocation gets and no kernel may access (with `host_memory`). Raises MemoryError."""
         if self._arena is None:
             raise ValueError("addresses are reserved in host memory only")
         with self._changing:
             return self._arena.allocate(size, align, may_be_elsewhere=False)
 
     def unreserve(self, address: int, size: int) -> None:
-        """Gives addresses back, with nothing but the process's own memory mapped to them."""
+        """Releases reserved addresses, without changing what the process itself has mapped there."""
         if self._arena is not None:
             with self._changing:
                 self._arena.free(address, size)
 
     def new_constant(self, size: int, align: int) -> int:
-        """The address in `.const` of new constant memory."""
+        """Allocates constant memory and returns its address in `.const`."""
         at = -(-len(self._constants) // align) * align
         self._constants += bytes(at + size - len(self._constants))
         return at
@@ -211,7 +212,7 @@ class Machine:
         self.memory.set_constants(bytes(self._constants))
 
     def heap(self, size: int) -> int:
-        """What `malloc` gives: 0 where there is too little."""
+        """The result of `malloc` in a kernel: an address, or 0 if there is not enough memory."""
         try:
             address = self.new_global(size, "malloc", 16)
         except Fault:
@@ -249,7 +250,7 @@ class Machine:
         return found
 
     def exported(self, name: str, code: Code) -> tuple[Code, Symbol] | None:
-        """The definition of a name in what was loaded before, the last one; None if there is none."""
+        """The most recent definition of a name in modules that were loaded before; None if there is none."""
         for other in reversed(self.codes if code.beside is None else code.beside):
             if other is code:
                 continue
@@ -263,7 +264,7 @@ class Machine:
         return None
 
     def agents(self, schedule: str | int) -> Any:
-        """The operations in flight of a launch."""
+        """A scheduler for the asynchronous operations of a launch."""
         try:
             from ptxkit.machine.asynchronous import Agents
         except ImportError:
@@ -276,7 +277,7 @@ class Machine:
 
 
 class Buffer:
-    """Global memory of a machine. `address` is a number, as pointers are."""
+    """Global memory of a machine. `address` is an integer, as pointers are."""
 
     def __init__(self, machine: Machine, address: int, size: int) -> None:
         self._machine = machine
@@ -284,7 +285,7 @@ class Buffer:
         self.size = size
 
     def write(self, array: Any, offset: int = 0) -> None:
-        """Copies an array or bytes there. Raises ValueError if it does not fit."""
+        """Copies an array or bytes to the buffer. Raises ValueError if it does not fit."""
         raw = (
             np.frombuffer(array, np.uint8)
             if isinstance(array, bytes | bytearray | memoryview)
@@ -296,7 +297,7 @@ class Buffer:
             self._machine.memory.view(self.address + offset, len(raw))[:] = raw
 
     def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> np.ndarray[Any, Any]:
-        """A copy of what is there, from its beginning. Raises ValueError if it is larger than the buffer."""
+        """Returns a copy of the contents, from the start. Raises ValueError if it would exceed the buffer."""
         kind = np.dtype(dtype)
         count = self.size // kind.itemsize if shape is None else int(np.prod(shape))
         if count * kind.itemsize > self.size:
@@ -307,16 +308,16 @@ class Buffer:
         return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
 
     def encode(self, _: Any) -> bytes:
-        """What a kernel is passed for it: its address."""
+        """The bytes of the argument that a kernel receives: the address."""
         return self.address.to_bytes(8, "little")
 
     def free(self) -> None:
-        """Gives the memory back: accesses to it are faults."""
+        """Frees the memory: accesses to it then fault."""
         self._machine.free_global(self.address)
 
 
 def _errors(module: Module) -> list[Diagnostic]:
-    """Syntax errors, and names that nothing declares. What else an assembler would refuse is a fault where it is executed."""
+    """Syntax errors and undeclared names. Other errors of a module are faults when the instruction is executed."""
     found = [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
     unresolved = resolve(module).unresolved
     if not unresolved:

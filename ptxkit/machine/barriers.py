@@ -1,4 +1,4 @@
-"""The barriers of CTAs and clusters: who has arrived, and how often they have completed (ISA 9.7.14.1, 9.7.14.3)."""
+"""Barriers of CTAs and clusters: arrivals and completed phases (ISA 9.7.14.1, 9.7.14.3)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 BARRIERS = 16
-"""A CTA has so many (9.7.14.1)."""
+"""Number of barriers of a CTA (9.7.14.1)."""
 
 
 class CtaBarriers:
-    """Sixteen barriers for each resident CTA, by `cta * 16 + number`.
+    """Sixteen barriers for each resident CTA, indexed by `cta * 16 + number`.
 
-    `phase` counts how often one has completed. What a reduction found is kept for two phases: nobody can complete the next but one before
+    `phase` counts completions. The result of a reduction is kept for two phases, since no thread can complete the next phase but one before
     all have left.
     """
 
@@ -28,7 +28,7 @@ class CtaBarriers:
         self.residents = residents
         self.phase = self.arrived = self.expected = np.zeros(0, np.int64)
         self.came = np.zeros((0, residents.warps_per_cta), np.uint32)
-        """By barrier and warp of the CTA, which lanes have arrived where a number of threads is awaited."""
+        """For each barrier and warp of the CTA, the lanes that have arrived, if the barrier has a thread count."""
         self.true = np.zeros((2, 0), np.int64)
         self.total = np.zeros((2, 0), np.int64)
         self._exits = -1
@@ -46,7 +46,7 @@ class CtaBarriers:
         self.total = np.concatenate([self.total, np.zeros((2, more), np.int64)], axis=1)
 
     def arrive(self, lanes: Lanes, number: Any, threads: Any, value: Any = None) -> Any:
-        """Lanes arrive; `threads` is how many are awaited (None: all of the CTA). Gives the token to wait with."""
+        """Lanes arrive; `threads` is the expected thread count (None: the whole CTA). Returns the token to wait with."""
         if not number.ndim and number >= BARRIERS:
             lanes.fault(None, f"barrier {int(number)}, of 16", "barrier")
         if number.ndim and (number >= BARRIERS).any():
@@ -76,7 +76,7 @@ class CtaBarriers:
         return key, phase
 
     def complete(self, keys: Array) -> None:
-        """Completes those of these barriers at which everybody has arrived."""
+        """Completes those of the given barriers at which all expected threads have arrived."""
         expected = self.expected[keys]
         awaited = np.where(expected > 0, expected, self.residents.alive_of_cta[keys // BARRIERS])
         arrived = self.arrived[keys]
@@ -88,12 +88,12 @@ class CtaBarriers:
             self.arrived[done] = 0
             self.came[done] = 0
             side = self.phase[done] & 1
-            # the next phase begins with nothing found
+            # the next phase starts with an empty reduction
             self.true[side, done] = 0
             self.total[side, done] = 0
 
     def absent(self, keys: Array) -> Array:
-        """How many absent lanes count as arrived: a warp of which all lanes that are left have arrived counts whole."""
+        """How many absent lanes count as arrived: once all remaining lanes of a warp have arrived, the whole warp counts."""
         came = self.came[keys]
         warps = self.came.shape[1]
         alive = self.residents.alive_mask.reshape(-1, warps)[keys // BARRIERS]
@@ -109,7 +109,7 @@ class CtaBarriers:
         return self.phase[key] != phase
 
     def found(self, token: Any) -> tuple[Array, Array]:
-        """How many true predicates a reduction found in the phase of a token, and how many there were."""
+        """For the reduction in the phase of a token: the number of true predicates, and of all predicates."""
         key, phase = token
         return self.true[phase & 1, key], self.total[phase & 1, key]
 
@@ -121,7 +121,7 @@ class ClusterBarriers:
         self.residents = residents
         self.phase = self.arrived = np.zeros(0, np.int64)
         self.mine = np.zeros(0, np.int64)
-        """Of each thread the phase in which it arrived last; -1: it never has."""
+        """For each thread, the phase in which it last arrived; -1 if it never has."""
         self._exits = -1
 
     def grow(self, ctas: int, threads: int) -> None:
@@ -147,7 +147,7 @@ class ClusterBarriers:
         alive = self.residents.alive_of_cta
         size = self.residents.launch.cluster_size
         awaited = alive[: len(self.phase) * size].reshape(-1, size).sum(axis=1)
-        # threads that have exited count as having arrived, those that had before they exited no longer count
+        # exited threads count as arrived; arrivals before the exit no longer count
         done = (self.arrived > 0) & (self._arrived_alive() >= awaited)
         self.phase[done] += 1
         self.arrived[done] = 0

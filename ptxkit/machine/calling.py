@@ -1,4 +1,7 @@
-"""Calls: each has registers and local memory of its own, and parameters by the address of the caller's; and what the system provides."""
+"""Calls of functions, and the system functions that are provided.
+
+Each call has registers and local memory of its own; `.param` arguments are passed by address in the caller's memory.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,19 @@ DEPTH = 4000
 
 @attrs.define(eq=False)
 class CallPlan:
-    """A call, compiled. `arguments(R, L)` gives the function's address (None if it is named), then values for results and arguments."""
+    """A compiled call. `arguments(R, L)` gives the address of the function (None for a direct call), then the values of results and
+    arguments."""
 
     name: str
     arguments: Callable[..., Any]
     kinds: list[str]
-    """`register` or `address`, of each value."""
+    """`register` or `address`, for each value."""
     results: list[int]
-    """The registers that results are put into, -1 for one that is an address."""
+    """The registers that receive results; -1 for a result passed by address."""
     given: list[int] = attrs.field(factory=list)
-    """Of each value the register in which it is, -1 if it is in none."""
+    """For each value, the register that holds it; -1 if none does."""
     sizes: list[int] = attrs.field(factory=list)
-    """The bytes of each value."""
+    """Size of each value in bytes."""
 
 
 def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
@@ -81,7 +85,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
 
 
 def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
-    """Executes a call: the group, or parts of it where they call different functions, go on in the function."""
+    """Executes a call: the group continues in the function, split if its lanes call different functions."""
     program = scheduler.program
     if block.call is None:
         block.call = plan_of(program, group.body, block)
@@ -104,7 +108,7 @@ def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
 def _enter_at(
     scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, machine: Machine, address: int, values: list[Any]
 ) -> None:
-    """The function at an address; where no module defines one that is called so, one that nobody defines."""
+    """Calls the function at an address, or a made-up one if no module defines a function with this signature."""
     if scheduler.launch.stand_in is not None and not machine.has_function_at(address) and not _is_defined(machine, plan):
         _stand_in(scheduler, group, block, plan, call_parts(group.body.sites[block.last].instruction).target.text, values)
         scheduler.go(group, block.fall)
@@ -114,7 +118,7 @@ def _enter_at(
 
 
 def _is_defined(machine: Machine, plan: CallPlan) -> bool:
-    """Whether a function that was loaded takes and returns as many values as a call gives and takes."""
+    """Whether some loaded function has as many parameters and results as the call."""
     arity = (len(plan.results), len(plan.kinds) - len(plan.results))
     headers = [function.header for code in machine.codes for _, function in code.defined.values()]
     return any(not one.is_entry and (len(one.returns), len(one.parameters)) == arity for one in headers)
@@ -161,7 +165,7 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
 
 
 def _stand_in(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, name: str, values: list[Any]) -> None:
-    """A function that nobody defines gives what `launch.stand_in` makes up, if there is one, and changes nothing."""
+    """An undefined function changes nothing and returns what `launch.stand_in` makes up, if that is set."""
     stand_in = scheduler.launch.stand_in
     lanes = group.lanes
     count = len(plan.results)
@@ -205,7 +209,7 @@ def _put_results(group: Group, plan: CallPlan, values: list[Any]) -> None:
             group.registers[number] = value if value.dtype == want else value.view(want)
 
 
-# --- what the system provides
+# --- system functions
 
 
 def _argument(lanes: Lanes, address: Any, dtype: Any) -> Any:
@@ -213,7 +217,7 @@ def _argument(lanes: Lanes, address: Any, dtype: Any) -> Any:
 
 
 def _vprintf(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
-    """`vprintf(format, arguments)`: what it prints is kept in `Run.output`."""
+    """`vprintf(format, arguments)`: the output is collected in `Run.output`."""
     result, form, packed = values
     formats = lanes.broadcast(_argument(lanes, form, np.uint64))
     buffers = lanes.broadcast(_argument(lanes, packed, np.uint64))
@@ -227,17 +231,17 @@ def _vprintf(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
 
 
 def _by_value(values: Any) -> Iterator[tuple[int, Any]]:
-    """Each value that there is, and where."""
+    """Each distinct value, and the positions at which it occurs."""
     for value in dict.fromkeys(values.tolist()):
         yield value, np.flatnonzero(values == value)
 
 
 MOST_CHARACTERS = 1 << 16
-"""A string is cut after so many."""
+"""Maximum length of a string in bytes."""
 
 
 def _string(lanes: Lanes, address: int) -> str:
-    """The string at an address, which all lanes read."""
+    """The string at an address, read on behalf of all lanes."""
     memory, where = lanes.memory, np.uint64(address)
     ((buffer, at, _),) = memory.locate(lanes, ".generic", where, 1, "read", watched=False)
     start = int(np.ravel(at)[0])
@@ -252,7 +256,7 @@ _CONVERSION = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L
 
 
 def _formatted(lanes: Lanes, text: str, at: Any) -> list[str]:
-    """What each lane prints: a format, with the arguments that lie from an address of its own on."""
+    """The output of each lane: the format applied to the arguments at the lane's own address."""
 
     def load(dtype: str) -> list[Any]:
         nonlocal at
@@ -318,7 +322,7 @@ def _first(x: Any) -> Any:
 
 
 def _malloc(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
-    """`malloc(size)`: global memory, 0 where there is too little."""
+    """`malloc(size)`: allocates global memory, or returns 0 if there is not enough."""
     result, size = values
     sizes = lanes.broadcast(_argument(lanes, size, np.uint64))
     machine = scheduler.launch.machine
@@ -335,7 +339,8 @@ def _free(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
 
 
 def _set_conditional(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
-    """`cudaGraphSetConditional(handle, value)`: what a conditional node of a graph goes by; of several threads, the last one's."""
+    """`cudaGraphSetConditional(handle, value)`: sets the value of a conditional graph node. If several threads call it, the last one
+    wins."""
     handle, value = (lanes.broadcast(_argument(lanes, one, kind)) for one, kind in zip(values, (np.uint64, np.uint32), strict=True))
     scheduler.launch.machine.conditions[int(handle[-1])] = int(value[-1])
 
@@ -347,6 +352,6 @@ SYSTEM: dict[str, Callable[[Any, Lanes, list[Any]], None]] = {
     "free": _free,
     "cudaGraphSetConditional": _set_conditional,
 }
-"""The functions that every program may call without defining them."""
+"""System functions that a program may call without defining them."""
 
 _DTYPE = dtype_of

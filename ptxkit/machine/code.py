@@ -1,7 +1,8 @@
-"""A function as the machine sees it: instructions in a row, basic blocks, numbered registers, and which of them are live where.
+"""A function prepared for execution: a list of instructions, basic blocks, numbered registers, and liveness.
 
-A block ends where control may go elsewhere, and around every instruction at which lanes may wait: for others of their warp, at a barrier,
-for what is in flight. Blocks are numbered in reverse post-order, so that of two groups the one at the lower block has further to go.
+A block ends at control flow, and before and after every instruction at which lanes may wait: for other lanes of their warp, at a barrier,
+or for an asynchronous operation. Blocks are numbered in reverse post-order, so that of two groups, the one at the lower block has further
+to go.
 """
 
 from __future__ import annotations
@@ -46,35 +47,35 @@ from ptxkit.syntax import (
 STACK = 0
 """The register with the address of the thread's frame in `.local`."""
 TOP = 1
-"""The register with the end of what the thread has taken of `.local`: the frame, and what `alloca` took."""
+"""The register with the end of the thread's part of `.local` in use: its frame, and allocations by `alloca`."""
 CARRY = 2
 """The condition code register (9.7.2)."""
 FIRST = 3
-"""Registers of the program are numbered from here on."""
+"""Number of the first register of the program."""
 
 _COMPONENTS = "xyzwrgba"
 HOLDING = ("wgmma", "tcgen05.ld")
-"""The groups of asynchronous operations that hold registers."""
+"""Groups of asynchronous operations that use registers while in flight."""
 
 
 @attrs.define(eq=False)
 class Site:
-    """An instruction where it stands. Not to be changed."""
+    """An instruction with its form and position. Immutable."""
 
     instruction: Instruction
     bound: Bound | Mismatch
     scope: Scope
     path: Path
-    """From the module."""
+    """Relative to the module."""
     body: Body = attrs.field(repr=False)
 
 
 class BasicBlock:
-    """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
+    """Instructions `start` to `end` (exclusive). `kind` describes the end of the block, and `last` is the index of the instruction there,
+    or -1.
 
-    `fall` and `taken` are positions in `Body.blocks`: -1 where control runs off the end of the function.
-    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes
-    may wait; it is alone in its block).
+    `fall` and `taken` are positions in `Body.blocks`: -1 if control runs off the end of the function. Kinds: `fall`, `branch` (`negated`
+    guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes may wait; it is alone in its block).
     """
 
     kind = "fall"
@@ -84,14 +85,14 @@ class BasicBlock:
     taken = -1
     targets: tuple[int, ...] = ()
     chain: Chain | None = None
-    """What it is part of."""
+    """The chain that contains the block."""
     run: Any = None
-    """The compiled code, made when the block is first executed."""
+    """The compiled code, created when the block is first executed."""
     wait: Any = None
-    """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
+    """For a `sync` block: how lanes wait there (`compiling.Waiting`)."""
     call: Any = None
     both: Any = None
-    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
+    """For a branch: its two sides, if both are short and only compute (`Scheduler.sides`)."""
     _live: set[int] | None = None
     _live_out: set[int] | None = None
     _registers: list[int] | None = None
@@ -104,7 +105,7 @@ class BasicBlock:
 
     @property
     def live(self) -> set[int]:
-        """The registers that are live at the start, as far as that is known: it may be more."""
+        """The registers that are live at the start; an overapproximation until liveness is computed."""
         if self._live is None:
             if self.body.is_provisional():
                 return self.body.written
@@ -113,7 +114,7 @@ class BasicBlock:
 
     @property
     def live_out(self) -> set[int] | None:
-        """The registers that are live at the end, those that what stands there reads included; None where nothing is known of that."""
+        """The registers that are live at the end, including those that the last instruction reads; None if unknown."""
         if self._live_out is None:
             if self.body.is_provisional():
                 return None
@@ -121,12 +122,12 @@ class BasicBlock:
         return self._live_out
 
     def worked_out(self, live: set[int], live_out: set[int]) -> None:
-        """Sets the live registers at the start and at the end, once they are known."""
+        """Sets the live registers at the start and at the end."""
         self._live, self._live_out = live, live_out
 
     @property
     def registers(self) -> list[int]:
-        """The numbers of the registers that are live at the start."""
+        """The numbers of the registers that are live at the start, ascending."""
         if self._registers is None:
             self.body.settle()
             self._registers = sorted(self.live)
@@ -134,7 +135,7 @@ class BasicBlock:
 
     @property
     def kept(self) -> Any:
-        """The registers that a group keeps which is taken apart or joined at the start."""
+        """The registers that a group keeps when it is split or joined at the start."""
         if self.body.keeps_dead:
             return range(len(self.body.types))
         return self._registers or (self.live if self.body.is_provisional() else self.registers)
@@ -152,7 +153,7 @@ class BasicBlock:
 
 @attrs.define(eq=False)
 class Chain:
-    """Blocks that control can only go through one after another, from the first to the last."""
+    """Blocks that control can only pass one after the other, from the first to the last."""
 
     blocks: list[BasicBlock]
     successors: list[int] = attrs.field(factory=list)
@@ -160,29 +161,29 @@ class Chain:
     reads: set[int] = attrs.field(factory=set)
     """The registers that it reads before it writes them."""
     live: int = 0
-    """The registers that are live at the start: bits, in the order of `Body.crossing`."""
+    """The registers that are live at the start, as a bit set in the order of `Body.crossing`."""
     votes: dict[int, list[np.dtype[Any]]] | None = None
-    """By register: as which dtypes its instructions use it, once somebody asked."""
+    """For each register, the dtypes as which the instructions use it; None until requested."""
 
 
 @attrs.define
 class _Stretch:
-    """Instructions in a row within one block of the text."""
+    """Consecutive instructions within one block of the text."""
 
     first: int
     scope: Scope
     path: Path
-    """Of the block of the text, from the module."""
+    """Of the block of the text, relative to the module."""
     children: tuple[Node, ...]
     at: int
     end: int
-    """Where among the children of that block it begins, and ends."""
+    """Start and end among the children of that block."""
     places: list[int] | None = None
-    """Where each instruction stands among the children, once that was asked for."""
+    """Position of each instruction among the children; None until requested."""
 
 
 class Sites(Sequence[Site]):
-    """The instructions of a function where they stand; each is made when it is first asked for."""
+    """The instructions of a function with their positions, each created on first access."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -205,11 +206,11 @@ class Sites(Sequence[Site]):
 
 
 class Body:
-    """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions.
+    """A function with a body, prepared for compilation in time linear in its instructions.
 
-    What is needed only of what is executed is worked out when it is asked for: `Chain` by `Chain` which registers live within it and as
-    which dtype they are kept, and of each instruction its `Site`. Liveness takes as long as all else together. A long function goes
-    without for as long as few threads execute little of it: they keep all that was written.
+    What is only needed for executed code is computed on demand: for each `Chain`, which registers are live within it and their dtypes; for
+    each instruction, its `Site`. Computing liveness takes as long as everything else together. A long function does without it as long as
+    only a few blocks are executed by few threads; these keep all registers that were written.
     """
 
     def __init__(
@@ -222,7 +223,8 @@ class Body:
         keeps_dead: bool = False,
         is_plain: bool = False,
     ) -> None:
-        """With `keeps_dead`, registers keep their values after their last use. With `is_plain`, no monitor watches: liveness may wait."""
+        """With `keeps_dead`, registers keep their values after their last use. With `is_plain`, no monitor is active and liveness may be
+        deferred."""
         self.module = module
         self.names = names
         self.function = function
@@ -232,31 +234,31 @@ class Body:
         self.labels: dict[tuple[Path, str], int] = {}
         self.lists: dict[tuple[Path, str], Targets | Prototype] = {}
         self.variables: list[Symbol] = []
-        """What it declares that is no register: variables and parameters, its own parameters aside."""
+        """Symbols that it declares, other than registers and its own parameters."""
         self.used: dict[int, Symbol] = {}
-        """The variables and functions that its instructions name, by `id`."""
+        """The variables and functions that its instructions refer to, by `id`."""
         self.takes_stack = False
-        """Whether `alloca` takes more of the stack than the frame."""
+        """Whether `alloca` extends the stack beyond the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
-        """The dtype in which each register is kept between blocks."""
+        """The dtype of each register between blocks."""
         self._fragments: dict[int, tuple[tuple[Fragment, bool, tuple[int, ...]], ...]] = {}
-        """By `id` of the site: its parts of matrices."""
+        """Matrix fragments of a site, by `id`."""
         self.known: dict[Any, Any] = {}
-        """What monitors have found out about its text, for further launches."""
+        """What monitors have computed about the text, kept for further launches."""
         self._stretches: list[_Stretch] = []
         self._starts: list[int] = []
         """The first instruction of each stretch."""
         self._firsts: dict[int, int] = {}
-        """By `id` of a symbol that declares a family: the number of its first register."""
+        """For a symbol that declares a register family, by `id`: the number of its first register."""
         self._numbers: dict[int, dict[str, tuple[int, ...]]] = {}
-        """By `id` of another symbol, and name: the registers."""
+        """For other symbols, by `id` and name: the registers."""
         self._places: dict[int, int] = {}
-        """By `id` of a parameter of a device function: the register with its address."""
+        """For a parameter of a device function, by `id`: the register with its address."""
         self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
-        """By `id` of the scope and of the node: the registers that it names, in order."""
+        """For a scope and a node, by `id`: the registers that the node names, in order."""
         self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
-        """By `id` of a symbol: type, dtype and length of the registers that it declares, and the symbol."""
+        """For a symbol, by `id`: type, dtype and length of the registers that it declares, and the symbol."""
         self._held = -1
         self.keeps_dead = keeps_dead
         self._scopes: dict[int, Scope] = {}
@@ -267,26 +269,26 @@ class Body:
         self.sites = Sites(self)
         self.formals = self._formals()
         self.written: set[int] = {STACK, TOP, *[number for _, number in self.formals]}
-        """The registers that what was compiled writes, and what calls it."""
+        """The registers that compiled blocks and callers write."""
         self._forms = bounds
         self._bounds: list[Bound | Mismatch | None] = [None] * len(self.instructions)
-        """The form of each instruction, once somebody asked for it."""
+        """The form of each instruction; None until requested."""
         self._plans: dict[int, _Plan] = {}
-        """By `id` of the form."""
+        """Plans by `id` of the form."""
         self.blocks: list[BasicBlock] = []
         self._build()
         self._chains: list[Chain] = []
         self.crossing: list[int] = []
         """The registers that some chain reads before it writes them."""
         self._users: dict[int, list[Chain]] = {}
-        """By register: the chains that read it before they write it."""
+        """For each register, the chains that read it before they write it."""
         self._settled: set[int] = set()
-        """The registers whose dtype is settled."""
+        """The registers whose dtype is fixed."""
         if not is_plain or len(self.instructions) < MANY:
             self.settle()
 
     def is_provisional(self) -> bool:
-        """Whether liveness is still unknown, and too few blocks have asked for it to be worth its time."""
+        """Whether liveness is unknown and not worth computing, since few blocks have requested it."""
         if self._is_settled:
             return False
         self._asked += 1
@@ -295,7 +297,7 @@ class Body:
         return not self._is_settled
 
     def settle(self) -> None:
-        """Works liveness out, if nobody has."""
+        """Computes liveness if it has not been computed."""
         if not self._is_settled:
             self._is_settled = True
             self._chains = self._chain()
@@ -320,7 +322,7 @@ class Body:
             return [path, block.children, iter(others), 0, 0, scope]
 
         def take(level: list[Any], end: int) -> None:
-            """The instructions up to a child of the block are part of the function."""
+            """Adds the instructions up to a child of the block to the function."""
             path, children, _, at, others, scope = level
             if end - at > others:
                 self._starts.append(len(instructions))
@@ -360,7 +362,7 @@ class Body:
         return self._stretches[bisect_right(self._starts, i) - 1]
 
     def site(self, i: int) -> Site:
-        """A new site of an instruction; `sites` has the one to use."""
+        """Creates the site of an instruction; use `sites`, which caches them."""
         stretch = self._stretch(i)
         if stretch.places is None:
             rest = stretch.children[stretch.at : stretch.end]
@@ -377,7 +379,7 @@ class Body:
 
     @cached_property
     def forms(self) -> tuple[Bound, ...]:
-        """What its instructions are, each once."""
+        """The forms that its instructions have, without repetitions."""
         found = {id(bound): bound for bound in map(self.bound, range(len(self.instructions)))}
         return tuple([bound for bound in found.values() if isinstance(bound, Bound)])
 
@@ -416,13 +418,13 @@ class Body:
             if symbol.kind is Kind.REGISTER:
                 self.named(scope, symbol.name)
         if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
-            # few of the members are named
+            # only a few of the members are referenced
             self._has_sparse = True
             for name in self.names.shaper(scope).names.values():
                 self.named(scope, name)
 
     def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
-        """By `id` of the node: the registers that each operand in a scope names, all at once."""
+        """For each operand node in a scope, by `id`: the registers that it names."""
         shaper = self.names.shaper(scope)
         of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
         quick: dict[str, tuple[int, ...]] = {}
@@ -443,7 +445,8 @@ class Body:
         return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
-        """The results and parameters of a device function: each a register, which holds it or (`.param`) the address of its bytes."""
+        """Results and parameters of a device function, each with a register that holds its value or, for `.param`, the address of its
+        bytes."""
         scope = self.names.scopes[(*self.path, 0)]
         header = self.function.header
         found = []
@@ -466,7 +469,7 @@ class Body:
         return self._places[id(symbol)]
 
     def formal(self, symbol: Symbol) -> int:
-        """The register with the address of a parameter of a device function; -1 if it is none."""
+        """The register with the address of a parameter of a device function; -1 if the symbol is none."""
         return self._places.get(id(symbol), -1)
 
     def _new(self, type_: str, dtype: np.dtype[Any]) -> int:
@@ -482,7 +485,7 @@ class Body:
         return found
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers of a name: none if it is no register, several for one declared as a vector."""
+        """The registers with this name: empty if it is no register, several if it is declared as a vector."""
         symbol = scope.lookup(name)
         if symbol is None or symbol.kind is not Kind.REGISTER:
             return ()
@@ -499,7 +502,7 @@ class Body:
         return found
 
     def _named(self, scope: Scope, name: str) -> tuple[int, ...]:
-        """The registers that a name as an operand stands for: for a parameter of a device function the one with its address."""
+        """The registers that a name as an operand stands for; for a parameter of a device function, the one with its address."""
         found = self.named(scope, name)
         if found or self.function.header.is_entry:
             return found
@@ -508,7 +511,7 @@ class Body:
         return (self._place(symbol),) if is_formal else ()  # type: ignore[arg-type]
 
     def named_registers(self) -> list[tuple[str, Symbol, tuple[int, ...]]]:
-        """The registers that instructions name, by the number of the first, with their symbols."""
+        """The registers that instructions name, with their symbols, ordered by register number."""
         found = {
             (name, id(symbol)): (name, symbol, numbers)
             for scope in self._scopes.values()
@@ -543,12 +546,13 @@ class Body:
     # --- reads and writes
 
     def reads_writes(self, i: int) -> tuple[int, int]:
-        """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
+        """The registers that an instruction reads, and those that it certainly writes, as bit sets; without the guard."""
         reads, writes = self._accesses(i, None)
         return mask_of(reads), mask_of(writes)
 
     def _accesses(self, i: int, votes: dict[np.dtype[Any], list[int]] | None) -> tuple[list[int], list[int]]:
-        """The registers that an instruction reads and surely writes, the guard's aside; in `votes` it is noted as which dtype."""
+        """The registers that an instruction reads and certainly writes, without the guard; `votes` collects the dtypes as which they are
+        used."""
         instruction = self.instructions[i]
         plan = self._plan_of(self.bound(i))
         scope = self._stretch(i).scope
@@ -578,7 +582,7 @@ class Body:
 
     @property
     def held(self) -> int:
-        """The registers that asynchronous operations hold, those of opaque fragments, and copies of them, as bits."""
+        """The registers that asynchronous operations or opaque fragments use, and copies of these, as a bit set."""
         if self._held < 0:
             self._held = 0
             bounds = self._all_bounds()
@@ -612,7 +616,7 @@ class Body:
         return results, sources
 
     def fragments(self, site: Site) -> tuple[tuple[Fragment, bool, tuple[int, ...]], ...]:
-        """The opaque parts of matrices that an instruction reads or writes: which, whether it writes them, and their registers."""
+        """The opaque matrix fragments that an instruction reads or writes: the fragment, whether it is written, and its registers."""
         known = self._fragments.get(id(site))
         if known is None:
             found = _fragments(site.bound) if isinstance(site.bound, Bound) else []
@@ -639,9 +643,9 @@ class Body:
     # --- blocks
 
     def _ending(self) -> list[tuple[int, str]]:
-        """The instructions that may end a block, and what they are there.
+        """The instructions that may end a block, and their kind.
 
-        Whether an instruction may is the same for all with one opcode, so only those have their form looked up.
+        This depends on the opcode alone, so that forms are looked up once for each opcode.
         """
         opcodes = [children[1] if type(children[0]) is Guard else children[0] for children in [one.children for one in self.instructions]]
         keys = list(map(id, opcodes))
@@ -709,7 +713,7 @@ class Body:
                 block.end = last
                 if guard is not None:
                     extra.append((number, last))
-        # a guard of something that is a block of its own is a branch around it
+        # the guard of an instruction with a block of its own becomes a branch around the block
         heads: dict[int, int] = {}
         for number, last in extra:
             guard = instructions[last].guard
@@ -734,14 +738,14 @@ class Body:
         self._order(blocks, entry)
 
     def _guard(self, i: int, guard: Guard) -> int:
-        """The register of a guard. Raises `Stop` if it is none."""
+        """The register of a guard. Raises `Stop` if it is not a predicate."""
         numbers = self.registers_of(self._stretch(i).scope, guard)
         if not numbers or self.types[numbers[0]] != ".pred":
             raise Stop("unsupported", f"`{guard.text}` is no predicate")
         return numbers[0]
 
     def _order(self, blocks: list[BasicBlock], entry: int) -> None:
-        """Numbers the blocks that can be reached in reverse post-order; of the two paths of a branch the one taken comes later."""
+        """Numbers the reachable blocks in reverse post-order; the taken side of a branch comes after the fall-through side."""
         if entry < 0:
             self.blocks = []
             return
@@ -780,7 +784,7 @@ class Body:
         return tuple([len(self.instructions) if target is None else target for target in targets])
 
     def _find(self, table: dict[tuple[Path, str], Any], i: int, name: str) -> Any:
-        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
+        """The entry for a label in a table, searched from the scope of an instruction outwards; None if there is none."""
         path = self._stretch(i).path[1:]
         for length in range(len(path), 0, -1):
             found = table.get((path[:length], name))
@@ -791,7 +795,7 @@ class Body:
     # --- liveness
 
     def _chain(self) -> list[Chain]:
-        """The chains of blocks, in the order of their first ones."""
+        """The chains of blocks, in the order of their first blocks."""
         blocks = self.blocks
         successors = [[n for n in block.successors if n >= 0] for block in blocks]
         entries = Counter(chain.from_iterable(successors))
@@ -819,7 +823,7 @@ class Body:
         return found
 
     def _liveness(self) -> None:
-        """Which registers are live where a chain begins."""
+        """Computes the registers that are live at the start of each chain."""
         chains = self._chains
         plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
@@ -843,7 +847,7 @@ class Body:
                     children, plan, of = rows[i]
                     shape = plan.shape
                     if type(children[0]) is Guard:
-                        # the registers of those that do not execute it stay as they are
+                        # inactive lanes keep their registers
                         reads.update(*[of[id(child)] for child in children if id(child) in of])
                         if not shape:
                             more, less = self._accesses(i, None)
@@ -862,7 +866,7 @@ class Body:
                         reads.update(more)
             reads.difference_update((STACK, TOP))
             written.append(writes)
-        # most registers live and die within one chain
+        # most registers are only live within one chain
         self.crossing = sorted(set().union(*[one.reads for one in chains]))
         bit = {number: 1 << place for place, number in enumerate(self.crossing)}
         crossing = bit.keys()
@@ -889,13 +893,14 @@ class Body:
             one.live = mask
             for number in one.reads:
                 self._users.setdefault(number, []).append(one)
-        # what may be read before it is written, and what others write or is compiled already, stays as it is declared
+        # registers read before they are written, written elsewhere, or used by compiled code keep their declared dtype
         self._settled.update([number for _, number in self.formals])
         if chains:
             self._settled.update(self._live_at(chains[0]))
 
     def note(self, block: BasicBlock) -> None:
-        """A block was compiled: what it writes is kept, and what it names stays as it is declared, as long as nothing else is known."""
+        """Called when a block has been compiled before liveness is known: what it writes is kept, and registers that it names keep their
+        declared dtype."""
         if self._is_settled:
             return
         for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
@@ -909,12 +914,12 @@ class Body:
             self._settled.add(block.guard)
 
     def _live_at(self, one: Chain) -> set[int]:
-        """The registers that are live where a chain begins."""
+        """The registers that are live at the start of a chain."""
         crossing = self.crossing
         return {STACK, TOP, *[crossing[place] for place in bits(one.live)]}
 
     def work_out(self, asked: BasicBlock) -> None:
-        """What is live where within the chain of a block, and as which dtypes the registers are kept that it names."""
+        """Computes liveness within the chain of a block, and fixes the dtypes of the registers that it names."""
         self.settle()
         one = asked.chain
         assert one is not None
@@ -944,7 +949,7 @@ class Body:
         self._settle(one, named)
 
     def _settle(self, one: Chain, named: set[int]) -> None:
-        """A register between blocks has the dtype in which most instructions use it that are near: then few have to reinterpret it."""
+        """Fixes dtypes: a register has the dtype as which most nearby instructions use it, so that few have to reinterpret it."""
         for number in named - self._settled:
             own = self.dtypes[number]
             users = [user for user in self._users.get(number, ())[:MOST_USERS] if user is not one]
@@ -956,7 +961,7 @@ class Body:
         self._settled |= named
 
     def _votes(self, one: Chain) -> dict[int, list[np.dtype[Any]]]:
-        """As which dtypes the instructions of a chain use registers, by register."""
+        """For each register, the dtypes as which the instructions of a chain use it."""
         if one.votes is None:
             votes: dict[np.dtype[Any], list[int]] = {}
             for block in one.blocks:
@@ -970,29 +975,29 @@ class Body:
 
 
 MANY_NUMBERS = 100
-"""So many members of a family have numbers, besides those of one that has not many more than are named."""
+"""A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
 
 MANY = 1000
-"""A function of fewer instructions has liveness worked out at once."""
+"""Functions with fewer instructions have liveness computed at once."""
 
 MANY_ASK = 4
-"""Once blocks asked as often for liveness as there are blocks, divided by this, it is worked out."""
+"""Liveness is computed once the number of requests exceeds the number of blocks divided by this."""
 
 LONG = 64
-"""A chain that has more instructions than that goes no further, since what is in it is worked out at once."""
+"""Maximum length of a chain in instructions, since everything in a chain is computed at once."""
 
 MOST_USERS = 8
-"""So many chains that use a register have a say in which dtype it is kept."""
+"""Maximum number of chains that vote on the dtype of a register."""
 
 
 def _fragments(bound: Bound) -> list[tuple[Fragment, BoundOperand]]:
-    """The opaque parts of matrices that an instruction has, with their operands."""
+    """The opaque matrix fragments of an instruction, with their operands."""
     found = [(one, bound.operand(one.operand)) for one in bound.fragments if one.is_opaque]
     return [(one, operand) for one, operand in found if operand is not None]
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction puts one register into another."""
+    """Whether an instruction copies one register to another."""
     if not isinstance(bound, Bound) or bound.memory or bound.converges is not None:
         return False
     reads = [operand for operand in bound.operands if operand.reads]
@@ -1004,16 +1009,16 @@ def is_copy(bound: Bound | Mismatch) -> bool:
 
 @attrs.frozen
 class _Plan:
-    """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
+    """Where instructions of one form and shape have the registers that they read and write: operand, and path within it."""
 
     operands: tuple[tuple[int, Path, bool, bool, np.dtype[Any] | None], ...]
-    """Which operand, the path to it from there, whether it is read, written, and as which dtype."""
+    """Operand, path within it, whether it is read, whether it is written, and its dtype."""
     reads: list[int]
     writes: list[int]
     flow: str
-    """`call` or `return`, the instructions that access what they do not name; else nothing."""
+    """`call` or `return` for instructions that access registers they do not name; otherwise empty."""
     shape: str
-    """`reads`: all operands are read; `writes`: all but the first, which is written; else nothing."""
+    """`reads`: all operands are read; `writes`: the first operand is written and all others are read; otherwise empty."""
     holds: bool
 
 
@@ -1023,7 +1028,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
     operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, np.dtype[Any] | None]] = {}
     for operand in bound.operands:
         if operand.role == "addr":
-            # all that stands in an address is read
+            # everything in an address is read
             operands[operand.path[0], ()] = (operand.path[0], (), True, False, None)
             continue
         reads = not operand.writes or operand.role == "rw"
@@ -1042,7 +1047,7 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
 
 
 def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
-    """Whether all operands are read, or all but the first, which is written; nothing if it is not that simple."""
+    """`reads` if all operands are read, `writes` if the first is written and all others are read; otherwise empty."""
     if not any(writes for _, _, _, writes, _ in operands):
         return "reads"
     simple = all((writes and not reads) if at == 0 else (reads and not writes) for at, _, reads, writes, _ in operands)
@@ -1050,18 +1055,18 @@ def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
 
 
 def _holds(bound: Bound) -> bool:
-    """Whether an instruction opens an asynchronous operation that holds registers."""
+    """Whether an instruction starts an asynchronous operation that uses registers while in flight."""
     return next((one.group for one in bound.asynchronous if one.action == "open"), "") in HOLDING
 
 
 def _has_opaque(bound: Bound) -> bool:
-    """Whether an instruction reads or writes parts of matrices of which the manual does not say which elements they have."""
+    """Whether an instruction reads or writes matrix fragments whose layout the manual does not specify."""
     return any(one.is_opaque for one in bound.fragments)
 
 
 @attrs.frozen
 class CallParts:
-    """The operands of a `call`, by what they are for."""
+    """The operands of a `call` by their role."""
 
     results: tuple[Node, ...]
     target: Node
@@ -1070,7 +1075,7 @@ class CallParts:
 
 
 def call_parts(instruction: Instruction) -> CallParts:
-    """The results, the function, the arguments and the name of the list or prototype of a call (9.7.13.5)."""
+    """The results, function, arguments, and target list or prototype of a call (9.7.13.5)."""
     operands = list(instruction.operands)
     results: tuple[Node, ...] = ()
     if operands and isinstance(operands[0], Group) and len(operands) > 1:
@@ -1083,11 +1088,11 @@ def call_parts(instruction: Instruction) -> CallParts:
 
 
 STRONG = "strong"
-"""After an access that others may wait for a block ends, so that a schedule can have others run between it and the next one."""
+"""A block ends after an access that other threads may wait for, so that a schedule can run others before the next access."""
 
 
 def _kind(bound: Bound | Mismatch) -> str:
-    """What an instruction is at the end of a block; empty for one within."""
+    """The kind of an instruction at the end of a block; empty if it does not end a block."""
     if not isinstance(bound, Bound):
         return ""
     flow = bound.flow
@@ -1103,11 +1108,11 @@ def _kind(bound: Bound | Mismatch) -> str:
 
 
 WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
-"""Instructions without a barrier or convergence in the table at which lanes may wait all the same."""
+"""Instructions at which lanes may wait, although the table has no barrier or convergence for them."""
 
 
 def mask_of(numbers: Iterable[int]) -> int:
-    """Numbers as bits."""
+    """The numbers as a bit set."""
     mask = 0
     for number in numbers:
         mask |= 1 << number
@@ -1115,7 +1120,7 @@ def mask_of(numbers: Iterable[int]) -> int:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, ascending."""
+    """The positions of the set bits, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -1123,7 +1128,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def part(node: Node, path: Path) -> Node:
-    """The part of an operand at a path of the table's, which counts the parts of an address and not its offset."""
+    """The part of an operand at a path of the instruction table, which numbers the parts of an address without its offset."""
     for step in path:
         node = node.parts[step] if isinstance(node, Address) else node.children[step]
     return node

@@ -1,8 +1,7 @@
-"""From a basic block to Python: one line an instruction, which calls what its semantics gave.
+"""Compiles basic blocks to Python, one line for each instruction, which calls the instruction's semantics.
 
-The source is made of positions only (`v3 = k1(v0, c2)`); names and numbers of the PTX text reach it as objects of the namespace. Blocks
-with the same source share the code object. Within a block a register has the dtype in which it was made, at its ends the one it is declared
-with.
+The source contains only positions (`v3 = k1(v0, c2)`); names and numbers of the PTX text are objects in its namespace, so that similar
+blocks share a code object. Within a block a register has the dtype in which it was computed, at block boundaries its declared dtype.
 """
 
 from __future__ import annotations
@@ -61,27 +60,27 @@ _INLINE: dict[Any, str] = {
     np.equal: "({} == {})",
     np.not_equal: "({} != {})",
 }
-"""What NumPy does for an operator too, which is faster for scalars."""
+"""Operators that Python can apply directly, which is faster than a ufunc for scalars."""
 
 _COMPARING = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
 
 
 @attrs.frozen(eq=False)
 class Known:
-    """What is the same of all instructions of one form and shape that have the same constants."""
+    """What all instructions with the same form, shape and constants have in common."""
 
     operation: Operation
     semantics: Semantics
     reads: tuple[tuple[str, BoundOperand | None, np.dtype[Any]], ...]
-    """The arguments, in order: the form's name of it, the operand (None where it is left out), its dtype. Flags and the stack aside."""
+    """The arguments in order: name in the form, operand (None if omitted), and dtype; without flags and the stack."""
     writes: tuple[tuple[BoundOperand, np.dtype[Any]], ...]
-    """The results, in order."""
+    """The results in order."""
     names: list[str]
     """The names of all arguments, in order."""
 
 
 def known(operation: Operation) -> Known:
-    """What is to be known of an operation. Raises `Stop` if it is not executed."""
+    """What is common to all instructions with this operation. Raises `Stop` if it cannot be executed."""
     bound = operation.bound
     if not bound.form.modelled:
         raise Stop("unsupported", f"`{bound.opcode}` is known by name only: what it does is not")
@@ -110,7 +109,7 @@ def known(operation: Operation) -> Known:
 
 
 def _asked(dtypes: Mapping[str, Any], operation: Operation, name: str) -> np.dtype[Any]:
-    """The dtype of an operand: what the semantics ask for, or what its type is."""
+    """The dtype of an operand: the one that the semantics request, or that of its type."""
     asked = dtypes.get(name)
     return np.dtype(asked) if asked is not None else operation.dtype(name)
 
@@ -124,7 +123,7 @@ def changes_stack(bound: Bound) -> bool:
 
 
 def is_plain(site: Site) -> bool:
-    """Whether the operands of an instruction are names, and addresses by one, so that nothing of it is a constant."""
+    """Whether all operands of an instruction are names or addresses in a single register, so that it has no constants."""
     for node in site.instruction.operands:
         if type(node) is not Name and (type(node) is not Address or type(node.parts[0]) is not Name or len(node.parts) != 1):
             return False
@@ -162,17 +161,17 @@ def described(site: Site, bound: Bound, target: str) -> Operation:
 
 @attrs.define(eq=False)
 class Waiting:
-    """An instruction that is a block of its own because lanes may wait at it."""
+    """An instruction with a block of its own, because lanes may wait at it."""
 
     semantics: Semantics
     arguments: Any
-    """`arguments(R, L)` gives what `run` takes."""
+    """`arguments(R, L)` gives the arguments of `run`."""
     put: Any
-    """`put(R, L, result)` stores what came of it."""
+    """`put(R, L, result)` stores the result."""
     level: str
-    """`warp`, `warpgroup`, or nothing: who must come together."""
+    """`warp`, `warpgroup` or empty: the group of threads that must execute it together."""
     members: int
-    """Which of the arguments is the mask of lanes; -1: none."""
+    """Index of the argument with the member mask; -1 if there is none."""
     lanes: bool
     line: int = 0
 
@@ -185,8 +184,8 @@ class Compiler:
         self.body = body
 
     def block(self, block: BasicBlock) -> Any:
-        """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
-        # this settles, too, as which dtypes registers are kept
+        """`run(R, L)` executes the straight-line part of the block and returns the value of the branch condition, or None."""
+        # this also fixes the dtypes of registers
         live_out = block.live_out
         writer = _Writer(self.program, self.body)
         if not self.program.is_stepped:
@@ -203,7 +202,7 @@ class Compiler:
         return run
 
     def _loose(self, block: BasicBlock, live_out: Set[int] | None) -> set[int]:
-        """The instructions of a block of whose results nobody can tell which NaN they are."""
+        """The instructions of a block for which it cannot be observed which NaN they produce."""
         body, program = self.body, self.program
         loose: set[int] = set()
         if program.is_watched:
@@ -229,7 +228,7 @@ class Compiler:
         return loose
 
     def _decision(self, writer: _Writer, block: BasicBlock) -> str:
-        """Writes what decides where control goes at the end of a block; gives the expression, empty if there is nothing to decide."""
+        """Emits the evaluation of the branch condition at the end of a block. Returns the expression; empty if there is none."""
         result = ""
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
@@ -245,8 +244,8 @@ class Compiler:
         return result
 
     def _stepped(self, block: BasicBlock, end: Any) -> Any:
-        """A block one instruction after another, each with its event; `end` is what decides at the end. `run.at` is the instruction at
-        hand."""
+        """Compiles a block instruction by instruction, each with its event; `end` evaluates the branch condition. `run.at` is the
+        current instruction."""
         body = self.body
         pieces = []
         for i in range(block.start, block.end):
@@ -255,7 +254,7 @@ class Compiler:
             pieces.append((i, writer.finish(None, "")))
         last = block.last
         if last < 0 and block.kind == "branch":
-            # around an instruction with a guard that is a block of its own: its event is here, for those too that go around it
+            # a branch around an instruction with a guard and a block of its own: emit its event here, for the lanes that skip it too
             last = body.blocks[block.taken].last
         elif last >= 0 and block.kind != "branch" and body.sites[last].instruction.guard is not None:
             last = -1
@@ -284,7 +283,7 @@ class Compiler:
         return otherwise
 
     def waiting(self, i: int) -> Waiting:
-        """An instruction at which lanes may wait."""
+        """The compiled form of an instruction at which lanes may wait."""
         site = self.body.sites[i]
         bound = site.bound
         assert isinstance(bound, Bound)
@@ -309,7 +308,7 @@ class Compiler:
 
 
 def nothing(*_: Any) -> None:
-    """A block with nothing in it but what is at its end."""
+    """The code of a block without straight-line instructions."""
 
 
 nothing.places = {}  # type: ignore[attr-defined]
@@ -323,31 +322,31 @@ def _code(source: str) -> Any:
 
 
 class _Writer:
-    """The source of one block, with its namespace."""
+    """Emits the source of one block, with its namespace."""
 
     def __init__(self, program: Program, body: Body) -> None:
         self.program = program
         self.body = body
         self.lines: list[str] = []
         self.places: list[int] = []
-        """By line: the instruction that it executes."""
+        """For each line, the instruction that it executes."""
         self.objects: list[Any] = []
         self.names: dict[Any, str] = {}
         self.variables: dict[int, str] = {}
-        """The local variable of a register."""
+        """The local variable of each register."""
         self.dtypes: dict[int, np.dtype[Any]] = {}
-        """What it has there now."""
+        """The current dtype of each local variable."""
         self.loads: list[int] = []
         self.written: dict[int, None] = {}
         self.loose: set[int] = set()
-        """The instructions of whose results a NaN may be any."""
+        """The instructions whose result may be any NaN."""
         self.normal: set[int] = set()
-        """The registers that hold single-precision numbers none of which is subnormal."""
+        """The registers that hold single-precision numbers without subnormals."""
         self.by_count: dict[str, str] = {}
-        """Lines that come first, by the names that they give to what is made for the number of lanes."""
+        """Lines at the start of the function that create callables for the number of lanes, by the names they define."""
         self.temporaries = 0
         self.is_pure = not program.is_watched
-        """Whether nothing but registers is changed."""
+        """Whether the block changes nothing but registers."""
 
     # --- names
 
@@ -367,7 +366,7 @@ class _Writer:
         return self.object(value, ("value", value.dtype.str, value.tobytes()))
 
     def number(self, number: int) -> str:
-        """A register's number: no part of the source, so that blocks which differ in nothing else share it."""
+        """A register number as an object in the namespace, so that blocks that only differ in register numbers share their source."""
         return self.object(number, ("number", number))
 
     def temporary(self) -> str:
@@ -390,7 +389,7 @@ class _Writer:
         return self.converted(self.variable(number), self.dtypes[number], dtype)
 
     def converted(self, expression: str, have: np.dtype[Any], want: np.dtype[Any], signed: bool = False) -> str:
-        """The expression as another dtype: the bits where the sizes are equal, else the low ones, or extended."""
+        """The expression converted to another dtype: reinterpreted if the sizes are equal, otherwise truncated or extended."""
         if have == want:
             return expression
         if have == BOOL or want == BOOL:
@@ -419,7 +418,7 @@ class _Writer:
         return self.variable(number)
 
     def landing_dtype(self, number: int, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype that a register holds a value of `dtype` in: the same if it has its size, else extended."""
+        """The dtype in which a register holds a value of `dtype`: the same if the sizes are equal, otherwise extended."""
         own = self.body.dtypes[number]
         if own.itemsize == dtype.itemsize:
             return dtype
@@ -430,7 +429,7 @@ class _Writer:
     # --- instructions
 
     def operation(self, i: int) -> tuple[Known, list[str]]:
-        """What is known of an instruction, and the expressions of its arguments."""
+        """The operation of an instruction, and the expressions of its arguments."""
         site = self.body.sites[i]
         bound = site.bound
         if not isinstance(bound, Bound):
@@ -457,7 +456,7 @@ class _Writer:
                     return place
             return self.address(site, whole if first else node, known.operation.space(operand.name))
         if isinstance(whole, Address) and len(whole.parts) == 1 and whole.offset is not None:
-            # an address that is no byte's: of tensor memory, say
+            # an address that does not refer to bytes, such as one of tensor memory
             value = self.value(site, node, dtype)
             offset = constant_value(whole.offset)
             if offset is None:
@@ -505,7 +504,7 @@ class _Writer:
             return self.constant(found)
         if isinstance(node, Element):
             return self.element(site, node, dtype)
-        # a symbol with something added
+        # a symbol with a constant added
         named = [child for child in node.children if type(child) is Name]
         if named and (symbol := site.scope.lookup(named[0].text)) is not None:
             rest = _offset(node)
@@ -513,7 +512,7 @@ class _Writer:
         raise Stop("unsupported", "an operand that is not understood")
 
     def element(self, site: Site, node: Element, dtype: np.dtype[Any], space: str = "") -> str:
-        """The address of an element of an array, as a dtype; with a space, as `address` gives it."""
+        """The address of an array element as a dtype; with a space, like `address`."""
         symbol = site.scope.lookup(node.base.text)
         if symbol is None:
             raise Stop("unsupported", "an element of an array that is not declared")
@@ -527,7 +526,7 @@ class _Writer:
         return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
-        """The address of a variable or function, in its own state space."""
+        """The address of a variable or function in its own state space."""
         formal = self.body.formal(symbol) if symbol.kind is Kind.PARAMETER else -1
         if formal >= 0:
             return self.read(formal, dtype)
@@ -585,7 +584,7 @@ class _Writer:
         return self._plus(self.value(site, base, U64), offset)
 
     def place(self, site: Site, node: Node) -> str:
-        """The expression of a `SplitAddress`; nothing if the address is no register and a constant that is not negative."""
+        """The expression of a `SplitAddress`; empty unless the address is a register plus a non-negative constant."""
         if not isinstance(node, Address) or type(node.base) is not Name:
             return ""
         offset = 0
@@ -604,7 +603,7 @@ class _Writer:
         return f"({value} + {self.constant(np.uint64(offset & (1 << 64) - 1))})" if offset else value
 
     def results(self, i: int, known: Known) -> list[Any]:
-        """Where the results of an instruction land: for each that is written a register (or None) and its dtype; a list for a vector."""
+        """Where the results of an instruction go: for each, a register (or None) and its dtype; a list for a vector."""
         site = self.body.sites[i]
         bound = known.operation.bound
         operands = site.instruction.operands
@@ -630,14 +629,14 @@ class _Writer:
         return (numbers[0], dtype) if numbers else None
 
     def landing(self, i: int, known: Known, value: str) -> None:
-        """Stores what an instruction gave."""
+        """Emits the assignment of an instruction's result."""
         results = self.results(i, known)
         statements = self._store(results, value, None)
         self.lines.append("; ".join(statements) or "pass")
         self.places.append(i)
 
     def _store(self, results: list[Any], value: str, known: np.dtype[Any] | None) -> list[str]:
-        """Statements that put a value into its registers. With `known`, the value is of that dtype for certain."""
+        """Statements that assign a value to its registers. With `known`, the value certainly has that dtype."""
         if not results:
             return [value] if value != "X" else []
         if len(results) == 1 and not isinstance(results[0], list):
@@ -678,14 +677,14 @@ class _Writer:
         return [*statements, f"{variable} = {self.converted(value, dtype, lands)}"]
 
     def one(self, i: int) -> None:
-        """An instruction within a block, and what happens to undefined values at it if they are followed."""
+        """Emits an instruction within a block, and the tracking of undefined values if that is enabled."""
         if self.program.undefined is not None:
             self.followed(i)
         else:
             self.instruction(i)
 
     def instruction(self, i: int, given: tuple[Known, list[str]] | None = None) -> None:
-        """An instruction within a block; `given` is what is known of it, and its arguments, where somebody has asked for them."""
+        """Emits an instruction within a block; `given` is its operation and arguments if already computed."""
         site = self.body.sites[i]
         guard = site.instruction.guard
         known, arguments = given or self.operation(i)
@@ -719,7 +718,7 @@ class _Writer:
             self.normal.add(results[0][0])
 
     def of_count(self, run: Any, arguments: list[str]) -> str:
-        """The call of a function that is made for a number of lanes, once in a block; empty if it is none."""
+        """A call of a function that is specialized for the number of lanes, created once in a block; empty if there is none."""
         if self.program.is_watched or type(run) is not FunctionType or run not in OF_COUNT:
             return ""
         of, finish = OF_COUNT[run]
@@ -729,7 +728,7 @@ class _Writer:
         return f"{self.object(finish)}({call})" if finish is not None else call
 
     def variant(self, i: int, site: Site, known: Known) -> Any:
-        """What executes an instruction, with what is known of its operands and of what becomes of its result."""
+        """The implementation of an instruction, specialized for what is known of its operands and of the uses of its result."""
         semantics = known.semantics
         if not semantics.variants:
             return semantics.run
@@ -739,7 +738,7 @@ class _Writer:
         return semantics.variants[", ".join(asked)] if asked else semantics.run
 
     def _is_normal(self, site: Site, operand: BoundOperand | None) -> bool:
-        """Whether an operand is known to hold no subnormal number."""
+        """Whether an operand is known to contain no subnormal number."""
         if operand is None:
             return False
         node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
@@ -750,7 +749,7 @@ class _Writer:
         return value is not None and not are_small(value)
 
     def followed(self, i: int) -> None:
-        """An instruction within a block, and what happens to undefined values at it."""
+        """Emits an instruction within a block, and the tracking of undefined values through it."""
         undefined = self.program.undefined
         assert undefined is not None
         site = self.body.sites[i]
@@ -774,7 +773,7 @@ class _Writer:
             self.places.append(i)
 
     def decided(self, block: BasicBlock) -> None:
-        """Control depends on the guard of a branch: whether that is undefined."""
+        """Emits a check whether the condition of a branch is undefined."""
         undefined = self.program.undefined
         assert undefined is not None
         at = block.last if block.last >= 0 else self.body.blocks[block.taken].last if block.taken >= 0 else -1
@@ -787,7 +786,7 @@ class _Writer:
         self.places.append(at)
 
     def claimed_uniform(self, i: int, taken: str) -> None:
-        """The event of a branch of which the program says that all threads of a warp take the same side."""
+        """Emits the event of a branch that is marked `.uni`."""
         site = self.body.sites[i]
         if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
             return
@@ -795,11 +794,11 @@ class _Writer:
         self.places.append(i)
 
     def _watched(self, i: int, site: Site, guard: Guard | None, known: Known, arguments: list[str]) -> None:
-        """Lines for the events of an instruction."""
+        """Emits the events of an instruction."""
         assert isinstance(site.bound, Bound)
         held = self.body.held
         if held or known.semantics.lanes or is_observed(site.bound):
-            # else nobody asks where these lanes are
+            # otherwise no event needs the current site of these lanes
             self.lines.append(f"L = L.on({self.object(site)})")
             self.places.append(i)
         if held:
@@ -812,7 +811,7 @@ class _Writer:
         self._event(i, site, guard, observed, [values])
 
     def _event(self, i: int, site: Site, guard: Guard | None, tell: Any, arguments: list[str]) -> None:
-        """A line that tells the monitors something of the lanes for which the guard holds."""
+        """Emits a notification of monitors for the lanes whose guard holds."""
         call = f"{self.object(tell)}({', '.join(['L', *arguments])})"
         if guard is not None:
             predicate = self.value(site, guard.predicate, BOOL)
@@ -822,7 +821,7 @@ class _Writer:
         self.places.append(i)
 
     def _guarded(self, i: int, site: Site, guard: Guard, known: Known, arguments: list[str]) -> None:
-        """An instruction that only the lanes execute for which a predicate holds; the registers of the others stay as they are."""
+        """Emits an instruction for the lanes whose guard holds; the registers of other lanes are unchanged."""
         semantics = known.semantics
         results = self.results(i, known)
         predicate = self.value(site, guard.predicate, BOOL)
@@ -859,7 +858,7 @@ class _Writer:
     # --- the whole
 
     def finish(self, live_out: Set[int] | None, result: str, signature: str = "R, L") -> Any:
-        """The function: registers in, the lines, registers out. Without `live_out` all that was written is kept."""
+        """The function: load registers, execute the lines, store registers. Without `live_out`, all written registers are stored."""
         kept = [number for number in self.written if live_out is None or number in live_out]
         if not (self.lines or result):
             return nothing
@@ -890,7 +889,7 @@ class _Writer:
 
 @lru_cache(maxsize=4096)
 def operand_order(form: Any) -> tuple[str, ...]:
-    """The names of all operands that a form may have, in the order of its operand list."""
+    """The names of all operands that a form can have, in the order of its operand list."""
     longest = max(form.variants, key=len, default=())
     names: list[str] = []
     for item in longest:
@@ -900,12 +899,12 @@ def operand_order(form: Any) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def is_read(form: Any, name: str) -> bool:
-    """Whether an operand that is left out would have been read."""
+    """Whether an operand that is omitted would be read."""
     return any(rule.role in ("r", "rw", "addr", "imm", "sym", "sreg") for rule in form.rules[name])
 
 
 def constant(node: Node, dtype: np.dtype[Any]) -> Any:
-    """A constant of a dtype, as ISA 4.5 has it: integers lose what does not fit, 0f and 0d give the bits; None if it is none."""
+    """A constant as a dtype, following ISA 4.5: integers are truncated, 0f and 0d give the bits; None if it is no constant."""
     if type(node) is Number and node.text[:2].lower() in ("0f", "0d") and len(node.text) in (10, 18):
         bits = int(node.text[2:], 16)
         exact = np.dtype("u4" if node.text[1] in "fF" else "u8").type(bits)
@@ -949,7 +948,7 @@ def _offset(node: Node) -> int:
 
 
 def takes(semantics: Semantics, count: int) -> bool:
-    """Whether `run` takes so many operands: one that says by the operation what is left out need not take what is."""
+    """Whether `run` accepts this many operands. Semantics that handle omitted operands by the operation need not accept them."""
     run = semantics.run
     if isinstance(run, np.ufunc):
         return run.nin >= count
@@ -960,11 +959,11 @@ def takes(semantics: Semantics, count: int) -> bool:
     return True
 
 
-# --- what the compiled code calls
+# --- helpers of compiled code
 
 
 def fit(x: Any, dtype: np.dtype[Any]) -> Any:
-    """A value as a dtype of its size: the bits."""
+    """Reinterprets a value as a dtype of its size."""
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x).astype(dtype)[()]
     if x.dtype == dtype:
@@ -981,14 +980,14 @@ def view(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def wide(x: Any) -> Any:
-    """128 bits from 64."""
+    """Extends 64 bits to 128."""
     out = np.zeros(np.shape(x), B128)
     out["lo"] = x
     return out[()] if not np.ndim(x) else out
 
 
 def land(x: Any, have: np.dtype[Any], want: np.dtype[Any]) -> Any:
-    """A result of a dtype, as the register holds it."""
+    """Converts a result to the dtype of its register."""
     x = fit(x, have)
     if have == want:
         return x
@@ -1008,7 +1007,7 @@ def _take(x: Any, positions: Array) -> Any:
 
 
 def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Executes an instruction for the lanes for which a predicate holds; gives its results, with `old` for the other lanes."""
+    """Executes an instruction for the lanes whose predicate holds. Returns its results, with `old` for the other lanes."""
     run, with_lanes, shape, dtypes = plan
     positions = None
     if not predicate.ndim:

@@ -1,4 +1,4 @@
-"""What ends a launch: where, which threads, and why."""
+"""What ends a launch: instruction, threads and reason."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ import attrs
 from ptxkit.diagnostics import Diagnostic, Severity, Span
 
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
-"""The index of a CTA in the grid, and that of a thread in the CTA."""
+"""The index of a CTA in the grid, and of a thread in the CTA."""
 
 SHOWN = 4
-"""So many threads are named; the others are counted."""
+"""Maximum number of threads that are listed; others are counted."""
 
 RULES = {
     "copy-size": ("A016", "bulk-size-align"),
     "permit": ("T002", "tmem-alloc-after-relinquish"),
     "tensor lanes": ("T007", "tmem-lanes-of-another-warp"),
 }
-"""The rules that some kinds of faults are violations of."""
+"""The rules that some kinds of faults violate."""
 
 NOWHERE = Span(0, 0, 1, 1, 1, 1)
 
 
 class Fault(Exception):
-    """A launch that could not go on.
+    """A launch that cannot continue.
 
-    `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` the sentence, `threads` are some
-    of
-    those concerned (CTA and thread index), `count` how many there are, `line` is that of the instruction, or None where none is to blame.
-    `diagnostic` says the same as every finding does. `findings` are what monitors had found until then.
+    `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` a sentence. `threads` has some of
+    the threads concerned (CTA and thread index), `count` is their number. `line` is the line of the instruction, or None if no instruction
+    is at fault. `diagnostic` is the same in the form of a finding. `findings` are what monitors had found so far.
     """
 
     findings: tuple[Any, ...] = ()
     stop: Stop | None = None
-    """What was raised where only the threads were known."""
+    """The exception raised where only the threads were known."""
     waits: tuple[Wait, ...] = ()
-    """Of a deadlock: everybody that is left."""
+    """For a deadlock: all remaining threads."""
 
     def __init__(
         self,
@@ -53,13 +52,13 @@ class Fault(Exception):
         function: str | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        """`span` may be a function that gives it: most launches that end early are never spoken of, and lines take long to count."""
+        """`span` may be a function that computes it, since line numbers are expensive and most faults are never reported."""
         self.kind = kind
         self.reason = reason
         self.threads = tuple(threads)
         self.count = len(self.threads) if count is None else count
         self.is_placed = span is not None
-        """Whether an instruction is to blame."""
+        """Whether an instruction is at fault."""
         self._span = span
         self._about = path, function, tuple(notes)
         super().__init__(reason)
@@ -70,12 +69,12 @@ class Fault(Exception):
 
     @property
     def line(self) -> int | None:
-        """The line of the instruction; None where none is to blame."""
+        """The line of the instruction; None if no instruction is at fault."""
         return self.diagnostic.span.line if self.is_placed else None
 
     @cached_property
     def diagnostic(self) -> Diagnostic:
-        """The fault as every finding is given."""
+        """The fault as a diagnostic."""
         span = self._span() if callable(self._span) else self._span
         who = spoken(self.threads, self.count)
         message = f"{self.reason} ({who})" if who else self.reason
@@ -91,7 +90,7 @@ class Fault(Exception):
         )
 
     def detached(self) -> Fault:
-        """This fault without the stack frames that it left: who keeps it would keep all that the launch held."""
+        """This fault without references to stack frames, which would keep everything that the launch used alive."""
         error: BaseException | None = self
         while error is not None:
             error.__traceback__ = None
@@ -102,7 +101,7 @@ class Fault(Exception):
 
 
 class Stop(Exception):
-    """Raised where only the threads are known: `mask` says which lanes of the group at hand (None: all), the scheduler adds the rest."""
+    """Raised where only the threads are known. `mask` selects lanes of the current group (None: all); the scheduler adds the rest."""
 
     def __init__(self, kind: str, reason: str, mask: Any = None) -> None:
         super().__init__(reason)
@@ -110,16 +109,16 @@ class Stop(Exception):
         self.reason = reason
         self.mask = mask
         self.lanes: Any = None
-        """Those that started the operation in flight that went wrong."""
+        """The lanes that started the asynchronous operation that failed."""
         self.access: BadAccess | None = None
-        """The access that went wrong, if it was one."""
+        """The access that failed, if it was one."""
 
 
 @attrs.frozen(eq=False)
 class BadAccess:
-    """An access that memory refuses: `size` bytes at the addresses `at` of a state space, for the lanes of `mask`.
+    """An invalid access: `size` bytes at the addresses `at` of a state space, for the lanes of `mask`.
 
-    `why` is `misaligned`, `outside`, `read-only` or `other-cta`; `limit` is the alignment asked for, or the bytes that there are.
+    `why` is `misaligned`, `outside`, `read-only` or `other-cta`; `limit` is the required alignment, or the size of the allocation.
     """
 
     why: str
@@ -134,7 +133,7 @@ class BadAccess:
 
 @attrs.frozen(eq=False)
 class Wait:
-    """Threads that wait, or iterate without end, at an instruction when nobody can go on; `arguments` are its operands."""
+    """Threads that wait, or iterate endlessly, at an instruction when no thread can continue; `arguments` are its operands."""
 
     lanes: Any
     site: Any

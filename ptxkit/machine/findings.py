@@ -1,4 +1,4 @@
-"""What a launch under monitors found: a diagnostic, with the execution that shows it as data."""
+"""Findings of a launch under monitors: a diagnostic, and the execution that shows it as data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Finding:
-    """What a monitor found. `witness` is the execution as JSON has it, `count` how often the same instructions showed it."""
+    """A finding of a monitor. `witness` describes the execution in JSON-compatible data; `count` says how often the same instructions
+    showed it."""
 
     diagnostic: Diagnostic
     witness: Mapping[str, Any]
@@ -29,7 +30,7 @@ class Finding:
 
 
 def launch_as_json(launch: Launch) -> dict[str, Any]:
-    """The launch of a witness: its shape, the scalar arguments by name, and the schedule (`seed`, where it is seeded)."""
+    """The launch in a witness: shape, scalar arguments by name, and schedule (`seed` if it is random)."""
     found: dict[str, Any] = {"kernel": launch.program.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     if launch.is_cluster:
         found["cluster"] = list(launch.cluster)

@@ -1,8 +1,8 @@
-"""Undefined values in registers, followed from where they come from to where they are used.
+"""Tracks undefined values in registers from their origin to their uses.
 
-There are few: registers that may be read before they are written, what was loaded from bytes that nobody has written, what a shuffle took
-from an absent lane. `Undefined` holds those registers only, with a number for each resident thread that says where the value came from
-(0: it is defined). Compiled code asks for an instruction only while there are any, so that others cost next to nothing.
+They are rare: registers that may be read before they are written, values loaded from uninitialized bytes, results of a shuffle from an
+absent lane. `Undefined` only has the registers with such values, with a number for each resident thread that identifies the origin (0:
+defined). Compiled code tests whether there are any before each instruction, so the cost is small if there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
 
 REGISTERS = 1 << 24
-"""A function has fewer registers."""
+"""Exclusive upper bound of the registers of a function."""
 
 
 @attrs.frozen(eq=False)
 class Read:
-    """An operand that is read: its registers, which of the arguments it is (-1: none), and whether it is an address."""
+    """An operand that is read: its registers, the index of the argument (-1: none), and whether it is an address."""
 
     name: str
     keys: tuple[int, ...]
@@ -37,30 +37,32 @@ class Read:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """How undefined values go through an instruction."""
+    """How undefined values propagate through an instruction."""
 
     site: Site
     bound: Bound
     reads: tuple[Read, ...]
     writes: tuple[int, ...]
-    """The registers that are written, one after another."""
+    """The registers that are written, in order."""
     guard: int
     negated: bool
     how: str
-    """`select`, `and`, `or`, `decided-and`, `decided-or`, `equal`, `pack`, `unpack`, or nothing: undefined if any operand is."""
+    """`select`, `and`, `or`, `decided-and`, `decided-or`, `equal`, `pack`, `unpack`; if empty, the result is undefined if any operand
+    is."""
     names: tuple[str, ...]
     """The operands of `how`."""
     arguments: tuple[str, ...]
-    """What the form calls the arguments."""
+    """The names of the arguments in the form."""
     keys: frozenset[int]
     stores: bool
     loads: bool
 
 
 class Undefined(dict[int, Array]):
-    """The registers that are undefined in some threads: by register a number for each resident thread.
+    """The registers that are undefined in some threads, each with the origin for each resident thread.
 
-    `loaded` is not empty between a load of undefined bytes, or a store, and the end of its instruction. `monitor` says what is a use.
+    `loaded` is not empty between a load of undefined bytes, or a store, and the end of its instruction. `monitor` decides what counts as a
+    use.
     """
 
     def __init__(self) -> None:
@@ -80,7 +82,7 @@ class Undefined(dict[int, Array]):
         return found * REGISTERS + number
 
     def plan(self, site: Site, names: list[str]) -> Plan | None:
-        """What to do at an instruction that is given arguments of these names; None if nothing goes through it."""
+        """How undefined values propagate through an instruction with arguments of these names; None if they do not."""
         if id(site) not in self.plans:
             self.plans[id(site)] = self._plan(site, names)
         return self.plans[id(site)]
@@ -119,7 +121,7 @@ class Undefined(dict[int, Array]):
     # --- what compiled code calls
 
     def of(self, keys: tuple[int, ...], lanes: Any) -> Any:
-        """Where the values of registers come from that are undefined, for each lane; None if all are defined."""
+        """Origins of undefined values in some registers, for each lane; None if all are defined."""
         found = None
         for key in keys:
             column = self.get(key)
@@ -130,7 +132,7 @@ class Undefined(dict[int, Array]):
         return found if found is not None and found.any() else None
 
     def put(self, key: int, lanes: Any, value: Any) -> None:
-        """A register of these lanes is undefined now, or defined (None)."""
+        """Marks a register of these lanes as undefined, or as defined (None)."""
         column = self.get(key)
         if column is None:
             if value is None:
@@ -141,13 +143,13 @@ class Undefined(dict[int, Array]):
             del self[key]
 
     def visit(self, site: Site, names: list[str], lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
-        """An instruction is about to be executed, while something is undefined."""
+        """Called before an instruction executes while some register is undefined."""
         plan = self.plan(site, names)
         if plan is not None and not plan.keys.isdisjoint(self):
             self.step(plan, lanes, arguments, predicate)
 
     def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
-        """An instruction is about to be executed; `predicate` says by which lanes (None: all)."""
+        """Called before an instruction executes; `predicate` selects lanes (None: all)."""
         if predicate is not None:
             source = self.of((plan.guard,), lanes)
             if source is not None and (plan.bound.memory or plan.bound.barrier):
@@ -177,13 +179,13 @@ class Undefined(dict[int, Array]):
         if plan.stores and result is not None:
             self.loaded["stored"] = (plan.site, lanes, result)
         if plan.bound.converges is not None and not plan.bound.fragments:
-            # what a warp does together may be undefined in other lanes: not followed
+            # propagation between lanes of a warp is not tracked
             result = None
         for key in plan.writes:
             self.put(key, lanes, None if plan.bound.memory else result)
 
     def _through(self, plan: Plan, lanes: Any, taints: dict[str, Any], arguments: tuple[Any, ...]) -> Any:
-        """What comes out of an instruction that reads undefined values."""
+        """Origins in the result of an instruction that reads undefined values."""
         how = plan.how
         if how == "equal":
             return None
@@ -202,13 +204,13 @@ class Undefined(dict[int, Array]):
         return found
 
     def land(self, plan: Plan) -> None:
-        """An instruction has been executed that accessed undefined bytes, or stored an undefined value."""
+        """Called after an instruction that accessed undefined bytes or stored an undefined value."""
         loaded = dict(self.loaded)
         self.loaded.clear()
         self.monitor.landed(plan, loaded)
 
     def enter(self, caller: Body, given: list[int], body: Body, results: int, lanes: Any) -> None:
-        """A function begins: parameters in registers are as defined as the arguments, results are not yet."""
+        """Called when a function is entered: register parameters are as defined as the arguments, results are undefined."""
         for place, (symbol, number) in enumerate(body.formals):
             if symbol.kind is not Kind.REGISTER:
                 continue
@@ -218,13 +220,13 @@ class Undefined(dict[int, Array]):
             self.put(self.key(body, number), lanes, source)
 
     def leave(self, body: Body, caller: Body, results: list[int], lanes: Any) -> None:
-        """A function ends: what it gives is as defined as its results."""
+        """Called when a function returns: the caller's registers are as defined as the results."""
         for (_, number), to in zip(body.formals, results, strict=False):
             if to >= 0:
                 self.put(self.key(caller, to), lanes, self.of((self.key(body, number),), lanes))
 
     def branch(self, site: Site, key: int, lanes: Any) -> None:
-        """Control depends on a register."""
+        """Called when control flow depends on a register."""
         found = self.of((key,), lanes)
         if found is not None:
             self.monitor.used_at(site, lanes, found, "branch")
@@ -237,7 +239,7 @@ def _taken(x: Any, positions: Array) -> Any:
 
 
 def _least(each: list[Any]) -> Any:
-    """Undefined where all are."""
+    """Undefined where all of them are."""
     found = each[0]
     for one in each[1:]:
         found = np.where((found > 0) & (one > 0), np.maximum(found, one), 0)
@@ -245,7 +247,7 @@ def _least(each: list[Any]) -> Any:
 
 
 def _decided(plan: Plan, lanes: Any, taints: dict[str, Any], values: dict[str, Any]) -> Any:
-    """What a selection, or a logical operation with an operand that decides it, makes of undefined operands."""
+    """The effect of undefined operands in a selection, or in a logical operation that one operand may decide."""
     nothing = np.zeros(lanes.count, np.uint8)
     first, second, *rest = [taints.get(name, nothing) for name in plan.names]
     if plan.how == "select":
@@ -254,7 +256,7 @@ def _decided(plan: Plan, lanes: Any, taints: dict[str, Any], values: dict[str, A
             return None
         found = np.maximum(first, np.where(np.asarray(chooser).astype(bool), second, rest[0]))
     elif plan.how in ("decided-and", "decided-or"):
-        # the comparison's operands may be undefined where the predicate decides
+        # if the predicate decides, the operands of the comparison may be undefined
         others = [found for name, found in taints.items() if name != plan.names[0]]
         decides = values.get(plan.names[0])
         open_ = np.asarray(decides if plan.how == "decided-and" else ~np.asarray(decides)).astype(bool) if decides is not None else np.True_
@@ -268,7 +270,7 @@ def _decided(plan: Plan, lanes: Any, taints: dict[str, Any], values: dict[str, A
 
 
 def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
-    """Where an undefined operand matters: the other one does not decide the result."""
+    """Where an undefined operand affects the result, that is, where the other operand does not decide it."""
     if value is None:
         return mine
     none = np.zeros((), value.dtype)
@@ -277,7 +279,7 @@ def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
 
 
 def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
-    """How an undefined operand shows in the result, by what the table says that is computed."""
+    """How undefined operands affect the result, from the computation in the instruction table."""
     value = next((one.value for one in bound.computes), None)
     if not isinstance(value, Call):
         return "", ()

@@ -1,6 +1,6 @@
-"""Groups: the lanes that are at one block, with their registers as dense arrays; taken apart and joined.
+"""Groups: the lanes at one block, with their registers as dense arrays. Groups can be split and joined.
 
-`Lanes` says which threads they are and is what the semantics see of them. It never changes: parts of it are new ones.
+`Lanes` identifies the threads and is what semantics get. It is immutable; subsets are new objects.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ WARP = 32
 
 
 class Lanes:
-    """Threads that execute an instruction together, in the order of their number in the launch.
+    """Threads that execute an instruction together, in the order of their index in the launch.
 
-    See the README; besides, `place` is the number of each among the resident threads.
+    See the README. `place` is the index of each among the resident threads.
     """
 
     __slots__ = ("_known", "count", "place", "residents")
@@ -44,7 +44,7 @@ class Lanes:
 
     @property
     def index(self) -> Array:
-        """The number of each thread in the launch."""
+        """The index of each thread in the launch."""
         found = self._known.get("index")
         if found is None:
             found = self._known["index"] = self.place + self.residents.first
@@ -52,34 +52,34 @@ class Lanes:
 
     @property
     def cta(self) -> Array:
-        """The number of its CTA among the resident ones."""
+        """The index of each thread's CTA among the resident CTAs."""
         return self._get("cta")  # type: ignore[no-any-return]
 
     @property
     def thread(self) -> Array:
-        """Its linear number in its CTA."""
+        """The linear index of each thread in its CTA."""
         return self._get("thread")  # type: ignore[no-any-return]
 
     @property
     def warp(self) -> Array:
-        """The number of its warp among the resident ones; a CTA begins with a new one."""
+        """The index of each thread's warp among the resident warps. Each CTA starts a new warp."""
         return self._get("warp")  # type: ignore[no-any-return]
 
     @property
     def lane(self) -> Array:
-        """Its number in its warp."""
+        """The lane index of each thread in its warp."""
         return self._get("lane")  # type: ignore[no-any-return]
 
     @property
     def shared_base(self) -> Any:
-        """The address of each one's shared memory in the cluster."""
+        """The address of each thread's shared memory in the cluster."""
         found = self._known.get("shared_base")
         if found is None:
             found = self._known["shared_base"] = np.asarray(self.residents.memory.shared_base(self.cta)).astype(np.uint64)[()]
         return found
 
     def special(self, name: str) -> Any:
-        """A special register of each thread (ISA 10), as uint32; a scalar where all resident threads have the same."""
+        """A special register in each thread (ISA 10), as uint32; a scalar if it is the same in all resident threads."""
         found = self._known.get(name)
         if found is None:
             found = self.residents.special(name)
@@ -90,7 +90,7 @@ class Lanes:
 
     @property
     def is_everybody(self) -> bool:
-        """Whether they are all resident threads. Not whether they are as many: one may be there several times."""
+        """Whether these are exactly all resident threads. The count does not suffice, since a thread may occur several times."""
         return self.place is self.residents.all.place
 
     @property
@@ -100,7 +100,7 @@ class Lanes:
 
     @property
     def agents(self) -> Any:
-        """The operations in flight."""
+        """The scheduler of asynchronous operations."""
         return self.residents.agents
 
     @property
@@ -114,21 +114,22 @@ class Lanes:
         return x if getattr(x, "ndim", 0) else np.full(self.count, x, getattr(x, "dtype", None))
 
     def subset(self, mask: Any) -> Lanes:
-        """Those of a mask of as many booleans, or at these positions, which ascend."""
+        """The lanes selected by a boolean mask, or at these ascending positions."""
         if not getattr(mask, "ndim", 0):
             return self if mask else self.at(np.empty(0, np.int64))
         return self.at(np.flatnonzero(mask) if mask.dtype == np.bool_ else mask)
 
     def at(self, positions: Array) -> Lanes:
-        """Those at these positions, which ascend."""
+        """The lanes at these ascending positions."""
         return self if len(positions) == self.count else type(self)(self.residents, self.place.take(positions))
 
     def repeated(self, positions: Array) -> Lanes:
-        """Those at these positions, one perhaps several times: for accesses on its behalf."""
+        """The lanes at these positions, some of them repeatedly, for accesses on their behalf."""
         return type(self)(self.residents, self.place.take(positions))
 
     def _rows(self, width: int) -> tuple[Array | None, Array, int]:
-        """Of each lane the position in an array of (rows, width), None if they fill it; the number of each row; how many."""
+        """The layout of lanes in rows of `width`: the position of each lane (None if they fill all rows), the number of each row, and
+        the number of rows."""
         key = f"rows{width}"
         found = self._known.get(key)
         if found is None:
@@ -166,16 +167,16 @@ class Lanes:
         return flat if position is None else flat.take(position)  # type: ignore[no-any-return]
 
     def by_warp(self, x: Any, fill: Any = 0) -> Array:
-        """A row of 32 for each warp; `fill` for the lanes that are not there."""
+        """The values in rows of 32, one for each warp; `fill` for absent lanes."""
         return self._spread(x, fill, WARP)
 
     def from_warp(self, y: Any) -> Array:
-        """The elements of the lanes, of rows of 32, or of one element a warp."""
+        """The values of the lanes, from rows of 32 or from one element for each warp."""
         return self._gathered(y, WARP)
 
     @property
     def active(self) -> Array:
-        """Which lanes are there, a row for each warp."""
+        """Which lanes are present, as rows of 32."""
         found = self._known.get("active")
         if found is None:
             found = self._known["active"] = self._spread(np.True_, False, WARP)
@@ -183,11 +184,11 @@ class Lanes:
 
     @property
     def warps(self) -> Array:
-        """The numbers of the warps, those of the rows of `by_warp`."""
+        """The number of the warp in each row of `by_warp`."""
         return self._rows(WARP)[1]
 
     def by_warpgroup(self, x: Any, fill: Any = 0) -> Array:
-        """A row of 128 for each warpgroup."""
+        """The values in rows of 128, one for each warpgroup."""
         return self._spread(x, fill, 4 * WARP)
 
     def from_warpgroup(self, y: Any) -> Array:
@@ -199,7 +200,7 @@ class Lanes:
 
     @property
     def warp_mask(self) -> Array:
-        """For each warp which of its lanes are there, as bits (uint32)."""
+        """For each warp, which lanes are present, as bits of a uint32."""
         found = self._known.get("mask")
         if found is None:
             found = self._known["mask"] = np.packbits(self.active, axis=1, bitorder="little").view(np.uint32)[:, 0]
@@ -207,7 +208,7 @@ class Lanes:
 
     @property
     def is_whole(self) -> bool:
-        """Whether of each warp all lanes are there that have not exited."""
+        """Whether all lanes of each warp that have not exited are present."""
         if self.count == self.residents.alive_count:
             return True
         version, known = self._known.get("whole", (-1, False))
@@ -219,40 +220,42 @@ class Lanes:
     # --- memory
 
     def load(self, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
-        """What is at the addresses of a state space: an array, or a tuple of `width` of them. Raises `Stop`."""
+        """Loads from the addresses of a state space: an array, or a tuple of `width` arrays. Raises `Stop`."""
         return self.residents.memory.load(self, space, address, dtype, width)
 
     def store(self, space: str, address: Any, values: Any, dtype: Any = None) -> None:
-        """Stores a value, or a tuple of them one after another. Raises `Stop`."""
+        """Stores a value, or a tuple of consecutive values. Raises `Stop`."""
         self.residents.writes += 1
         self.residents.memory.store(self, space, address, values, dtype)
 
     def update(self, space: str, address: Any, update: Any, dtype: Any = None, *operands: Any) -> Any:
-        """Updates what is there, lanes with one address one after another; gives the old values. Raises `Stop`. See `Memory.update`."""
+        """Performs a read-modify-write, one lane after the other if addresses coincide. Returns the old values. Raises `Stop`. See
+        `Memory.update`."""
         self.residents.writes += 1
         return self.residents.memory.update(self, space, address, update, dtype, *operands)
 
     # --- state
 
     def own(self, key: Any, factory: Callable[[], Any]) -> Any:
-        """State kept for each resident CTA, by its number: `lanes.own("x", list)[cta]`; it ends with the CTA."""
+        """State of each resident CTA, indexed by its number: `lanes.own("x", list)[cta]`. It lives as long as the CTA."""
         return self.residents.kept(("cta", key), factory)
 
     def own_warp(self, key: Any, factory: Callable[[], Any]) -> Any:
-        """State kept for each warp, by `lanes.warp`."""
+        """State of each warp, indexed by `lanes.warp`."""
         return self.residents.kept(("warp", key), factory)
 
     def own_thread(self, key: Any, factory: Callable[[], Any]) -> Any:
-        """State kept for each thread, by `lanes.place`."""
+        """State of each thread, indexed by `lanes.place`."""
         return self.residents.kept(("thread", key), factory)
 
     def fault(self, mask: Any, reason: str, kind: str = "address") -> None:
-        """Ends the launch and names the threads of a mask (None: all)."""
+        """Ends the launch with a fault of the threads in `mask` (None: all)."""
         raise Stop(kind, reason, mask)
 
 
 class Frame:
-    """A call that has not returned: the caller's lanes and registers, and where it goes on. A list of them ends with None."""
+    """A call that has not returned: the caller's lanes and registers, and the block at which it continues. The chain of frames ends with
+    None."""
 
     __slots__ = ("block", "body", "depth", "lanes", "parent", "path", "plan", "registers")
 
@@ -267,7 +270,7 @@ class Frame:
         self.depth: int = 1 + (parent.depth if parent is not None else 0)
 
     def of(self, lanes: Lanes) -> list[Any]:
-        """The caller's registers of these lanes, which are some of its own."""
+        """The caller's registers, restricted to these lanes, which are a subset of its own."""
         if lanes is self.lanes or lanes.count == self.lanes.count:
             return list(self.registers)
         positions = np.searchsorted(self.lanes.place, lanes.place)
@@ -275,7 +278,7 @@ class Frame:
 
 
 class Group:
-    """Lanes at a block of a function. `registers` is a list by number: arrays over the lanes, or scalars."""
+    """Lanes at a block of a function. `registers` is a list by register number of arrays over the lanes, or scalars."""
 
     __slots__ = ("block", "body", "frame", "lanes", "registers")
 
@@ -288,13 +291,13 @@ class Group:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """Where it is: call sites and functions from the outside in, then the block. The lowest has furthest to go."""
+        """The position: call sites and functions from the outermost inwards, then the block. The lowest has furthest to go."""
         return (*self.frame.path, self.block) if self.frame is not None else (self.block,)
 
     def part(
         self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None
     ) -> Group:
-        """The lanes at these positions, with the registers that are live."""
+        """The lanes at these positions, with their live registers."""
         lanes = lanes if lanes is not None else self.lanes.at(positions)
         if live is None:
             return Group(self.body, self.block, lanes, [take(x, positions) for x in self.registers], self.frame)
@@ -312,7 +315,7 @@ def take(x: Any, positions: Array) -> Any:
 
 
 def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
-    """Groups at the same block of the same calls, as one."""
+    """Joins groups at the same block of the same calls."""
     if len(groups) == 1:
         return groups[0]
     first = groups[0]
@@ -322,7 +325,7 @@ def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
         return joined([joined(groups[:half], live, blank), joined(groups[half:], live, blank)], live, blank)
     residents = first.lanes.residents
     places = np.concatenate([group.lanes.place for group in groups])
-    # where each piece goes: the order is that of the threads
+    # pieces are interleaved in thread order
     if len(places) == residents.count:
         lanes = residents.all
         target = places
@@ -361,7 +364,7 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, t
 
 
 def _merged(pieces: list[list[Any]], targets: list[Array], count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
-    """The registers of several groups as those of one; `targets` say for each which of its lanes they are."""
+    """The registers of several groups merged into one list; `targets` are the positions of each group's lanes."""
     first = pieces[0]
     rest = pieces[1:]
     for i in live:

@@ -1,6 +1,6 @@
-"""The classes that modules of the machine are handed from above and must not import, so that no two modules import one another.
+"""Type aliases for classes that modules of the machine receive as arguments but must not import, to avoid import cycles.
 
-Each is documented where it is defined; here they are names for signatures.
+Each class is documented where it is defined.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ Machine = Any
 Launch = Any
 """`launching.Launch`: shape, schedule, budget and monitors of a launch."""
 Program = Any
-"""`loading.Program`: a kernel with all functions that it may come to, ready to be compiled."""
+"""`loading.Program`: a kernel with all functions that it may call, ready to be compiled."""
 Monitor = Any
-"""`monitoring.Monitor`: what is notified of the events of a launch."""
+"""`monitoring.Monitor`: receives the events of a launch."""
 Races = Any
-"""`monitors.races.Races`: the monitor of accesses that nothing orders, and its clocks and shadows."""
+"""`monitors.races.Races`: the monitor of unordered accesses, with its clocks and shadows."""
 Residents = Any
-"""`scheduling.Residents`: the CTAs that are resident, and the columns of their threads."""
+"""`scheduling.Residents`: the resident CTAs, and the columns of their threads."""
 Scheduler = Any
-"""`scheduling.Scheduler`: which groups of lanes can run."""
+"""`scheduling.Scheduler`: the groups of lanes that can run."""

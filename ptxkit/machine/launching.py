@@ -1,4 +1,4 @@
-"""A launch: its shape and arguments, the CTAs that are resident at one time, and what comes of it."""
+"""A launch: its shape and arguments, its resident CTAs, and its result."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Size = int | Sequence[int]
 Dimensions = tuple[int, int, int]
 
 CHUNK = 1 << 16
-"""So many threads are resident at one time, unless they wait for others."""
+"""Number of threads that are resident at a time, unless they wait for others."""
 
 LOCAL_BYTES = 1 << 28
-"""So much local memory all resident threads have together, at most."""
+"""Maximum local memory of all resident threads together, in bytes."""
 
 WORKSPACE = 256
-"""Bytes of the memory at which the CTAs of a cooperative launch synchronize, zeros at first."""
+"""Size in bytes of the memory through which CTAs of a cooperative launch synchronize; initially zero."""
 
 MOST_THREADS = 1024
-"""Threads of a CTA."""
+"""Maximum number of threads in a CTA."""
 
 SHARED_LIMIT = 227 << 10
-"""Shared memory of a CTA, in bytes (sm_90; those before have less)."""
+"""Maximum shared memory of a CTA in bytes (sm_90; earlier targets have less)."""
 
 _SHARED_LIMITS = {
     70: 96,
@@ -60,10 +60,10 @@ _SHARED_LIMITS = {
 
 @attrs.frozen
 class Budget:
-    """What a launch may take: instructions of threads, and seconds; None: any amount.
+    """Limits of a launch: instructions counted for each thread, and seconds; None means no limit.
 
-    `operations` are instructions too, but those that threads execute together count once, and more if they start what is in flight and
-    monitors follow: it is what a launch costs, on any computer.
+    `operations` counts an instruction once for all threads that execute it together, and more if it starts an asynchronous operation or if
+    monitors track it. It measures the cost of a launch independently of the computer.
     """
 
     instructions: int | None = None
@@ -73,7 +73,7 @@ class Budget:
 
 @attrs.frozen
 class Run:
-    """What a launch took. `output` is what the kernel printed, `findings` what the monitors found."""
+    """Result of a launch. `output` is what the kernel printed, `findings` are those of the monitors."""
 
     instructions: int
     seconds: float
@@ -82,7 +82,7 @@ class Run:
 
 
 class Launch:
-    """What is the same for all threads of a launch."""
+    """State that all threads of a launch share."""
 
     lanes_type: type[Lanes] = Lanes
 
@@ -119,27 +119,28 @@ class Launch:
         self.turns = 0
         self.executed = 0
         self.operations = 0
-        """As a budget counts them."""
+        """Cost so far, in the operations of a budget."""
         self.started = time.perf_counter()
         self.parameters = b""
         self.workspace = 0
-        """The address of the memory at which the CTAs of a cooperative launch synchronize; 0: it is none."""
+        """Address of the memory through which CTAs of a cooperative launch synchronize; 0 if it is none."""
         self.next_cta = 0
         self.scheduler: Scheduler | None = None
         self.reads = 0
         self.stopped: int | None = None
-        """What the clock shows while time stands still."""
+        """The value of the clock while it is stopped, otherwise None."""
         self.ahead = 0
-        """What time has leapt over."""
+        """Cycles that have been skipped."""
         self.accessing: tuple[Any, ...] = ()
-        """The monitors that want to see accesses."""
+        """The monitors that receive memory accesses."""
         self.of_shared: Callable[[Any], Any] | None = None
-        """What monitors see of an access of shared memory: all of it, a part, or nothing (None). A monitor may say so in `begin`."""
+        """Filters shared memory accesses for monitors: returns the access, a part of it, or None. A monitor may set it in `begin`."""
         self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
-        """What a function returns that nobody defines: from its name, the call, the lanes, all words of 8 bytes that it is given and the
-        sizes of its results to an array of bytes of each result, a row for each lane; None if nobody can say. Set in `begin`."""
+        """Makes up the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
+        of the results, and returns an array of bytes for each result, one row for each lane; None if the results are unknown. Set in
+        `begin`."""
         self.first_lines = False
-        """Whether of each matrix that a descriptor names only the first lines are read, and the rest is zeros. Set in `begin`."""
+        """Whether only the first rows of each matrix in a descriptor are read, and the others are zero. Set in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -158,15 +159,15 @@ class Launch:
         return steps * 32 + self.reads * 4 + self.ahead
 
     def stop_clock(self) -> None:
-        """Time stands still from now on."""
+        """Stops the clock."""
         self.stopped = self._time()
 
     def start_clock(self) -> None:
-        """Time goes on."""
+        """Restarts the clock."""
         self.stopped = None
 
     def leap(self, cycles: int) -> None:
-        """Time, which stands still, is so much later at once."""
+        """Advances the stopped clock by some cycles."""
         assert self.stopped is not None
         self.ahead += cycles
         self.stopped += cycles
@@ -175,7 +176,8 @@ class Launch:
         return 1_700_000_000_000_000_000 + self.clock() * 1000
 
     def places(self, number: Any) -> tuple[Any, Any, Any]:
-        """Of CTAs by their number in the launch (those of a cluster together): index in the grid, of their cluster, and in it."""
+        """For CTAs by their number in the launch (CTAs of a cluster are consecutive): index in the grid, index of the cluster, index in
+        the cluster."""
         inner, outer = number % self.cluster_size, number // self.cluster_size
         cx, cy, _ = self.cluster
         gx, gy, _ = self.clusters
@@ -187,7 +189,7 @@ class Launch:
 
     @property
     def more_ctas(self) -> bool:
-        """Whether there are CTAs that have not begun."""
+        """Whether some CTAs have not started."""
         return self.next_cta < self.ctas
 
     def lay_out(self, memory: Any, ctas: int) -> None:
@@ -201,7 +203,7 @@ class Launch:
         )
 
     def chunk(self) -> int:
-        """So many CTAs become resident at once."""
+        """How many CTAs become resident together."""
         lanes = CHUNK
         if self.program.stack_bytes:
             lanes = min(lanes, max(self.threads, LOCAL_BYTES // max(64, self.program.stack_bytes)))
@@ -212,7 +214,7 @@ class Launch:
         return min(ctas, self.ctas - self.next_cta)
 
     def admit(self, scheduler: Scheduler) -> None:
-        """Further CTAs become resident beside those that are: what these wait for may be theirs to do."""
+        """Makes further CTAs resident, in addition to those that wait, since the wait may depend on them."""
         more = self.chunk()
         lanes = scheduler.residents.grow(more)
         self.next_cta += more
@@ -221,7 +223,7 @@ class Launch:
         scheduler.start(lanes)
 
     def span(self, site: Site) -> Any:
-        """Where an instruction stands."""
+        """The location of an instruction."""
         return self.program.codes[id(site.body)].span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
@@ -252,7 +254,7 @@ class Launch:
                 monitor.end(self)
 
     def run_chunk(self, residents: Residents) -> None:
-        """Runs the next CTAs, and those that become resident beside them."""
+        """Runs the next chunk of CTAs, and those that become resident in the meantime."""
         count = self.chunk()
         first = self.next_cta
         self.next_cta += count
@@ -274,7 +276,8 @@ class Launch:
             monitor.vacant(residents)
 
     def forget(self) -> None:
-        """Lets go of monitors, which know the launch: what they hold, much memory, would be freed only when the collector runs."""
+        """Drops references to monitors. These refer to the launch, so that otherwise their memory would only be freed by the garbage
+        collector."""
         self.monitors = self.accessing = ()
         if self.scheduler is not None and self.scheduler.residents.agents is not None:
             self.scheduler.residents.agents.monitors = ()
@@ -283,19 +286,19 @@ class Launch:
     def accessed(self, access: Any) -> None:
         seen = self.of_shared(access) if self.of_shared is not None and access.space.startswith(".shared") else access
         for monitor in self.accessing:
-            # what a value is may differ where who accesses what does not
+            # CTAs with the same accesses may still access different values
             one = access if monitor.follows_undefined else seen
             if one is not None:
                 monitor.access(one)
 
     def found(self) -> None:
-        """A monitor has found something."""
+        """Called when a monitor has a new finding."""
         for monitor in self.monitors:
             monitor.found()
 
 
 def three(given: Size, what: str) -> Dimensions:
-    """One to three numbers as three. Raises `Fault`."""
+    """Extends one to three numbers to three. Raises `Fault`."""
     numbers = (given,) if isinstance(given, int | np.integer) else tuple(given)
     if not 1 <= len(numbers) <= 3 or any(int(number) != number or number < 1 for number in numbers):
         raise Fault("launch", f"{what} is one to three numbers from 1 on, not {given!r}")
@@ -318,7 +321,7 @@ def launch(
     progress: Callable[[Any], None] | None,
     cooperative: bool = False,
 ) -> Run:
-    """Runs a kernel to its end. See `Machine.launch`."""
+    """Runs a kernel to completion. See `Machine.launch`."""
     watched = bool(monitors)
     shape = three(grid, "grid"), three(block, "block")
     if schedule is None:
@@ -363,7 +366,7 @@ def launch(
 
 
 def _findings(one: Launch) -> tuple[Finding, ...]:
-    """What the monitors of a launch have found, while its arrays still have names."""
+    """The findings of all monitors, collected while arrays are still registered by name."""
     return tuple([finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())])
 
 
@@ -382,13 +385,13 @@ def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster:
 
 
 def shared_limit(target: str) -> int:
-    """The most bytes of shared memory of a CTA."""
+    """The maximum shared memory of a CTA in bytes."""
     digits = "".join([letter for letter in target if letter.isdigit()])
     return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
 
 
 def declared(code: Code, kernel: str) -> dict[str, list[int]]:
-    """The numbers of a kernel's performance directives, by name (11.4)."""
+    """The numbers in a kernel's performance directives, by name (11.4)."""
     found = code.defined.get(kernel)
     if found is None:
         return {}
@@ -400,16 +403,25 @@ def declared(code: Code, kernel: str) -> dict[str, list[int]]:
 
 
 def _check_directives(code: Code, kernel: str, said: dict[str, list[int]], block: Dimensions, cluster: Dimensions | None) -> None:
-    """Whether a shape is one that the kernel allows (11.4)."""
+    """Checks whether the kernel's directives allow a shape (11.4). Raises `Fault`."""
     required = said.get(".reqntid")
-    if required and (*required, 1, 1)[:3] != block:
-        raise Fault("launch", f"`{kernel}` says .reqntid {', '.join(map(str, required))}, not {_by(block)}", path=code.path)
+    if required and _three(required) != block:
+        raise Fault("launch", f"`{kernel}` requires blocks of {_by(_three(required))} (.reqntid), not {_by(block)}", path=code.path)
     most = said.get(".maxntid")
     if most and int(np.prod(most)) < block[0] * block[1] * block[2]:
-        raise Fault("launch", f"`{kernel}` says .maxntid {', '.join(map(str, most))}: a block of {_by(block)} is too large", path=code.path)
+        allowed = f"at most {int(np.prod(most))} threads a block (.maxntid)"
+        raise Fault("launch", f"`{kernel}` allows {allowed}: a block of {_by(block)} is too large", path=code.path)
     asked = said.get(".reqnctapercluster")
-    if asked and cluster is not None and (*asked, 1, 1)[:3] != cluster:
-        raise Fault("launch", f"`{kernel}` says .reqnctapercluster {', '.join(map(str, asked))}, not {_by(cluster)}", path=code.path)
+    if asked and cluster is not None and _three(asked) != cluster:
+        raise Fault(
+            "launch", f"`{kernel}` requires clusters of {_by(_three(asked))} (.reqnctapercluster), not {_by(cluster)}", path=code.path
+        )
+
+
+def _three(numbers: list[int]) -> Dimensions:
+    """A shape of which a directive names the first dimensions only."""
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
 
 
 def _by(numbers: Dimensions) -> str:
@@ -417,10 +429,10 @@ def _by(numbers: Dimensions) -> str:
 
 
 class Passed:
-    """The arguments of one launch: bytes of parameters, and the arrays that are copied in and back."""
+    """The arguments of one launch: parameter bytes, and arrays that are copied in and back."""
 
     def __init__(self, machine: Machine, copies: bool) -> None:
-        """With `copies`, arrays are copied to memory of the machine; else they are where they are."""
+        """With `copies`, arrays are copied to machine memory; otherwise they are accessed in host memory."""
         self.machine = machine
         self.is_copied = copies
         self.copies: list[tuple[int, memoryview]] = []
@@ -428,7 +440,7 @@ class Passed:
         self.end = machine.memory.end
 
     def parameters(self, program: Program, arguments: Sequence[Any]) -> bytes:
-        """The parameters of a kernel, laid out. Raises TypeError or ValueError for arguments that are not the kernel's."""
+        """The parameters of a kernel, laid out. Raises TypeError or ValueError if the arguments do not fit."""
         layout = program.layout()
         if len(layout) != len(arguments):
             raise TypeError(f"{program.kernel} has {len(layout)} parameters, {len(arguments)} arguments are given")
@@ -465,7 +477,8 @@ class Passed:
         return self.array(view, name).to_bytes(8, "little")
 
     def array(self, view: memoryview, name: str = "") -> int:
-        """The address of a copy of an array, which is copied back at the end if it can be written to; one that is given twice has one."""
+        """The address of a copy of an array, which is copied back at the end if it is writable. An array that is passed twice is copied
+        once."""
         own = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
         key = (own, view.nbytes)
         known = self.addresses.get(key)
@@ -484,7 +497,7 @@ class Passed:
         return address
 
     def copy_back(self) -> None:
-        """Brings back what the kernel left in the arrays."""
+        """Copies arrays that the kernel may have changed back to the host."""
         if not self.is_copied:
             return
         for address, view in self.copies:
@@ -496,12 +509,12 @@ class Passed:
         for address, _ in self.copies:
             give_back(address)
         self.copies.clear()
-        # else memory would grow with the launches
+        # otherwise memory would grow with each launch
         self.machine.memory.trim(self.end)
 
 
 def _as_bytes(given: Any) -> memoryview | None:
-    """An array of a dtype that Python's buffers do not know (bfloat16), as bytes."""
+    """The bytes of an array whose dtype Python's buffer protocol does not support (bfloat16)."""
     if isinstance(given, np.ndarray) and given.flags.c_contiguous:
         return memoryview(given.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     return None

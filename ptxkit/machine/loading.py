@@ -1,4 +1,4 @@
-"""From a module to what can be launched: symbols and their addresses, initial bytes, and the functions a kernel may come to."""
+"""Prepares a module for launching: symbols and their addresses, initial bytes, and the functions that a kernel may call."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Machine
 
 FUNCTIONS = 0x1000
-"""The address of the first function; they are 16 apart, and below all that can be loaded from."""
+"""Address of the first function. Functions are 16 apart, below all loadable addresses."""
 
 STACK_BYTES = 64 << 10
-"""Local memory of a thread where recursion, calls through registers or `alloca` leave open how much it takes."""
+"""Local memory of a thread in bytes, if recursion, indirect calls or `alloca` make its need unknown."""
 
 MOST_BYTES = 1 << 38
-"""No variable is larger."""
+"""Maximum size of a variable in bytes."""
 
 
 class Code:
-    """A loaded module. `kernels` are the names of what can be launched."""
+    """A loaded module. `kernels` are the names of its kernels."""
 
     def __init__(self, machine: Machine, module: Module) -> None:
         self.machine = machine
@@ -62,12 +62,12 @@ class Code:
         self.bounds: Bounds = bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
         self.beside: list[Code] | None = None
-        """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
+        """The modules in which `.extern` symbols are looked up; None for all that were loaded before."""
         self._addresses: dict[int, int] = {}
         self._variables: list[tuple[Symbol, int]] = []
-        """The variables that have an address, with that."""
+        """The variables that have been allocated, with their addresses."""
         self._initials: dict[int, bytes] = {}
-        """By variable: its initial bytes, once they were asked for."""
+        """Initial bytes of variables, computed on demand."""
         self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
         self._programs: dict[tuple[str, tuple[bool, ...]], Program] = {}
         self._index: Index | None = None
@@ -88,7 +88,7 @@ class Code:
         return self._index
 
     def span(self, path: Path) -> Span:
-        """Where the node at a path stands."""
+        """The location of the node at a path."""
         return self.index.span(path)
 
     def line(self, path: Path) -> int:
@@ -101,7 +101,7 @@ class Code:
 
     @property
     def defined(self) -> dict[str, tuple[int, Function]]:
-        """The functions that have a body, with their positions in the module."""
+        """The functions with a body, and their positions in the module."""
         if self._defined is None:
             self._defined = {}
             for i, child in enumerate(self.module.children):
@@ -112,9 +112,9 @@ class Code:
         return self._defined
 
     def body(self, name: str, variant: tuple[bool, ...]) -> Body | None:
-        """A function of this module that has a body, ready to be compiled; None if there is none of that name.
+        """A function of this module with a body, ready to be compiled; None if there is none of that name.
 
-        Each variant of a program has its own: the compiled code is kept in it.
+        Each variant of a program has bodies of its own, since these hold compiled code.
         """
         defined = self.defined
         name = self._aliases.get(name, name)
@@ -129,9 +129,9 @@ class Code:
         return found
 
     def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False, stepped: bool = False) -> Program:
-        """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel.
+        """A kernel with all functions that it may call, laid out. Raises `Fault` if there is no such kernel.
 
-        `watched`: compiled with events; `followed`: undefined values are followed, too; `stepped`: instruction by instruction.
+        `watched`: compiled with events; `followed`: undefined values are tracked; `stepped`: compiled instruction by instruction.
         """
         key = (kernel, (clustered, watched, followed, stepped))
         found = self._programs.get(key)
@@ -150,7 +150,7 @@ class Code:
         return found
 
     def address(self, name: str) -> int:
-        """The address of a `.global` variable, or the generic one of a `.const` variable, or of a function. Raises KeyError."""
+        """The address of a `.global` variable or a function, or the generic address of a `.const` variable. Raises KeyError."""
         symbol = self.names.root.lookup(name)
         if symbol is None:
             raise KeyError(name)
@@ -158,7 +158,7 @@ class Code:
         return base + self.address_of(symbol)
 
     def address_of(self, symbol: Symbol) -> int:
-        """The address of a variable or function of the module, allocated and initialised when first asked for."""
+        """The address of a variable or function of the module. Variables are allocated and initialized on first access."""
         found = self._addresses.get(id(symbol))
         if found is None:
             found = self._addresses[id(symbol)] = self._place(symbol)
@@ -167,7 +167,7 @@ class Code:
         return found
 
     def placed(self) -> Iterator[tuple[int, int]]:
-        """The `.global` and `.const` variables that have an address: the first generic address, and the end."""
+        """The address ranges (start, end) of allocated `.global` and `.const` variables, as generic addresses."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             if address is not None and symbol.kind is Kind.VARIABLE and symbol.space in (".global", ".const"):
@@ -175,7 +175,7 @@ class Code:
                 yield start, start + size_of(symbol)
 
     def reset(self) -> None:
-        """Gives the `.global` variables that were placed their initial bytes again, as when the module was loaded."""
+        """Restores the initial bytes of all allocated `.global` variables."""
         for symbol, address in self._variables:
             if symbol.space == ".global" and symbol.linkage != ".extern":
                 self.machine.memory.write(address, self._initial(symbol))
@@ -277,7 +277,7 @@ class Code:
 
 
 class Program:
-    """A kernel and the functions that it may call: where its shared and local variables lie, and its compiled code."""
+    """A kernel and the functions that it may call: layout of shared and local variables, and compiled code."""
 
     def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool, stepped: bool) -> None:
         self.code = code
@@ -294,9 +294,9 @@ class Program:
         self.bodies: dict[str, Body] = {}
         self.codes: dict[int, Code] = {}
         self.numbers: dict[int, int] = {}
-        """Of each body a number: the order in which they were met."""
+        """For each body, its number in order of discovery."""
         self.entered: list[Body] = []
-        """The functions that it may come to, the kernel first, in the order in which they were met."""
+        """The functions that it may call, starting with the kernel, in order of discovery."""
         self.frames: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._layout: list[tuple[str, int, int, Any]] | None = None
@@ -331,7 +331,7 @@ class Program:
         self.entered.append(body)
 
     def function(self, code: Code, name: str) -> tuple[Code, Body] | None:
-        """The body of a function that a module names, its own or one loaded before; None if nobody has one."""
+        """The body of a function that a module names, from that module or one loaded before; None if there is none."""
         own = code.body(name, self.variant)
         if own is not None:
             return code, own
@@ -342,7 +342,7 @@ class Program:
         return (other[0], theirs) if theirs is not None else None
 
     def enter(self, code: Code, body: Body) -> None:
-        """Makes a function part of the program that was reached through a pointer."""
+        """Adds a function that is called through a pointer to the program."""
         if id(body) not in self.numbers:
             self._meet(body)
             self.codes[id(body)] = code
@@ -362,7 +362,7 @@ class Program:
         self.frames[id(body)] = -(-at // 16) * 16
 
     def _lay_out_shared(self) -> tuple[int, int]:
-        """Where shared variables lie: those of the functions and those of the module that are used; the unsized ones after them."""
+        """Lays out shared variables of the functions, and those of the module that are used; unsized ones come last."""
         at = 0
         unsized = []
         seen: set[int] = set()
@@ -389,11 +389,11 @@ class Program:
         return static, dynamic
 
     def shared_variables(self, size: int) -> list[tuple[str, int, int]]:
-        """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
+        """The shared variables of a CTA with `size` bytes of shared memory: name, offset, size."""
         return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
 
     def _stack(self) -> int:
-        """Bytes of local memory a thread needs."""
+        """Local memory that a thread needs, in bytes."""
         depth: dict[int, int] = {}
         busy: set[int] = set()
 
@@ -420,7 +420,7 @@ class Program:
         return total + (STACK_BYTES if self.open_ended else 0)
 
     def _is_open(self, body: Body) -> bool:
-        """Whether it takes as much of the stack as its data say: by `alloca`, or by calls through registers."""
+        """Whether stack usage depends on data: through `alloca` or indirect calls."""
         if body.takes_stack:
             return True
         for block in body.blocks:
@@ -434,7 +434,7 @@ class Program:
     # --- what the compiler asks
 
     def known(self, site: Site) -> Known:
-        """What is to be known of an instruction to compile it. Raises `Stop` if it is not executed."""
+        """What the compiler needs to know about an instruction. Raises `Stop` if it cannot be executed."""
         bound = site.bound
         assert isinstance(bound, Bound)
         if is_plain(site):
@@ -449,7 +449,7 @@ class Program:
         return found
 
     def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
-        """Where a variable lies that each thread has its own of, from the beginning of the frame; None for any other."""
+        """The offset of a thread-local variable in the frame; None for other variables."""
         found = self._offsets.get(id(symbol))
         if found is None:
             return None
@@ -465,7 +465,7 @@ class Program:
         return (code or self.code).address_of(symbol)
 
     def parameters(self) -> dict[str, int]:
-        """Where the kernel's parameters lie, by name."""
+        """The offsets of the kernel's parameters, by name."""
         return {name: at for name, at, _, _ in self.layout()}
 
     def layout(self) -> list[tuple[str, int, int, Any]]:
@@ -502,17 +502,17 @@ class Program:
 
 _MOST_KNOWN = 8192
 _known: dict[Any, Known] = {}
-"""What is known of instructions with constants, for all programs."""
+"""Cache of instructions with constants, for all programs."""
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
 def _known_plain(bound: Bound, target: str) -> Known:
-    """What is known of an instruction without constants."""
+    """What the compiler needs to know about an instruction without constants."""
     return known(Operation(bound, target))
 
 
 def size_of(symbol: Symbol) -> int:
-    """The bytes that a variable takes. Raises `Fault` if that is more than there can be."""
+    """Size of a variable in bytes. Raises `Fault` if it exceeds the limit."""
     size = element_bytes(symbol.type) * symbol.vector
     for number in symbol.dimensions:
         size *= number if number is not None else _unsized(symbol)
@@ -522,7 +522,7 @@ def size_of(symbol: Symbol) -> int:
 
 
 def _unsized(symbol: Symbol) -> int:
-    """How many elements an array has whose size only its values say."""
+    """The number of elements of an array without an explicit size, from its initializer."""
     declares = symbol.declares
     for declarator in getattr(declares, "declarators", ()):
         if declarator.name.text == symbol.name and isinstance(declarator.initializer, Braces):

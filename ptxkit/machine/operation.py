@@ -1,4 +1,4 @@
-"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. The README beside it explains it."""
+"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. See the README."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxkit.machine.types import dtype_of
 
 
 class Unsupported(Exception):
-    """A form that the machine does not execute, or what only shows when it is executed, with the reason."""
+    """The machine cannot execute a form, or an operation of it that is only known at run time; the message gives the reason."""
 
     kind = "unsupported"
 
@@ -23,9 +23,9 @@ class Unsupported(Exception):
 class Operation:
     """An instruction as its semantics see it: the form with its modifiers, and the constants among its operands.
 
-    `constants` has the value of every operand that is written as a constant (an `int`, or a `float` for one written as such), by the
-    form's name of it; a vector is a tuple in which what is no constant is None. `parts` has what is picked from an operand of a video
-    instruction, by the same names (`%r1.b0` as `.b0`, `%r1.h10` as `.h10`), `negated` the names of those written with a minus (`vmad`).
+    `constants` has the value of every constant operand (an `int`, or a `float` if written as one), by its name in the form; in a vector,
+    elements that are not constant are None. `parts` has the selected part of operands of video instructions, by the same names (`%r1.b0` as
+    `.b0`, `%r1.h10` as `.h10`); `negated` has the names of operands written with a minus (`vmad`).
     """
 
     bound: Bound
@@ -35,7 +35,7 @@ class Operation:
     negated: frozenset[str] = frozenset()
 
     def has(self, *modifiers: str) -> bool:
-        """Whether all of these modifiers are there."""
+        """Whether all of these modifiers are present."""
         return self.bound.has(*modifiers)
 
     def slot(self, name: str) -> str:
@@ -44,16 +44,16 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """The instruction type, as `.f32`."""
+        """The instruction type, such as `.f32`."""
         return self.bound.type
 
     def operand(self, name: str) -> BoundOperand | None:
-        """What the table says of an operand, or None if it is left out."""
+        """The table's entry for an operand, or None if it is omitted."""
         return self.bound.operand(name)
 
     @property
     def reads(self) -> tuple[BoundOperand, ...]:
-        """The operands that `run` is given, in order: all that are read, constants among them."""
+        """The operands that `run` receives, in order: all that are read, including constants."""
         return tuple(o for o in self.bound.operands if o.reads or o.role in ("imm", "sym"))
 
     @property
@@ -62,26 +62,26 @@ class Operation:
         return tuple(o for o in self.bound.operands if o.writes)
 
     def width(self, name: str) -> int:
-        """How many elements an operand has, 1 if it is no vector."""
+        """Number of elements of an operand; 1 if it is no vector."""
         operand = self.operand(name)
         return operand.width if operand is not None and operand.width else 1
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """The dtype in which an operand is handed over, unless the semantics ask otherwise."""
+        """The dtype in which an operand is passed, unless the semantics request another one."""
         operand = self.operand(name)
         if operand is None or not operand.types:
             return np.dtype(np.uint64)
         return dtype_of(fitting(operand))
 
     def space(self, name: str) -> str:
-        """The state space of an address operand (`.shared::cta` as `.shared`), `.generic` if none is written."""
+        """The state space of an address operand (`.shared` for `.shared::cta`); `.generic` if none is given."""
         operand = self.operand(name)
         space = operand.spaces[0] if operand is not None and operand.spaces else ".generic"
         return ".shared" if space == ".shared::cta" else space
 
 
 def fitting(operand: BoundOperand) -> str:
-    """Of the types of which an operand may be, the first that has the size of the register that stands there; else the first."""
+    """Of the types that an operand may have, the first that has the size of the actual register; otherwise the first."""
     if len(operand.types) == 1:
         return operand.types[0]
     shape = operand.shape.parts[0] if operand.shape.kind == "vector" and operand.shape.parts else operand.shape
@@ -94,9 +94,9 @@ def fitting(operand: BoundOperand) -> str:
 
 @attrs.frozen(eq=False)
 class Semantics:
-    """What an instruction does. `run` and the others are called with arrays, as the README says.
+    """The implementation of an instruction. `run` and the other callables receive arrays, as the README describes.
 
-    `reads` and `writes` give dtypes by operand where they differ from `Operation.dtype`.
+    `reads` and `writes` have the dtypes of operands that differ from `Operation.dtype`.
     """
 
     run: Callable[..., Any]
@@ -107,9 +107,9 @@ class Semantics:
     ready: Callable[..., Any] | None = None
     gives_up: bool = False
     takes_token: bool = False
-    """Whether `run` is given the token of `enter` before the operands."""
+    """Whether `run` receives the token of `enter` before the operands."""
     parts_address: bool = False
-    """Whether `run` may be given an address as a `SplitAddress`: the register as it is, and the offset beside it."""
+    """Whether `run` accepts an address as a `SplitAddress`: the unmodified register, and the offset."""
     variants: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
-    """`run` where less is asked of it, by what is known: `any nan`, a NaN among the operands or the results may be any NaN; `normal`, no
-    operand is subnormal, and no result ever is (`.ftz`); or `any nan, normal`, both."""
+    """Variants of `run` for weaker requirements: `any nan`: any NaN may be returned if operands or result are NaN; `normal`: no operand
+    is subnormal, and no result ever is (`.ftz`); or `any nan, normal`."""

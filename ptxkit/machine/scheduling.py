@@ -1,13 +1,14 @@
-"""Who runs next.
+"""Decides which group of lanes runs next.
 
-The group at the lowest block runs first, so that those behind catch up and lanes reconverge where their paths meet. A group runs until it
-diverges, has to wait, ends, or comes to where another one is. Lanes wait by three rules:
+The group at the lowest block runs first, so that others catch up and lanes reconverge at control-flow merges. A group runs until it
+diverges, waits, ends, or reaches another group. Lanes wait in three states:
 
-* `parked`: at an instruction that a warp executes together, until the lanes that it names are there;
-* `blocked`: at a barrier or for something in flight, until it says they are ready;
-* `deferred`: a group that iterates a loop while others could run lets them go first, as it may be waiting for one of them.
+* `parked`: at an instruction that a warp executes together, until all required lanes have arrived; * `blocked`: at a barrier or for an
+asynchronous operation, until that reports them ready; * `deferred`: a group that iterates a loop while others could run lets them run
+first, since it may wait for one of them.
 
-When nobody can go on, operations in flight complete, further CTAs become resident, lanes that may give up do; else it is a deadlock.
+If no group can run, asynchronous operations complete, then further CTAs become resident, then lanes with a time limit give up; otherwise it
+is a deadlock.
 """
 
 from __future__ import annotations
@@ -39,29 +40,30 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FAR = 1 << 60
 LOOK_EVERY = 64
-"""The budget is looked at after so many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK of a block."""
+"""The budget is checked after this many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK blocks."""
 LOOK_LANES, LOOK_WORK = 1024, 1 << 16
 PATIENCE = 4096
-"""So many blocks a group may execute going back and back while others could run."""
+"""Number of backward branches that a group may take while others could run."""
 LONG = 64
-"""After so many rounds in which everybody iterated and nobody ended, further CTAs become resident, should these wait for them."""
+"""After this many rounds in which all groups iterated and no thread exited, further CTAs become resident, in case the loops wait for
+them."""
 HASTE = 0.25
-"""By lot, how often a wait of limited time gives up at once (9.7.14.15.16)."""
+"""Under random schedules, the probability that a time-limited wait gives up at once (9.7.14.15.16)."""
 ROUNDS = 20_000
-"""So often everybody may give up waiting with nothing changed before it is called a standstill."""
+"""How often all groups may give up waiting without any change before this is a standstill."""
 IDLE = 16
-"""After so many rounds in which nothing was written the clock is stopped, to see whether threads wait for anything but time."""
+"""After this many rounds without a write, the clock is stopped to find out whether threads wait for anything but time."""
 LEAPS = (1 << 40) + (1 << 31) - 1, (1 << 40) + 2_000_000
-"""Cycles that they are let wait for then: many, also of the 32 bits of `%clock`, or of those of `%globaltimer`."""
+"""Cycles by which the clock is then advanced: many, both for the 32 bits of `%clock` and for those of `%globaltimer`."""
 FEW = 1024
-"""With more threads than that, what registers hold that nobody needs is too much to be kept."""
+"""With more threads than this, dead registers are too large to be kept."""
 
 SHORT = 16
-"""So many instructions are executed for nothing rather than that a group is parted."""
+"""Maximum number of instructions that are executed on both sides of a branch rather than splitting the group."""
 
 
 class Residents:
-    """The CTAs that are resident: a range of the launch's. What belongs to one of their threads is in a column by its index among them."""
+    """The resident CTAs, a range of the launch's CTAs. Data of their threads is in columns, indexed by the thread's position among them."""
 
     def __init__(self, launch: Launch, memory: Any) -> None:
         self.launch = launch
@@ -71,11 +73,11 @@ class Residents:
         self.warps_per_cta = -(-launch.threads // WARP)
         self.writes = 0
         self.polls = 0
-        """Iterations that a poll which found nothing counts for, so that others soon run."""
+        """Iterations that an unsuccessful poll counts for, so that other groups run soon."""
         self.exits = 0
 
     def begin(self, first_cta: int, ctas: int) -> None:
-        """Makes CTAs resident, instead of those that were."""
+        """Makes CTAs resident, replacing the previous ones."""
         self.first_cta, self.ctas = first_cta, ctas
         self.first = first_cta * self.threads
         self.count = ctas * self.threads
@@ -93,7 +95,7 @@ class Residents:
         self.launch.lay_out(self.memory, ctas)
 
     def grow(self, more: int) -> Lanes:
-        """Makes further CTAs resident; gives their lanes."""
+        """Makes further CTAs resident and returns their lanes."""
         before, threads = self.count, self.threads
         self.ctas += more
         self.count = self.ctas * threads
@@ -122,7 +124,7 @@ class Residents:
         return int(-(-self.threads // width))
 
     def exit(self, lanes: Lanes) -> None:
-        """These threads have ended."""
+        """These threads have exited."""
         self.exits += 1
         self.alive_count -= lanes.count
         if not self.alive_count:
@@ -157,7 +159,7 @@ class Residents:
         raise KeyError(name)
 
     def special(self, name: str) -> Any:
-        """A special register of each thread; a scalar where all have the same."""
+        """A special register in each thread; a scalar if it is the same in all."""
         found = self._columns.get(name)
         if found is None:
             column = np.asarray(self._special(name)).astype(np.uint32)
@@ -193,7 +195,7 @@ class Residents:
         return masks[name.removeprefix("lanemask_")]
 
     def thread_of(self, place: int) -> Thread:
-        """The index of the CTA and of the thread."""
+        """The index of the CTA in the grid and of the thread in the CTA."""
         launch = self.launch
         cta, thread = divmod(int(place), self.threads)
         found = launch.places(np.array([self.first_cta + cta]))[0]
@@ -203,7 +205,7 @@ class Residents:
 
 @attrs.define(eq=False)
 class Blocked:
-    """Lanes that wait at a barrier, or for something in flight."""
+    """Lanes that wait at a barrier or for an asynchronous operation."""
 
     group: Group
     block: BasicBlock
@@ -213,7 +215,7 @@ class Blocked:
 
 
 class Scheduler:
-    """Runs the resident threads of a launch to their end."""
+    """Runs the resident threads of a launch to completion."""
 
     def __init__(self, program: Program, launch: Launch, residents: Residents) -> None:
         self.program = program
@@ -226,7 +228,7 @@ class Scheduler:
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
         self.counting = tuple([monitor for monitor in launch.monitors if overrides(monitor, "block")])
-        """The monitors that are notified of each block."""
+        """The monitors that receive each block."""
         self.current: Group | None = None
         """The group that runs, or ran last."""
         self.steps = 0
@@ -250,7 +252,7 @@ class Scheduler:
     # --- from the first to the last thread
 
     def start(self, lanes: Lanes) -> None:
-        """Puts threads at the beginning of the kernel."""
+        """Starts threads at the beginning of the kernel."""
         body = self.program.entry
         registers = list(self.blank(body))
         registers[TOP] = np.uint64(self.program.frames[id(body)])
@@ -260,7 +262,7 @@ class Scheduler:
         self.put(Group(body, 0, lanes, registers, None))
 
     def run(self) -> None:
-        """Runs until no thread is left. Raises `Fault`."""
+        """Runs until all threads have exited. Raises `Fault`."""
         while True:
             group, limit = self.choose()
             if group is None:
@@ -268,7 +270,7 @@ class Scheduler:
             self.advance(group, limit)
 
     def blank(self, body: Body) -> list[Any]:
-        """The registers of a function before anything is written: zeros."""
+        """The initial registers of a function: zeros."""
         found = self.blanks.get(id(body))
         if found is None:
             if self.residents.count > FEW:
@@ -278,7 +280,7 @@ class Scheduler:
         return found
 
     def put(self, group: Group) -> None:
-        """A group that can run. Those at the same instruction are joined when they do."""
+        """Adds a runnable group. Groups at the same position are joined when they run."""
         path = group.path
         parked = self.parked.pop(path, None)
         here = self.ready.get(path)
@@ -290,7 +292,7 @@ class Scheduler:
         self.deferred.discard(path)
 
     def taken(self, path: tuple[int, ...]) -> Group:
-        """The groups at a path, as one."""
+        """Removes and joins the groups at a position."""
         groups = self.ready.pop(path)
         if len(groups) == 1:
             return groups[0]
@@ -298,7 +300,7 @@ class Scheduler:
         return joined(groups, first.body.blocks[first.block].kept, self.blank(first.body))
 
     def choose(self) -> tuple[Group | None, int]:
-        """The next group, and the block at which it comes to another one."""
+        """The next group to run, and the block at which it reaches another group."""
         while True:
             ready = self.ready
             if not ready:
@@ -324,7 +326,7 @@ class Scheduler:
             return group, limit
 
     def drawn(self) -> tuple[Group | None, int]:
-        """The next group by lot, sometimes only some of its warps."""
+        """A random group, sometimes only some of its warps."""
         assert self.lot is not None
         if len(self.ready) < 2 or self.steps % 64 == 0:
             self.unblock_while_others_spin()
@@ -346,7 +348,7 @@ class Scheduler:
     # --- a group
 
     def advance(self, group: Group, limit: int) -> None:
-        """Runs a group until it diverges, waits, ends, or comes to block `limit` or beyond."""
+        """Runs a group until it diverges, waits, ends, or reaches block `limit` or beyond."""
         self.current = group
         body, lanes, registers, b = group.body, group.lanes, group.registers, group.block
         blocks = body.blocks
@@ -374,7 +376,7 @@ class Scheduler:
                     monitor.block(lanes, body, block, value)
             self.operations += length
             self.steps += 1
-            # the clock is looked at sooner after long blocks, and after those of many lanes
+            # check the budget sooner after long blocks and blocks with many lanes
             self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
             if self.steps >= self.next_look:
                 self.look(group, b)
@@ -433,14 +435,14 @@ class Scheduler:
         return self.quantum <= 0
 
     def parts_not(self, block: BasicBlock) -> bool:
-        """Whether a group may execute both sides of a branch as a whole, which nobody may count or step through."""
+        """Whether a group may execute both sides of a branch as a whole, since no monitor counts blocks or steps."""
         return block.both is not False and not self.counting and not self.program.is_stepped
 
     def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
-        """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
-        part.
+        """If the sides of a branch are short and only compute, all lanes compute both and select their own result, which is cheaper than
+        splitting the group.
 
-        Gives the block where the sides meet, or -2 if these are no such sides.
+        Returns the block where the sides merge, or -2 if the sides do not qualify.
         """
         both = block.both
         if both is None:
@@ -464,7 +466,8 @@ class Scheduler:
         return int(meet)
 
     def sides(self, body: Body, block: BasicBlock) -> Any:
-        """The sides of a branch that only compute, where they meet, and what of them is needed there; False if it is not that simple."""
+        """The sides of a branch that only compute, the block where they merge, and the registers needed there; False if the branch does
+        not qualify."""
         blocks = body.blocks
         if block.taken < 0 or block.fall < 0:
             return False
@@ -515,7 +518,7 @@ class Scheduler:
         return self.program.compiler(body).block(block)
 
     def finish(self, group: Group) -> None:
-        """A group has come to the end of its function."""
+        """A group has reached the end of its function."""
         if group.frame is None:
             self.exit(group.lanes)
         else:
@@ -526,7 +529,8 @@ class Scheduler:
         self.residents.exit(lanes)
 
     def special(self, group: Group, block: BasicBlock, value: Any) -> int:
-        """What is at the end of a block and no branch: the next block, or -2 if the group does not go on (it has been dealt with)."""
+        """Executes the end of a block that is no branch. Returns the next block, or -2 if the group does not continue and has been
+        handled."""
         kind = block.kind
         if kind == "sync":
             return self.arrive(group, block)
@@ -559,7 +563,7 @@ class Scheduler:
     # --- waiting
 
     def arrive(self, group: Group, block: BasicBlock, forced: bool = False) -> int:
-        """A group at an instruction at which lanes may wait: the next block, or -2 if some do."""
+        """A group arrives at an instruction at which lanes may wait. Returns the next block, or -2 if some lanes wait."""
         wait: Waiting = block.wait
         lanes = group.lanes
         try:
@@ -584,7 +588,7 @@ class Scheduler:
         return block.fall
 
     def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
-        """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
+        """Notifies monitors of an instruction at which lanes may wait. Returns the lanes with their instruction."""
         lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
         held = group.body.held
         if held:
@@ -600,7 +604,7 @@ class Scheduler:
         return lanes  # type: ignore[no-any-return]
 
     def perform(self, group: Group, wait: Waiting, arguments: tuple[Any, ...], token: Any) -> None:
-        """Executes the instruction, and stores what came of it."""
+        """Executes the instruction and stores its result."""
         semantics = wait.semantics
         extra = (token,) if semantics.takes_token else ()
         lanes = group.lanes
@@ -617,7 +621,7 @@ class Scheduler:
         return lanes.is_whole or bool(self.present(lanes, wait, arguments).all())
 
     def present(self, lanes: Lanes, wait: Waiting, arguments: tuple[Any, ...]) -> Array:
-        """For each lane whether all are there with which it executes the instruction."""
+        """For each lane, whether all lanes that execute the instruction with it have arrived."""
         residents = self.residents
         if wait.level == "warpgroup":
             per_cta = residents.groups_per_cta(4 * WARP)
@@ -634,7 +638,7 @@ class Scheduler:
         return missing == 0  # type: ignore[no-any-return]
 
     def park(self, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:
-        """Lanes wait for others of their warp; those that are complete go on."""
+        """Parks lanes until others of their warp arrive; complete warps continue."""
         there = self.present(group.lanes, wait, arguments)
         block = group.body.blocks[group.block]
         if there.any():
@@ -645,7 +649,7 @@ class Scheduler:
             if n != -2:
                 self.go(part, n)
         if group.path in self.parked:
-            # with those that wait here already they may be complete
+            # together with lanes that are already parked here, they may be complete
             self.put(group)
         else:
             self.parked[group.path] = group
@@ -660,7 +664,7 @@ class Scheduler:
             self.put(group)
 
     def block(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...], token: Any, ok: Any) -> int:
-        """Lanes wait; those that are ready go on."""
+        """Blocks lanes; those that are ready continue."""
         here = Blocked(group, block, wait, arguments, token)
         if np.any(ok):
             done, here = self.divide(here, ok)
@@ -669,7 +673,7 @@ class Scheduler:
             self.go(done.group, block.fall)
             return -2
         if self.lot is not None and wait.semantics.gives_up and self.lot.random() < HASTE:
-            # a wait of limited time may end at any time
+            # a time-limited wait may end at any time
             self.perform(here.group, wait, here.arguments, here.token)
             self.go(here.group, block.fall)
             return -2
@@ -677,7 +681,7 @@ class Scheduler:
         return -2
 
     def divide(self, one: Blocked, ok: Array) -> tuple[Blocked, Blocked]:
-        """The lanes that are ready, and the others."""
+        """Separates the lanes that are ready from the others."""
         parts = []
         for positions in (np.flatnonzero(ok), np.flatnonzero(~ok)):
             group = one.group.part(positions)
@@ -686,10 +690,10 @@ class Scheduler:
         return parts[0], parts[1]
 
     def wake(self) -> bool:
-        """Lets go on who has become ready; whether anybody has."""
+        """Resumes lanes that have become ready. Returns whether there were any."""
         woken = False
         if self.parked and self.exits_seen != self.residents.exits:
-            # whom they wait for may have ended
+            # a lane that they wait for may have exited
             self.exits_seen = self.residents.exits
             for group in list(self.parked.values()):
                 wait = group.body.blocks[group.block].wait
@@ -716,7 +720,7 @@ class Scheduler:
         return woken
 
     def step_agents(self) -> bool:
-        """Lets what is in flight come on; whether anything did."""
+        """Lets asynchronous operations progress. Returns whether any did."""
         agents = self.residents.agents
         if agents is None:
             return False
@@ -726,7 +730,7 @@ class Scheduler:
             raise self.late_fault(error) from error
 
     def finish_agents(self) -> None:
-        """Completes what is in flight: all threads have ended. Raises `Fault`."""
+        """Completes all asynchronous operations after the last thread has exited. Raises `Fault`."""
         if self.residents.agents is None:
             return
         try:
@@ -735,7 +739,7 @@ class Scheduler:
             raise self.late_fault(error) from error
 
     def late_fault(self, error: Stop) -> Fault:
-        """What went wrong in flight, with the threads that started it."""
+        """The fault of an asynchronous operation, with the threads that started it."""
         places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
         site = getattr(error.lanes, "site", None)
         found = Fault(
@@ -751,7 +755,7 @@ class Scheduler:
         return found
 
     def unblock_while_others_spin(self) -> None:
-        """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
+        """All runnable groups iterate loops; what they wait for may come from elsewhere. Raises `Fault` if nothing can ever change."""
         self.launch.turns += 1
         if self.wake():
             return
@@ -764,7 +768,7 @@ class Scheduler:
         rounds = rounds + 1 if exits == residents.exits else 0
         self.spinning = (now, rounds, residents.exits)
         if self.launch.more_ctas:
-            # with the same registers as before they certainly wait; a loop that counts or backs off may just be long
+            # with unchanged registers they certainly wait; a loop that counts or backs off may just be long
             if now == registers or rounds % LONG == LONG - 1:
                 self.launch.admit(self)
             return
@@ -772,7 +776,7 @@ class Scheduler:
         self.stand(now)
 
     def stand(self, now: int) -> None:
-        """Raises `Fault` if everybody came back to where he was, and nothing that he reads can change."""
+        """Raises `Fault` if all groups have returned to the same state, and nothing that they read can change."""
         residents = self.residents
         state = (now, residents.writes, residents.exits, self.clock_reads)
         self.standing = self.standing + 1 if state == self.state else 0
@@ -782,11 +786,11 @@ class Scheduler:
 
     @property
     def clock_reads(self) -> int:
-        """How often the clock was read; while it is stopped, that does not matter."""
+        """How often the clock was read; constant while the clock is stopped."""
         return self.launch.reads if self.launch.stopped is None else -1
 
     def watch_clock(self) -> None:
-        """Stops the clock where nothing has been written for long, and starts it when something is."""
+        """Stops the clock after a long time without writes, and restarts it after a write."""
         changed = self.residents.writes, self.residents.exits
         if changed != self.unchanged:
             self.unchanged, self.idle, self.leaps = changed, 0, 0
@@ -796,7 +800,7 @@ class Scheduler:
             self.launch.stop_clock()
 
     def let_time_pass(self) -> bool:
-        """Lets threads that may wait for a time find it past, if they have not yet: whether they have to look again."""
+        """Advances the stopped clock, in case threads wait for a time. Returns whether they should look again."""
         if self.launch.stopped is None or self.leaps == len(LEAPS):
             return False
         self.launch.leap(LEAPS[self.leaps])
@@ -805,7 +809,7 @@ class Scheduler:
         return True
 
     def snapshot(self) -> int:
-        """All that the loops of those who can run depend on, registers and program counters, as a number."""
+        """A hash of everything that the loops of runnable groups depend on: registers and program counters."""
         found = []
         for path in list(self.ready):
             group = self.taken(path)
@@ -815,12 +819,12 @@ class Scheduler:
         return hash(tuple(sorted(found)))
 
     def unblock(self) -> bool:
-        """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
+        """Called if no group can run. Returns whether one can now, or False if no threads are left. Raises `Fault` for a deadlock."""
         self.launch.turns += 1
         if (self.blocked or self.parked) and self.wake():
             self.watch_clock()
             if self.idle > IDLE and not self.launch.more_ctas and not self.step_agents():
-                # they only sleep, and look again
+                # they only sleep and poll
                 self.stand(self.snapshot())
             return True
         while self.step_agents():
@@ -834,7 +838,7 @@ class Scheduler:
         for path, group in list(self.parked.items()):
             wait: Waiting = group.body.blocks[group.block].wait
             if wait.members < 0:
-                # nobody is named who must be there: it executes with those that are
+                # no mask requires the missing lanes: execute with those that are present
                 del self.parked[path]
                 n = self.arrive(group, group.body.blocks[group.block], forced=True)
                 if n != -2:
@@ -845,7 +849,8 @@ class Scheduler:
         raise self.deadlock()
 
     def meet(self) -> bool:
-        """Lanes that a mask names may meet at several instructions of one operation (9.7.10.6, 9.7.14.9): those that are complete go on."""
+        """The lanes of a mask may execute an operation at several instructions (9.7.10.6, 9.7.14.9). Lanes whose masks are complete
+        continue."""
         by_opcode: dict[str, list[Group]] = {}
         for group in self.parked.values():
             block = group.body.blocks[group.block]
@@ -854,7 +859,7 @@ class Scheduler:
         return any(self.met(groups) for groups in by_opcode.values() if len(groups) > 1)
 
     def met(self, groups: list[Group]) -> bool:
-        """Executes an operation for the lanes of several groups of which all that their masks name are there. Whether there were any."""
+        """Executes an operation for the lanes of several groups whose masks are complete. Returns whether there were any."""
         blocks = [group.body.blocks[group.block] for group in groups]
         places = np.concatenate([group.lanes.place for group in groups])
         order = places.argsort(kind="stable")
@@ -895,7 +900,7 @@ class Scheduler:
                 rest = group.part(np.flatnonzero(~mine))
                 self.parked[rest.path] = rest
             try:
-                # of one operation with one opcode there may be several forms: `match.all.sync` with a predicate and without
+                # the same opcode may have several forms, such as `match.all.sync` with and without a predicate
                 semantics = block.wait.semantics
                 if id(semantics) not in results:
                     results[id(semantics)] = semantics.run(seen, *arguments) if wait.lanes else semantics.run(*arguments)
@@ -904,13 +909,13 @@ class Scheduler:
             except Exception as error:
                 raise self.fault(error, part, None, block.last) from error
             going.append((part, block.fall))
-        # only now: one may come to where another was
+        # only now, since one may reach the position of another
         for part, fall in going:
             self.go(part, fall)
         return True
 
     def give_up(self) -> bool:
-        """Lanes that wait for a limited time stop waiting."""
+        """Lanes with a time-limited wait give up."""
         tired = [here for here in self.blocked if here.wait.semantics.gives_up]
         if not tired:
             return False
@@ -930,7 +935,8 @@ class Scheduler:
         return True
 
     def repeats(self) -> bool:
-        """Whether everybody who gave up waiting came back with the same registers, and nothing else has changed: so it stays."""
+        """Whether all lanes that gave up have returned with the same registers, and nothing else has changed, so that this repeats
+        forever."""
         residents = self.residents
         found = []
         for here in self.blocked:
@@ -944,7 +950,7 @@ class Scheduler:
     # --- what ends a launch
 
     def look(self, group: Group, b: int) -> None:
-        """Whether the budget is used up."""
+        """Checks the budget."""
         self.next_look = self.steps + LOOK_EVERY
         launch = self.launch
         if launch.progress is not None:
@@ -1001,7 +1007,7 @@ class Scheduler:
         return found
 
     def waits(self) -> tuple[Wait, ...]:
-        """Who waits where, and who iterates."""
+        """Where threads wait, and where they iterate."""
         found = [Wait(one.group.lanes, one.group.body.sites[one.block.last], one.arguments, one.token) for one in self.blocked]
         for group in self.parked.values():
             block = group.body.blocks[group.block]
@@ -1014,11 +1020,11 @@ class Scheduler:
         return tuple(found)
 
     def placed(self, site: Site) -> Callable[[], Any]:
-        """Gives where an instruction stands when asked, and holds nothing of the launch."""
+        """A function that gives the location of an instruction, without keeping the launch alive."""
         return partial(self.program.codes[id(site.body)].span, site.path)
 
     def fault(self, error: Exception, group: Group, run: Any, at: int = -1) -> Fault:
-        """What an error in compiled code or semantics means: which instruction, which threads."""
+        """Converts an error in compiled code or semantics to a fault with its instruction and threads."""
         if isinstance(error, Fault) and error.is_placed:
             return error
         body = group.body
@@ -1033,7 +1039,7 @@ class Scheduler:
             block = body.blocks[group.block]
             at = min(block.start, len(body.sites) - 1)
             if run is None:
-                # it could not be compiled: the first instruction that nobody can execute
+                # the block could not be compiled: report the first instruction that cannot be executed
                 at = self.program.compiler(body).first_failing(block, at)
         lanes = group.lanes
         mask = getattr(error, "mask", None)

@@ -1,10 +1,10 @@
-"""What Triton has compiled, launched on arrays in the memory of this process: NumPy's, or CPU tensors of torch.
+"""Launches kernels that Triton has compiled on arrays in the memory of this process: NumPy arrays, or CPU tensors of PyTorch.
 
     compiled = triton.compile(ASTSource(fn=add, signature=…, constexprs=…), target=GPUTarget("cuda", 90, 32))
     launch(compiled, grid, x, y, out, n)
 
-The arguments are those that the kernel has at run time, without the constants of its compilation. Programs that launch with
-`kernel[grid](…)` run as they are after `activate(90)`: Triton then takes the machine for its GPU, and `cpu` for its device.
+The arguments are those of the kernel at run time, without its compile-time constants. Programs that launch with `kernel[grid](…)` run
+unchanged after `activate(90)`: Triton then uses the machine as its GPU, and `cpu` as its device.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ptxkit.machine.asynchronous import tensor_maps
 from ptxkit.machine.launching import Size, declared, shared_limit, three
 
 TARGETS = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 110: "sm_110a", 120: "sm_120a", 121: "sm_121a"}
-"""By Triton's number, where its code is for one architecture alone."""
+"""Targets by Triton's number, for architecture-specific code."""
 
 _SWIZZLES = ("none", "32B", "64B", "128B")
 _SCALARS = {
     "i1": "u1", "u1": "u1", "i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8",
     "fp16": "f2", "fp32": "f4", "f32": "f4", "fp64": "f8",
 }  # fmt: skip
-"""Types of a signature as NumPy has them."""
+"""Types in a signature as NumPy dtypes."""
 
 Ranges = list[tuple[int, int]]
 
 
 @functools.cache
 def machine_of(target: str) -> Machine:
-    """The machine of a target that all launches share."""
+    """The machine of a target, shared by all launches."""
     return Machine(target, host_memory=True)
 
 
@@ -53,9 +53,9 @@ def launch(
     seconds: float | None = None,
     checks: str | Sequence[str] = (),
 ) -> Run:
-    """Runs a compiled kernel to its end; arrays are read and written where they are.
+    """Runs a compiled kernel to completion. Arrays are accessed without copies.
 
-    Raises what `Machine.launch` raises; TypeError if the arguments are not those of the signature.
+    Raises what `Machine.launch` raises, and TypeError if the arguments do not fit the signature.
     """
     types = [type_ for type_ in compiled.src.signature.values() if type_ != "constexpr"]
     return _run(compiled.metadata, compiled.asm["ptx"], three(grid, "grid"), types, arguments, schedule, seconds, checks)
@@ -74,7 +74,7 @@ def _run(
 ) -> Run:
     architecture = metadata.target.arch
     target = TARGETS.get(architecture, f"sm_{architecture}")
-    # monitors count by address, and arrays of the process may lie far apart
+    # monitors track addresses densely, while arrays of the process may be far apart
     machine = Machine(target) if checks else machine_of(target)
     code = machine.load(ptx) if checks else _loaded(target, ptx)
     if len(types) != len(arguments):
@@ -104,8 +104,8 @@ def _run(
 
 
 def _watched(machine: Machine, code: Code, kernel: str, data: list[bytes], allowed: Ranges, options: dict[str, Any]) -> Run:
-    """Runs a kernel on copies of the memory that it may access. Parameters of eight bytes that are addresses in it become those of the
-    copies, tensor maps too."""
+    """Runs a kernel on copies of the memory that it may access. Eight-byte parameters that are addresses in it, and tensor maps, are
+    relocated to the copies."""
     copies = [(low, high, machine.alloc(high - low)) for low, high in allowed]
     for low, high, buffer in copies:
         buffer.write(_bytes_at(low, high - low))
@@ -132,7 +132,7 @@ def _bytes_at(address: int, size: int) -> np.ndarray[Any, Any]:
 
 
 def _parameters(descriptions: list[Any], types: Sequence[Any], arguments: Sequence[Any], ranges: Ranges) -> list[bytes]:
-    """The bytes of the parameters; the memory that the kernel may access is added to the ranges."""
+    """The bytes of the parameters. The memory that the kernel may access is added to `ranges`."""
     found: list[bytes] = []
     for type_, given in zip(types, arguments, strict=True):
         if isinstance(type_, tuple):
@@ -158,7 +158,7 @@ def _scalar(given: Any, kind: str) -> bytes:
 
 
 def _address(given: Any, ranges: Ranges) -> int:
-    """Where an array begins. All of the memory that it is a view of may be accessed."""
+    """The address of an array. All memory that it is a view of may be accessed."""
     if given is None:
         return 0
     if isinstance(given, int):
@@ -175,7 +175,7 @@ def _address(given: Any, ranges: Ranges) -> int:
 
 
 def _writable() -> Ranges:
-    """All memory of this process that it may write."""
+    """All writable memory of this process."""
     with open("/proc/self/maps", encoding="ascii") as file:  # noqa: PTH123
         lines = [line.split(maxsplit=2) for line in file]
     return [(int(place.split("-")[0], 16), int(place.split("-")[1], 16)) for place, rights, _ in lines if rights.startswith("rw")]
@@ -189,7 +189,7 @@ def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def _merged(ranges: Ranges) -> Ranges:
-    """The ranges without overlaps."""
+    """The ranges merged, without overlaps."""
     found: Ranges = []
     for low, high in sorted(ranges):
         if low == high:
@@ -202,7 +202,7 @@ def _merged(ranges: Ranges) -> Ranges:
 
 
 def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
-    """A tensor descriptor: as a tensor map where the target has them, else in pieces; then the shape and the strides again."""
+    """The parameters of a tensor descriptor: a tensor map if the target has them, otherwise its parts; then shape and strides again."""
     base = _address(given.base, ranges)
     shape, strides = [int(n) for n in given.shape], [int(n) for n in given.strides]
     wide = [n.to_bytes(8, "little") for n in (*shape, *strides)]
@@ -229,14 +229,14 @@ def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
     return [made, *again]
 
 
-# --- Triton's own way of launching
+# --- Triton's own launches
 
 
 def activate(architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False) -> None:
-    """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`.
+    """Makes the machine Triton's GPU, of compute capability 9.0 for 90. Tensors stay on the device `cpu`.
 
-    With `everywhere` a kernel may access all memory of this process, not just that of its arguments: for kernels that find addresses in
-    memory. Linux only.
+    With `everywhere`, a kernel may access all memory of this process, not only that of its arguments, as needed for kernels that load
+    addresses from memory. Linux only.
     """
     from triton.runtime import driver
 
@@ -244,7 +244,7 @@ def activate(architecture: int = 90, schedule: str | int | None = None, checks: 
 
 
 class _Launcher:
-    """What Triton calls to launch a kernel. It finds the PTX among the files of the compilation."""
+    """The launcher that Triton calls. It takes the PTX from the files of the compilation."""
 
     def __init__(self, source: Any, metadata: Any, driver: _Driver) -> None:
         from triton.runtime.cache import get_cache_manager
@@ -258,7 +258,7 @@ class _Launcher:
             self.ptx = file.read()
 
     def __call__(self, x: int, y: int, z: int, *given: Any) -> None:
-        # stream, function, two kinds of metadata and two hooks come before the arguments
+        # before the arguments come stream, function, two kinds of metadata and two hooks
         arguments = given[6:]
         if not x * y * z:
             return
@@ -273,7 +273,7 @@ class _Launcher:
 
 
 class _Driver:
-    """A GPU as Triton knows it."""
+    """A GPU driver in the form that Triton expects."""
 
     def __init__(self, architecture: int, schedule: str | int | None, checks: str | Sequence[str], everywhere: bool) -> None:
         self.architecture, self.schedule, self.checks, self.everywhere = architecture, schedule, checks, everywhere
@@ -321,14 +321,14 @@ class _Driver:
         }
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
-        """Module, function, registers, spills, and the most threads of a CTA: nothing is loaded before it is launched."""
+        """Module, function, registers, spills, and maximum threads of a CTA. Nothing is loaded before the launch."""
         return 1, 1, 32, 0, 1024
 
     def map_python_to_cpp_type(self, type_: str) -> str:
         return type_
 
     def get_benchmarker(self) -> Any:
-        """No times are taken: of several configurations the first is as good as any."""
+        """A benchmarker that measures nothing: of several configurations, the first is as good as any."""
 
         def benchmark(call: Any, *, quantiles: Sequence[float] | None = None, **_: Any) -> list[float]:
             call()

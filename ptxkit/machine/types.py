@@ -1,4 +1,4 @@
-"""PTX types as NumPy dtypes: how the machine holds a value of each (ISA 5.2)."""
+"""PTX types as NumPy dtypes (ISA 5.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NATIVE = {
 
 @cache
 def dtype_of(type: str) -> np.dtype[Any]:
-    """The dtype of a PTX type: NumPy's own where it has it, else the bits as an unsigned integer."""
+    """The dtype of a PTX type: the native one if NumPy has it, otherwise an unsigned integer with its bits."""
     if type in _NATIVE:
         return np.dtype(_NATIVE[type])
     bits = types()[type].bits if type in types() else 64
@@ -31,7 +31,7 @@ def dtype_of(type: str) -> np.dtype[Any]:
 
 
 def element_bytes(type: str | None) -> int:
-    """The bytes of one element of a variable of a type; 8 of an opaque one."""
+    """Size of one element of a variable in bytes; 8 for opaque types."""
     known = types().get(type or "")
     if known is None:
         return 8

@@ -154,6 +154,14 @@ class TestLaunch:
     def test_a_parameter_by_name_or_number(self, shift: Path, name: str) -> None:
         assert run(str(shift), "--block", "64", "--param", f"{name}=1").exit_code == 0
 
+    def test_the_block_of_the_directive(self) -> None:
+        text = (
+            PTX.replace("a, .param .u32 n)", "a, .param .u32 n) .reqntid 32, 2, 1").replace("[%d3+4]", "[%d3]").replace("%tid.x", "%tid.y")
+        )
+
+        assert run("-", "--param", "n=0", text=text).exit_code == 0
+        assert "needed" in run("-", text=PTX).stderr
+
     def test_by_a_file(self, shift: Path) -> None:
         assert run(str(shift), "--launch", str(shift.parent / "launch.toml")).exit_code == 1
 
@@ -166,7 +174,7 @@ class TestLaunch:
     def test_a_launch_that_the_kernel_rules_out(self) -> None:
         text = PTX.replace(")\n{", ") .reqntid 32\n{", 1)
 
-        assert "says .reqntid 32" in run("-", "--block", "64", text=text).stderr
+        assert "requires blocks of 32x1x1 (.reqntid), not 64x1x1" in run("-", "--block", "64", text=text).stderr
 
 
 @pytest.mark.parametrize(
@@ -274,6 +282,21 @@ class TestDoubts:
 
         assert result.exit_code == 1
         assert json.loads(result.stdout)["findings"][0]["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("transpose_bank_conflict", "32-way bank conflict: the lanes are served in 32 passes (L001) in line 64"),
+        ("saxpy_unreachable", "control never reaches this (R003) in line 45"),
+        ("saxpy_unused_decls", "register `%never` is never used (R004) in line 16"),
+    ],
+)
+def test_what_no_execution_is_wrong_for_is_named(name: str, note: str) -> None:
+    found = report(str(PAIRS / f"{name}.bad.ptx"))
+
+    assert found["outcome"] == "verified"
+    assert f"lint has a note: {note}" in found["not_covered"]
 
 
 class TestMemory:

@@ -1,1 +1,1 @@
-"""Asynchronous copies: what is read or overwritten too early, and the pipeline that they form."""
+"""Asynchronous copies: premature reads and overwrites, and the pipeline that the copies form."""

@@ -1,7 +1,7 @@
-"""What goes wrong with asynchronous copies on some path (9.7.10.24): what is read too early, overwritten too early, or never waited for.
+"""Errors of asynchronous copies on some path (9.7.10.24): premature reads and overwrites, and missing waits.
 
-Every finding stands on a path that the in-flight queue has followed and on inputs that take it: on the bytes that both sides access, and on
-what lies between them. `Finding.kind` says what it is.
+Every finding is based on a path that the in-flight queue has followed, on inputs that take it, on bytes that both sides access, and on what
+lies between them on the path. `Finding.kind` identifies the error.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
 MOST_FAILURES = 8
-"""After so many paths for which no input was found, none is looked for any more in a function."""
+"""Once this many paths had no inputs, the function is not searched for inputs any more."""
 
 
 @frozen
 class Copies:
-    """What was found out about the asynchronous copies of a function."""
+    """Findings about the asynchronous copies of a function."""
 
     findings: tuple[Finding, ...]
     coverage: Coverage
     blind: frozenset[str]
-    """What keeps silence from being a proof that all is well: `paths` that were not followed to the end, `addresses` that could not be
-    compared, the `shape` of the CTA that is up to the launch. Empty if nothing does."""
+    """Why the absence of findings is no proof: `paths` that were not followed to the end, `addresses` that could not be compared, a
+    `shape` of the CTA that is unspecified. Empty if it is a proof."""
 
 
 @frozen(eq=False)
 class _Reads:
-    """Reads since the last barrier, the latest first."""
+    """Reads since the last barrier, as a list with the latest first."""
 
     instruction: int
     region: Region
     condition: Term | None
-    """The predicate under which it is read, if it is not known to hold."""
+    """The predicate of the read, if it is not known to hold."""
     before: _Reads | None
     mark: int
 
 
 @frozen(eq=False)
 class _Memory:
-    """What the observer remembers of a path."""
+    """The observer's state on a path."""
 
     waited: tuple[tuple[Operation, bool], ...] = ()
-    """Operations that their thread has waited for, where no barrier has signalled the others since; and whether one of the warp has."""
+    """Operations that their thread has waited for, with no barrier for other threads since; and whether there was one for the warp."""
     latest: tuple[Operation, ...] = ()
-    """What the last wait completed."""
+    """The operations that the last wait completed."""
     reads: _Reads | None = None
 
     def _key(self) -> Hashable:
@@ -86,29 +86,29 @@ class _Memory:
 
 @frozen(eq=False)
 class _Hazard:
-    """An access that meets an operation in flight."""
+    """An access that conflicts with an operation in flight."""
 
     moment: Moment
     operation: Operation
     access: Access
     threads: tuple[int, int]
-    """Who accesses, and whose operation it is."""
+    """The accessing thread, and the thread that started the operation."""
     latest: tuple[Operation, ...]
     were_used: bool
-    """Whether anything of what the last wait completed was read before."""
+    """Whether any data of the last wait was read before."""
     model: Model
 
 
 @fact
 def copies(routine: Routine) -> Copies:
-    """The findings about the asynchronous copies of a function; nothing for one that has none."""
+    """The findings about the asynchronous copies of a function; empty if it has none."""
     starts = [i for i, own in effects(routine).items() if any(e.queue in QUEUES and e.action is Action.OPEN for e in own)]
     if not starts:
         return Copies((), Coverage(True, 0, {}), frozenset())
     watch = _Watch(routine)
     coverage = explore(routine, QUEUES, watch.terms, watch)
     blind = {
-        # tensor cores read what descriptors say, which is not followed
+        # tensor cores read through descriptors, which are not tracked
         "matrices": bool(watch.targets[COPY]) and bool(matrices(routine)),
         "paths": not coverage.complete,
         "addresses": watch.is_unclear or watch.failures > 0,
@@ -118,7 +118,7 @@ def copies(routine: Routine) -> Copies:
 
 
 def _matrix_reads(routine: Routine) -> Iterator[Access]:
-    """What tensor cores surely read."""
+    """The bytes that tensor cores certainly read."""
     for matrix in matrices(routine):
         for row in matrix.rows:
             i, memory, lanes_ = matrix.instruction, matrix.memory, matrix.lanes
@@ -126,7 +126,7 @@ def _matrix_reads(routine: Routine) -> Iterator[Access]:
 
 
 class _Watch(Observer):
-    """Looks at the accesses of shared memory on a path."""
+    """Checks the accesses of shared memory on a path."""
 
     start = _Memory()
 
@@ -135,7 +135,7 @@ class _Watch(Observer):
         self.regions: Regions = regions(routine)
         self.tensor_reads = {(matrix.instruction, matrix.memory) for matrix in matrices(routine) if not matrix.is_divided}
         self.targets: dict[str, set[object]] = {COPY: set(), BULK: set()}
-        """By queue, the variables that matter: those that copies write to, and those that bulk copies read from."""
+        """By queue, the relevant variables: destinations of copies, and sources of bulk copies."""
         self.own_accesses: dict[int, tuple[Access, ...]] = {}
         for access in self._concerned():
             self.own_accesses[access.instruction] = (*self.own_accesses.get(access.instruction, ()), access)
@@ -145,7 +145,7 @@ class _Watch(Observer):
         self.is_unclear = self._has_unknown()
         self.failures = 0
         self.possible: dict[Choices, bool] = {}
-        """Of the choices of paths on which an access was not proved, whether there are inputs for them alone."""
+        """For the branch choices of paths on which an access could not be proved, whether inputs for the choices exist."""
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
@@ -155,13 +155,13 @@ class _Watch(Observer):
         self.orderings: dict[Trail, int] = {}
 
     def _concerned(self) -> list[Access]:
-        """The accesses of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
+        """The relevant accesses of shared memory: to destinations of copies, and writes to sources of bulk copies."""
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         hits: list[tuple[Access, frozenset[object]]] = []
         bounds = bindings(self.routine)
         for access in accesses(self.routine):
             bound = bounds[access.instruction]
-            # the mbarrier of a barrier is no data
+            # an mbarrier operand is not data
             if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
                 hits.append((access, self._variables(access.address)))
         hits += [(access, self._variables(access.address)) for access in _matrix_reads(self.routine) if access.address is not None]
@@ -176,7 +176,7 @@ class _Watch(Observer):
         ]
 
     def _variables(self, address: Term) -> frozenset[object]:
-        """The variables that an address may be made from, also before the loops that it iterates in."""
+        """The variables that an address may derive from, including its value before the loops that update it."""
         settle = settler(self.routine).term
         known, numbering = self.regions.values, ssa(self.routine)
 
@@ -189,9 +189,9 @@ class _Watch(Observer):
         return frozenset([(symbol.name, symbol.path) for symbol in symbols if symbol is not None])
 
     def _has_unknown(self) -> bool:
-        """Whether an operation or an access may be of anything.
+        """Whether an operation or access may refer to any address.
 
-        Through a generic address only those can access shared memory who convert one of it; if no access does so, none is counted.
+        Generic addresses can only refer to shared memory if some address of it is converted; if none is, they are not counted.
         """
         started = {i for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         known = {(access.instruction, access.child) for own in self.own_accesses.values() for access in own}
@@ -218,7 +218,7 @@ class _Watch(Observer):
             if effect.action is Action.WAIT:
                 memory = self._wait(moment, effect.queue, memory)
         if moment.sync is not None and (moment.sync.reach is not Reach.WARP or self.regions.thread_block.size <= WARP):
-            # who arrives signals those who wait
+            # an arrival signals the threads that wait
             memory = _Memory((), memory.latest)
         elif moment.sync is not None:
             memory = _Memory(tuple([(operation, True) for operation, _ in memory.waited]), memory.latest)
@@ -227,7 +227,7 @@ class _Watch(Observer):
         return memory
 
     def _ranges(self, operation: Operation) -> tuple[Region | None, Region | None]:
-        """What an operation reads and writes of shared memory, for the threads that start it."""
+        """The regions of shared memory that an operation reads and writes, for the threads that start it."""
         found = self.of_operation.get(operation)
         if found is None:
             read = write = None
@@ -265,7 +265,7 @@ class _Watch(Observer):
         by_tensor_core = (access.instruction, access.memory) in self.tensor_reads
         for operation, signalled in memory.waited if by_tensor_core or not access.memory.is_async else ():
             if operation.queue == COPY:
-                # a warp comes to its tensor core together
+                # a warp reaches its tensor core operation together
                 signalled = signalled or by_tensor_core
                 self._collide(moment, access, region, operation, 1, True, memory, "told" if signalled else "waited")
 
@@ -291,12 +291,12 @@ class _Watch(Observer):
             at = at.before
 
     def _is_one_lane(self, moment: Moment, operation: Operation) -> bool:
-        """Whether of each warp only the elected lane starts the operation, and only it is here: then it is the same (9.7.14.8)."""
+        """Whether both are executed only by the elected lane of each warp, which is then the same lane (9.7.14.8)."""
         reach, flow = uniformity(self.routine).reach, control_flow(self.routine)
         tree = dominators(self.routine).tree
 
         def is_elected(i: int) -> bool:
-            # what is decided later leaves out that lane, or it does not
+            # a later condition either excludes that lane or does not
             block = flow.block_of[i]
             return reach.instruction(i).one or any(reach.block(at).one for at in flow.reachable if tree.dominates(at, block))
 
@@ -313,7 +313,7 @@ class _Watch(Observer):
         memory: _Memory,
         kind: str,
     ) -> bool:
-        """Notes an access that meets what an operation reads (side 0) or writes (side 1). Whether they meet."""
+        """Records an access that conflicts with what an operation reads (side 0) or writes (side 1). Returns whether they conflict."""
         own = self._ranges(operation)[side]
         key = (moment.instruction, operation.instruction, kind)
         if own is None or own.base[0] != region.base[0]:
@@ -324,7 +324,7 @@ class _Watch(Observer):
             return False
         mine, accessing = own.by(starters), region.threads
         if kind == "pending" and self._is_ordered(moment, operation):
-            # threads that go by such barriers need not be here while the operation is in flight: only those of its warp are
+            # threads ordered by such barriers need not be here while the operation is in flight; only those of its warp are
             accessing &= _warps_of(starters)
         if not accessing:
             return False
@@ -334,14 +334,14 @@ class _Watch(Observer):
         if threads is None:
             return False
         if operation.idle is not None and operation.idle.constant and access.reads:
-            # zeros come from nowhere: no program is known that must wait for them before it reads
+            # zero fill has no source; no known program needs to wait for it before reading
             return True
         tried = (key, operation.signature, moment.threads, moment.choices.shape)
         if key in self.hazards or tried in self.seen:
             return True
         self.seen.add(tried)
         if operation.queue == BULK and moment.hinges(operation) and moment.skipped(operation):
-            # a wait that the path does not come by may well be taken whenever the copy is
+            # a wait that is not on the path may be executed whenever the copy is
             return True
         if self._gives_up(moment):
             return True
@@ -354,21 +354,21 @@ class _Watch(Observer):
         return True
 
     def _gives_up(self, moment: Moment) -> bool:
-        """Whether no inputs are looked for any more, or none on this path, for which there are none."""
+        """Whether the search for inputs is over, for the function or for paths with these choices, which have none."""
         return self.failures >= MOST_FAILURES or not self.possible.get(moment.choices, True)
 
     def _fail(self, moment: Moment) -> None:
-        """No inputs were found; it is remembered if that is so no matter what is accessed on this path."""
+        """Records that no inputs were found, and whether there are none for the path independently of the access."""
         self.failures += 1
         if moment.choices not in self.possible:
             self.possible[moment.choices] = moment.is_possible()
 
     def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
-        """Whether a barrier that is not for the whole CTA was met since the start of an operation."""
+        """Whether a barrier for part of the CTA was passed since the operation started."""
         return self._ordering(moment.trail) > self._ordering(operation.trail)
 
     def _ordering(self, trail: Trail) -> int:
-        """How many barriers that are not for the whole CTA were met on a path."""
+        """The number of barriers for part of the CTA on a path."""
         met = syncs(self.routine)
         steps = []
         at: Trail | None = trail
@@ -425,20 +425,20 @@ class _Watch(Observer):
                 )
         for operation in moment.queue(BULK).unread:
             if self._ranges(operation)[0] is None or not self.routine.function.header.is_entry:
-                # of a function that is called, the caller may wait
+                # for a function that is called, the caller may wait
                 continue
             tried = ("leave", operation.instruction, moment.instruction)
             if tried in self.seen:
                 continue
             others = self._instructions(BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
             if (others and moment.hinges(operation)) or moment.model(operation) is None:
-                # a wait that the path does not come by may well be taken whenever the copy is
+                # a wait that is not on the path may be executed whenever the copy is
                 continue
             self.seen.add(tried)
             self.ends.append((moment, operation))
 
     def _unfinished(self, moment: Moment, operation: Operation) -> None:
-        """A bulk copy that may still read shared memory when its thread ends."""
+        """Reports a bulk copy that may still read shared memory when its thread exits."""
         waits = self._waits(moment, operation, BULK)
         foreign = self._waits(moment, operation, COPY)
         if waits and moment.queue(BULK).group_of(operation) is None:
@@ -461,10 +461,10 @@ class _Watch(Observer):
             )
         )
 
-    # --- what they come to
+    # --- results
 
     def findings(self) -> Iterator[Finding]:
-        """What was found, in the order of the text. Of accesses that go wrong for one reason, the first on a path is reported."""
+        """The findings in text order. For accesses with the same cause, the first on a path is reported."""
         early: dict[Hashable, list[tuple[str, int, _Hazard]]] = {}
         for (_, _, kind), hazard in self.hazards.items():
             if kind == "pending" and hazard.operation.queue == COPY:
@@ -494,7 +494,7 @@ class _Watch(Observer):
         yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.kind))
 
     def _cause(self, hazard: _Hazard) -> Hashable:
-        """Equal for hazards that have one reason: the last wait that was not enough, else the commit, else the start."""
+        """A key that is equal for hazards with the same cause: the last insufficient wait, or else the commit, or else the start."""
         steps = hazard.moment.since(hazard.operation)
         waits = self._instructions(hazard.operation.queue, Action.WAIT) | self._instructions(hazard.operation.queue, Action.COMMIT)
         last = [step.instruction for step in steps if step.instruction in waits]
@@ -543,7 +543,7 @@ class _Watch(Observer):
         self._add(Finding(at, message, tuple(steps), notes=self._notes(moment, operation), kind=CopyFault.BULK_WAIT_BY_NON_ISSUER))
 
     def _early(self, rule: str, at: int, hazard: _Hazard) -> None:
-        """A read of what a copy may still be writing."""
+        """Reports a read of data that a copy may still be writing."""
         moment, operation = hazard.moment, hazard.operation
         reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
@@ -557,7 +557,7 @@ class _Watch(Observer):
             child = None
             steps = (*steps, (moment.instruction, f"this {does} {who} while it may be in flight"))
         notes = self._notes(moment, operation)
-        # who reads them needs the bytes; what is overwritten is lost, though it may be but zeros that come late
+        # a read needs the data; an overwrite loses it, though it may only be zeros that arrive late
         is_ahead = self._is_ahead(hazard)
         is_note = is_ahead and hazard.access.reads
         if is_note:
@@ -565,10 +565,10 @@ class _Watch(Observer):
         self._add(Finding(at, message, steps, not is_ahead, notes, kind=rule, child=child, is_note=is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
-        """Whether a loop, or what stands before it, started a copy that may be of no bytes, and only what comes after reads its location.
+        """Whether a loop, or code before it, started a copy that may be empty, and only code after the loop reads its destination.
 
-        Such a loop copies ahead, and makes the last copies empty by the sizes that it was given; which sizes go together it does not
-        say. If it iterates less often than it copies ahead, these are copies from before it.
+        Such a loop prefetches, and its last copies are empty depending on sizes; which sizes are possible is unknown. If it iterates fewer
+        times than it prefetches, these copies come from before the loop.
         """
         if hazard.operation.idle is None:
             return False
@@ -613,7 +613,7 @@ class _Watch(Observer):
         return CopyFault.WAIT_GROUP_TOO_WEAK, last.instruction
 
     def _skips_commit(self, steps: Sequence[Trail], wait: int, commits: set[int]) -> bool:
-        """Whether the loop that has the wait starts copies, and the path went through it again without a commit."""
+        """Whether the loop around the wait starts copies, and the path completed an iteration of it without a commit."""
         index = loops(self.routine).innermost[control_flow(self.routine).block_of[wait]]
         if index is None:
             return False
@@ -624,13 +624,13 @@ class _Watch(Observer):
         rounds = [position for position, step in enumerate(steps) if step.instruction == ITERATION - loop.header]
         if any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds)):
             return True
-        # the round that the wait is in: with no commit up to it, though other paths there have one
+        # the iteration that contains the wait: no commit before it, though other paths have one
         if not rounds or any(step.instruction in commits for step in steps[rounds[-1] :]):
             return False
         return any(flow.block_of[commit] in loop and self._leads(commit, wait, loop) for commit in commits)
 
     def _leads(self, first: int, then: int, loop: Loop) -> bool:
-        """Whether an instruction comes before another in one round of a loop."""
+        """Whether an instruction comes before another in one iteration of a loop."""
         flow = control_flow(self.routine)
         start, goal = flow.block_of[first], flow.block_of[then]
         if start == goal:
@@ -639,7 +639,7 @@ class _Watch(Observer):
         return goal != loop.header and any(goal in flow.successors(at) for at in before)
 
     def _overwritten(self, hazard: _Hazard) -> None:
-        """A write to what a bulk copy may still be reading."""
+        """Reports a write to data that a bulk copy may still be reading."""
         moment, operation = hazard.moment, hazard.operation
         waits = self._waits(moment, operation, BULK)
         foreign = self._waits(moment, operation, COPY)
@@ -678,7 +678,7 @@ class _Watch(Observer):
         )
 
     def _stranger(self, operation: Operation) -> int | None:
-        """A wait for bulk copies that no thread executes which started this one, though others may."""
+        """A wait for bulk copies that no thread that started this one executes, although others may."""
         started = operation.threads
         for i in sorted(self._instructions(operation.queue, Action.WAIT)):
             runs = lanes(self.routine).execution(i)
@@ -697,7 +697,7 @@ class _Watch(Observer):
         return tuple(dict.fromkeys([step for step in moment.witness(operation) if step[0] != at]))
 
     def _notes(self, moment: Moment, *operations: Operation) -> tuple[str, ...]:
-        """With which inputs the path is taken."""
+        """The inputs that take the path, as notes."""
         model = moment.model(*operations) or {}
         given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
         notes = ["it happens with " + ", ".join(sorted(given))] if given else []
@@ -707,7 +707,7 @@ class _Watch(Observer):
 
 
 _FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, CopyFault.WAIT_BEFORE_COMMIT)
-"""What is reported first where accesses go wrong for one reason."""
+"""Reported first if accesses have the same cause."""
 _EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
 
 _SAID: dict[str, str] = {
@@ -721,10 +721,10 @@ _SAID: dict[str, str] = {
 
 
 def _warps_of(threads: int) -> int:
-    """All threads of the warps of some."""
+    """All threads in the warps of some threads."""
     any_ = threads
     for shift in (16, 8, 4, 2, 1):
-        # in the end, the first bit of each warp says whether any of its bits is set
+        # afterwards, the first bit of each warp says whether any of its bits is set
         any_ |= any_ >> shift
     lanes_ = (1 << WARP) - 1
     warps = -(-threads.bit_length() // WARP)

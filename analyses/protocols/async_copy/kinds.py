@@ -6,7 +6,7 @@ import enum
 
 
 class CopyFault(enum.StrEnum):
-    """What goes wrong with an asynchronous copy."""
+    """Errors of asynchronous copies."""
 
     CPASYNC_READ_BEFORE_WAIT = enum.auto()
     WAIT_BEFORE_COMMIT = enum.auto()

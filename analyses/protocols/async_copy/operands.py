@@ -1,6 +1,6 @@
-"""Operands of asynchronous copies that are provably not as the table asks: sizes, alignment, bytes beyond a variable (9.7.10.24, 6.4.1).
+"""Operands of asynchronous copies that provably violate the table's requirements: sizes, alignment, bounds of variables (9.7.10.24, 6.4.1).
 
-An assembler checks constants that are written; what a register holds it does not know.
+An assembler checks literal constants, but not the values of registers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ASYNC = "async"
 
 
 def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool]) -> Iterator[Finding]:
-    """Findings under the name of a rule, of the copies whose queue `of_queue` names; those that signal an mbarrier have none: ``."""
+    """Findings under the name of a rule, for copies whose queue satisfies `of_queue` (empty for copies that signal an mbarrier)."""
     own = effects(routine)
     by_instruction: dict[int, list[Access]] = {}
     for access in accesses(routine):
@@ -75,7 +75,7 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
 
 
 def _outside(operand: BoundOperand, term: Term) -> str:
-    """What is wrong with a number, if it is wrong no matter what else."""
+    """What is wrong with a number for all inputs; empty if nothing is."""
     limits = operand.limits
     if limits is None:
         return ""
@@ -117,7 +117,7 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
 
 
 def _low_bits(routine: Routine, address: Term, low: int) -> tuple[int, ...] | None:
-    """The lowest bits for each thread, where all that is not known is a multiple of enough."""
+    """The lowest bits in each thread, if everything unknown is a sufficiently large multiple."""
     terms = values(routine).terms
     offset, parts = address.linear
     rest = terms.constant(offset, address.width)
@@ -129,7 +129,7 @@ def _low_bits(routine: Routine, address: Term, low: int) -> tuple[int, ...] | No
 
 
 def _extent(routine: Routine, rule: str, access: Access) -> Iterator[Finding]:
-    """Bulk copies beyond the end of a variable; those of single threads are looked after like any other access."""
+    """Reports bulk copies beyond the end of a variable. Copies of single threads are checked like other accesses."""
     if access.address is None or not access.bytes or access.memory.proxy != ASYNC:
         return
     where = locate(values(routine), access.address)

@@ -1,6 +1,6 @@
-"""The asynchronous pipeline of a function: stages, what is in flight at waits, who signals whom through barriers, one steady iteration.
+"""The asynchronous pipeline of a function: stages, operations in flight at waits, signalling through barriers, and one steady iteration.
 
-Everything comes from following a thread along paths (see `async_queue`): what is listed was met on one.
+Everything is observed by following a thread along paths (`async_queue`).
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from ptxkit.isa.binding import Bound
 
 @attrs.frozen
 class Wait:
-    """A wait for groups, and what it met."""
+    """A wait for groups, and what was in flight there."""
 
     instruction: int
     queue: str
     leaves: int | None
-    """How many groups it lets be pending; None if that is not known."""
+    """Number of groups that may stay in flight; None if unknown."""
     is_for_reading: bool
     before: tuple[int, int]
-    """The least and the most groups in flight when it is come to."""
+    """Minimum and maximum number of groups in flight before the wait."""
     after: tuple[int, int]
 
 
 @attrs.frozen
 class Meeting:
-    """A barrier: who arrives and who waits, by instruction."""
+    """A barrier, with its arrivals and waits by instruction."""
 
     name: str
     reach: Reach
     arrives: tuple[int, ...]
     signalled_by: tuple[int, ...]
-    """Asynchronous operations that signal it when they are done."""
+    """Asynchronous operations that signal it on completion."""
     waits: tuple[int, ...]
 
 
 @attrs.frozen
 class Step:
-    """Something done in an iteration: `start`, `commit`, `wait`, `barrier` or `read`."""
+    """An action in an iteration: `start`, `commit`, `wait`, `barrier` or `read`."""
 
     what: str
     queue: str
@@ -60,7 +60,7 @@ class Step:
 
 @attrs.frozen
 class Iteration:
-    """What one thread does in one iteration of a loop, once its pipeline is full."""
+    """What one thread does in one iteration of a loop once its pipeline is full."""
 
     header: int
     """The first instruction of the loop."""
@@ -84,7 +84,7 @@ class Pipeline:
 
 
 class _Story(Observer):
-    """Notes what is in flight at waits, and for each loop the longest path through it."""
+    """Records what is in flight at waits, and for each loop the longest path through it."""
 
     def __init__(self, routine: Routine, targets: dict[int, tuple[Term, ...]]) -> None:
         self.routine = routine
@@ -109,7 +109,7 @@ class _Story(Observer):
 
 @fact
 def pipeline(routine: Routine) -> Pipeline:
-    """The asynchronous pipeline of a function; empty if it starts nothing asynchronous."""
+    """The asynchronous pipeline of a function; empty if it starts no asynchronous operations."""
     own = effects(routine)
     queues = frozenset([effect.queue for found in own.values() for effect in found])
     meetings = tuple(_meetings(routine))
@@ -126,7 +126,7 @@ def pipeline(routine: Routine) -> Pipeline:
 
 
 def _reads(routine: Routine) -> dict[int, tuple[Term, ...]]:
-    """Reads of the variables that asynchronous operations write, and their locations."""
+    """The reads of variables that asynchronous operations write."""
     targets = {ring.variable for ring in rings(routine).rings}
     found: dict[int, tuple[Term, ...]] = {}
     for access in accesses(routine):
@@ -144,7 +144,7 @@ def _variable(routine: Routine, access: Access) -> str:
 
 
 def _meetings(routine: Routine) -> Iterator[Meeting]:
-    """The barriers, by the name that distinguishes one from another as far as it is known."""
+    """The barriers, by names that distinguish them as far as possible."""
     arrives: dict[tuple[Reach, str], list[int]] = {}
     waits: dict[tuple[Reach, str], list[int]] = {}
     signalled: dict[tuple[Reach, str], list[int]] = {}
@@ -173,7 +173,7 @@ def _name(routine: Routine, i: int, operand: int) -> str:
 
 
 def _still(term: Term, routine: Routine) -> Term:
-    """An address without what iterates in a ring: the first of the barriers of all stages."""
+    """An address without its ring index: the first of the barriers of all stages."""
     terms = values(routine).terms
     offset, parts = term.linear
     found = terms.constant(offset, term.width)
@@ -184,7 +184,7 @@ def _still(term: Term, routine: Routine) -> Term:
 
 
 def _iterations(routine: Routine, story: _Story) -> Iterator[Iteration]:
-    """For each loop that starts operations, the last whole iteration of the longest path through it."""
+    """For each loop that starts operations, the last complete iteration of the longest path through it."""
     flow, forest = control_flow(routine), loops(routine)
     starts = {i for i, own in effects(routine).items() if any(effect.action is Action.OPEN for effect in own)}
     headers = []
@@ -204,7 +204,7 @@ def _iterations(routine: Routine, story: _Story) -> Iterator[Iteration]:
 
 
 def _last_iteration(end: Trail, mark: int, starts: set[int]) -> list[Trail]:
-    """The steps between the last two times that a path came to a header, if something was started between."""
+    """The steps between the last two visits of a header, if an operation was started between them."""
     found: list[Trail] = []
     inside = False
     at: Trail | None = end

@@ -1,7 +1,7 @@
-"""Rings of stages: where the executions of an asynchronous copy go, one after the other.
+"""Rings of stages: the successive destinations of an asynchronous copy.
 
-How the index of a stage wraps around (a remainder, a mask, a selection, a pointer that is set back) does not matter: the in-flight queue
-follows the loop with the numbers themselves.
+How the stage index wraps around (remainder, mask, select, reset pointer) does not matter, since the in-flight queue iterates the loop with
+concrete values.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Ring:
     queue: str
     variable: str
     offsets: tuple[int, ...]
-    """How far from the first thread's index in the variable each stage lies, in the order in which they come up."""
+    """Offsets of the stages in the variable, for the first thread, in the order of their first use."""
     is_known: bool
-    """Whether every execution that was followed has its location at a known distance from the others."""
+    """Whether every execution on the followed paths has a known offset."""
 
     @property
     def stages(self) -> int:
@@ -70,7 +70,7 @@ class _Stages(Observer):
 
 @fact
 def rings(routine: Routine) -> Rings:
-    """Where the asynchronous copies of a function that belong to groups go, and how many stages they go through."""
+    """The destinations of a function's asynchronous copies that belong to groups, and their numbers of stages."""
     queues = frozenset(("cp.async", "bulk"))
     watch = _Stages(routine, queues)
     if not watch.terms:

@@ -1,7 +1,6 @@
-"""Barriers of a CTA that only some of its threads use: who comes to which, how many they are, and how many they should be (9.7.14.1).
+"""CTA barriers that only some threads use: which threads use each, how many they are, and how many they should be (9.7.14.1).
 
-All of this holds where the number of every barrier in the function is known, and of each use of the barrier at hand which threads
-execute it.
+Requires that the number of every barrier in the function is known, and which threads execute each use of the barrier in question.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ class Site:
     use: BarrierUse
     id: int
     warps: int
-    """Warps as bits."""
+    """The warps as a bit set."""
     count: int | None
-    """How many threads take part, as it says; None: it says nothing, or nobody knows what."""
+    """The specified thread count; None if it is not specified or unknown."""
 
     @property
     def threads(self) -> int:
-        """How many threads arrive here."""
+        """The number of threads that arrive here."""
         return self.warps.bit_count() * WARP
 
     @property
@@ -53,7 +52,7 @@ class Group:
 
     @property
     def warps(self) -> int:
-        """The warps that come to any of them."""
+        """The warps that execute any of the uses."""
         found = 0
         for site in self.sites:
             found |= site.warps
@@ -66,7 +65,7 @@ class Group:
 
 @fact
 def named_barriers(routine: Routine) -> tuple[Group, ...]:
-    """The barriers of a kernel of which all is known, by number; none if there is a barrier whose number is not, or a call."""
+    """The barriers of a kernel by number, if everything is known; empty if some barrier number is unknown, or if there is a call."""
     total = launch(routine).count
     if not routine.function.header.is_entry or total is None:
         return ()
@@ -89,7 +88,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
 
 
 def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
-    """The numbers that the barrier can have; none if they are not known or too many."""
+    """The possible numbers of the barrier; empty if they are unknown or too many."""
     if use.id is None:
         return ()
     least, most = use.id.bounds
@@ -97,7 +96,7 @@ def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
 
 
 def _warps(routine: Routine, use: BarrierUse) -> int | None:
-    """The warps that execute a use; None if that is not certain, or if of one of them only some threads do."""
+    """The warps that execute a use; None if that is uncertain, or if only part of a warp does."""
     found: int | None = None
     for number in contrasting_arguments():
         runs = worlds(routine).of(Choice(Level.CTA, number)).execution(use.instruction)
@@ -116,7 +115,7 @@ def _warps(routine: Routine, use: BarrierUse) -> int | None:
 
 @frozen(eq=False)
 class Miscount:
-    """A use of a barrier whose number of threads cannot be right."""
+    """A use of a barrier with a thread count that cannot be right."""
 
     site: Site
     why: str
@@ -124,7 +123,7 @@ class Miscount:
 
 
 def miscounts(group: Group) -> Iterator[Miscount]:
-    """Uses of a barrier for more or fewer threads than come to it."""
+    """Uses of a barrier with a higher or lower thread count than the number of threads that use it."""
     counted = [site for site in group.sites if site.count]
     waiting = [site for site in group.sites if site.use.waits]
     if not waiting:
@@ -132,7 +131,7 @@ def miscounts(group: Group) -> Iterator[Miscount]:
     said = False
     for site in counted:
         if site.use.threads is not None and site.use.threads % WARP:
-            # no barrier is for part of a warp: another rule says so
+            # partial warps are reported by another rule
             return
         others = tuple([other for other in group.sites if other is not site])
         assert site.count is not None
@@ -151,7 +150,7 @@ def miscounts(group: Group) -> Iterator[Miscount]:
 
 
 def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
-    """Uses by disjoint warps that only together can be as many as they say."""
+    """Uses by disjoint warps that only together match their thread counts."""
     arriving = [site for site in counted if site.only_arrives and site.warps]
     waiting = [site for site in counted if site.use.waits and site.warps]
     if not arriving or not waiting or len(counted) != len(group.sites):
@@ -169,9 +168,10 @@ def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
 
 
 def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:
-    """Uses of a barrier for another number of threads than most of its uses say, each with one of those.
+    """Uses of a barrier whose thread count differs from that of most of its uses, each paired with one of these.
 
-    A barrier may be used for other threads once all have met elsewhere: uses between which all threads of the CTA meet may differ.
+    A barrier may be reused for other threads after all threads have synchronized elsewhere, so uses separated by a barrier of the whole CTA
+    may differ.
     """
     uses: dict[int, list[BarrierUse]] = {}
     for use in barriers(routine).cta:
@@ -187,7 +187,7 @@ def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:
 
 
 def _stands_between(routine: Routine, meeting: int, one: BarrierUse, other: BarrierUse) -> bool:
-    """Whether control comes to one of two uses, and not to the other, by an instruction only."""
+    """Whether an instruction precedes exactly one of two uses on all paths."""
     tree, block_of = dominators(routine).tree, control_flow(routine).block_of
 
     def comes_before(use: BarrierUse) -> bool:
@@ -198,7 +198,7 @@ def _stands_between(routine: Routine, meeting: int, one: BarrierUse, other: Barr
 
 
 def mixtures(group: Group) -> Iterator[tuple[Site, Site]]:
-    """A use that reduces, and one by other warps that does not, at one barrier in one phase: alone they are too few."""
+    """A use with a reduction and one without, by other warps at the same barrier in the same phase: each alone has too few threads."""
     for site in group.sites:
         if not site.use.reduces or not site.warps:
             continue

@@ -1,6 +1,6 @@
-"""Operands in registers that hold what the instruction cannot take.
+"""Register operands with values that the instruction does not allow.
 
-The assembler looks at constants only; the same number in a register passes. The limits are those of the instruction table.
+An assembler only checks constants; the same value in a register is not detected. The limits are those of the instruction table.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ptxkit.isa.notation import Limits
 
 @frozen
 class Excess:
-    """The proof that an operand is outside of its limits."""
+    """The proof that an operand exceeds its limits."""
 
     term: Term
     found: str
-    """What it is, for people."""
+    """A description of the value."""
     is_certain: bool
-    """Whether it is so whenever control comes there; else for some inputs, or in a later iteration."""
+    """Whether it has this value whenever control reaches the instruction; otherwise for some inputs, or in a later iteration."""
 
 
 def excess(routine: Routine, i: int, operand: BoundOperand) -> Excess | None:
@@ -76,7 +76,7 @@ def _of_threads(routine: Routine, i: int, limits: Limits, term: Term, numbers: t
 
 
 def _possible(routine: Routine, term: Term) -> tuple[int, ...]:
-    """Numbers that a term comes to be on some path or in some iteration, where they can be listed."""
+    """The values of a term on some path or in some iteration, if these can be enumerated."""
     if term.operator == "join":
         return tuple([number for arg in term.args for number in _possible(routine, arg)])
     if term.operator == "select":

@@ -1,6 +1,6 @@
-"""Warps that come to a barrier again after they have only arrived there, and have not waited for anything in between.
+"""Warps that reach a barrier again after a mere arrival, without having waited in between.
 
-This needs no knowledge of who else comes: until the barrier is complete, a warp that has arrived must not come to it again (9.7.14.1).
+This is independent of other threads: until the barrier completes, a warp that has arrived must not use it again (9.7.14.1).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ptxkit.isa.mismatch import Mismatch
 
 @frozen
 class Overrun:
-    """A warp arrives at a barrier at `first`, and comes to it again at `second`."""
+    """A warp arrives at a barrier at `first`, and uses it again at `second`."""
 
     first: int
     second: int
     iterates: bool
-    """Whether that is in the next iteration of a loop."""
+    """Whether the second use is in the next iteration of a loop."""
 
 
 def overruns(routine: Routine) -> Iterator[Overrun]:
-    """The second of two uses of a barrier of which the first only arrives, where all paths from the first lead to the second at once."""
+    """Pairs of uses of a barrier, of which the first only arrives and all paths from it lead directly to the second."""
     flow = control_flow(routine)
     uses = {use.instruction: use for use in barriers(routine).cta}
     for use in uses.values():
@@ -64,7 +64,7 @@ def _stops(routine: Routine, run: range) -> bool:
 
 
 def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, block: int) -> Overrun | None:
-    """The same after the block: in blocks that follow for certain, or in the loop around if it can iterate without waiting."""
+    """Like `_next`, after the block: in blocks that certainly follow, or in the next iteration of the loop if that has no waits."""
     flow, post = control_flow(routine), dominators(routine).post
 
     def onward(at: int) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, blo
 
 
 def _iterates(routine: Routine, block: int) -> bool:
-    """Whether the loop around a block can iterate more than once: its exits are not known to be taken at once."""
+    """Whether the loop around a block may iterate more than once, that is, its exits are not known to be taken at once."""
     inner = loops(routine).innermost[block]
     if inner is None:
         return False
@@ -99,7 +99,7 @@ def _iterates(routine: Routine, block: int) -> bool:
 
 
 def _by_one(routine: Routine, overrun: Overrun) -> bool:
-    """Whether a thread executes both, for some inputs."""
+    """Whether one thread executes both, for some inputs."""
     if not routine.function.header.is_entry:
         return False
     return any((world.execution(overrun.first) & world.execution(overrun.second)).sure for world in worlds(routine).all(Level.CTA))
@@ -117,7 +117,7 @@ def _free_between(routine: Routine, block: int, target: int) -> bool:
 
 
 def _is_same(routine: Routine, first: BarrierUse, second: BarrierUse) -> bool:
-    """Whether two uses are certain to be of one barrier, both for some of the threads only."""
+    """Whether two uses are certainly of one barrier, both for only some of the threads."""
     if first.id is None or second.id is None:
         return False
     if first.id is second.id and (first.instruction != second.instruction or not _varies(first.id)):
@@ -126,18 +126,18 @@ def _is_same(routine: Routine, first: BarrierUse, second: BarrierUse) -> bool:
 
 
 def _varies(id_: Term) -> bool:
-    """Whether a number may be another one in the next iteration."""
+    """Whether a barrier number may change in the next iteration."""
     return any(leaf.operator not in ("special", "parameter") for leaf in id_.leaves())
 
 
 def _comes_along(routine: Routine, first: int, second: int) -> bool:
-    """Whether the thread that executes the first executes the second, of two instructions on one path."""
+    """Whether the thread that executes the first executes the second, for two instructions on one path."""
     guard = values(routine).guard(second)
     return guard is None or guard is values(routine).guard(first)
 
 
 def _may_wait(bound: Bound | Mismatch) -> bool:
-    """Whether a thread may wait here for something that others do: at any barrier, or by looking into memory again and again."""
+    """Whether a thread may wait here for an action of others: at any barrier, or by polling memory."""
     if not isinstance(bound, Bound) or not bound.form.modelled or bound.flow == "call":
         return True
     if any(one.action != "arrive" for one in bound.barrier):

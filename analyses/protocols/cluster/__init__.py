@@ -1,1 +1,1 @@
-"""The barrier of a cluster."""
+"""The cluster barrier."""

@@ -1,7 +1,7 @@
-"""The barrier of a cluster as an automaton: a thread arrives, then waits, then may arrive again (9.7.14.3).
+"""The cluster barrier as an automaton: a thread arrives, then waits, then may arrive again (9.7.14.3).
 
-For every use of the barrier it is found out in which states threads come there. Where all paths bring the wrong one, or one path does that
-can be taken, the use is a fault, shown with that path.
+For every use of the barrier, the states in which threads reach it are computed. If all paths lead to a wrong state, or one does that can be
+taken, the use is an error, demonstrated by that path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptxkit.frozen import frozen
 
 
 class State(enum.IntFlag):
-    """What a thread may have done last. Of a set of states any may be true; UNKNOWN: it is not known whether they are."""
+    """The last action of a thread. In a set of states any may hold; UNKNOWN: whether they do is not known."""
 
     NONE = 0
     IDLE = 1
@@ -36,24 +36,24 @@ ANYTHING = State.IDLE | State.ARRIVED | State.UNKNOWN
 
 @frozen
 class Fault:
-    """A thread comes to a use of the barrier in the wrong state."""
+    """A thread reaches a use of the barrier in a wrong state."""
 
     use: BarrierUse
     always: bool
-    """Whether it does so on every path; else on the one that is shown."""
+    """Whether this holds on every path; otherwise on the given one."""
     before: tuple[int, ...]
-    """The uses after which it is in that state, or those on the path, by instruction."""
+    """The uses that lead to the state, or those on the path, by instruction."""
     decisions: tuple[tuple[int, bool], ...] = ()
     """The branches on the path, and whether their guards hold."""
     given: str = ""
-    """The inputs with which it takes that path; empty if there is nothing to choose."""
+    """The inputs that take the path; empty if there is no choice."""
 
 
 Step = Callable[[State], State]
 
 
 def cluster_barrier_faults(of: tuple[Routine, ...]) -> Iterator[tuple[Routine, Fault]]:
-    """The faults of all functions of a module, given with their functions."""
+    """The errors in all functions of a module, with their functions."""
     users = [routine for routine in of if barriers(routine).cluster]
     if not users:
         return
@@ -65,7 +65,7 @@ def cluster_barrier_faults(of: tuple[Routine, ...]) -> Iterator[tuple[Routine, F
 
 
 def _effects(of: tuple[Routine, ...], users: list[Routine]) -> dict[str, bool]:
-    """By function that is called, whether it may use the barrier; a function that is not here does not."""
+    """For each function, whether it may use the barrier directly or through calls."""
     graph = callgraph(of[0].module, of)
     names = {routine.name for routine in users}
     return {routine.name: bool(names & {routine.name, *graph.reached_from(routine.name)}) for routine in of}
@@ -88,7 +88,7 @@ class _Automaton:
         self.entry = State.IDLE if routine.function.header.is_entry else ANYTHING
 
     def after(self, i: int, state: State) -> State:
-        """The states after an event, for those before it."""
+        """The states after an event, given those before it."""
         if i in self.calls:
             return ANYTHING
         use = self.uses[i]
@@ -123,7 +123,7 @@ class _Automaton:
     # --- a path
 
     def _on_a_path(self, use: BarrierUse, wrong: State) -> Fault | None:
-        """The fault with a path to it that can be taken; None if none is found."""
+        """The error with a path that can be taken; None if none is found."""
         thread_block = thread_block_of(self.routine)
         for path in paths_to(self.routine, use.instruction, self.events, self.entry, lambda i, _: self.after(i, State.NONE)):
             if path.state != wrong:

@@ -1,6 +1,6 @@
-"""Instructions with a mask of the lanes that must execute them together, and what goes wrong with it (9.7.10.6, 9.7.14.8 to 9.7.14.14).
+"""Instructions with a mask of the lanes that must execute them together, and errors in their use (9.7.10.6, 9.7.14.8 to 9.7.14.14).
 
-Lanes are followed by their indices alone, or for inputs chosen as an example (see `example_runs`).
+Lanes are traced by their indices alone, or for example inputs (`example_runs`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 MOST_ARGUMENTS = 2
-"""So many arguments are tried with each example of what lanes load."""
+"""Number of arguments that are tried with each example of loaded values."""
 
 
 @frozen
 class Stranger:
-    """A thread executes the instruction, and the mask does not name it."""
+    """A thread executes the instruction but is not in the mask."""
 
     instruction: int
     thread: Thread
@@ -45,7 +45,7 @@ class Stranger:
 
 @frozen
 class Missing:
-    """A lane that the mask names takes another path; `elsewhere` is what it comes to instead, -1 if it ends."""
+    """A lane in the mask takes another path; `elsewhere` is the instruction that it reaches instead, or -1 if it exits."""
 
     divergence: Divergence
     mask: int
@@ -54,7 +54,7 @@ class Missing:
 
 @frozen
 class Unheard:
-    """A thread asks a lane for its value that is not there."""
+    """A thread reads the value of a lane that is absent."""
 
     instruction: int
     thread: Thread
@@ -69,28 +69,28 @@ class Unheard:
 
 @fact
 def masked(routine: Routine) -> tuple[int, ...]:
-    """The instructions with a mask of members, where control can come; nothing in functions that only some threads may come into."""
+    """The reachable instructions with a member mask; empty in functions that only some threads may enter."""
     flow = control_flow(routine)
     own = such(routine, lambda bound: bound.members is not None and bound.members.reads)
     return tuple([i for i, _ in own if flow.block_of[i] in flow.reachable]) if own and enters_whole(routine) else ()
 
 
 def _mask(world: World, i: int) -> Numbers | None:
-    """The mask that each thread names."""
+    """The mask in each thread."""
     bound = bindings(world.routine)[i]
     term = term_of(world.routine, i, bound.members) if isinstance(bound, Bound) else None
     return None if term is None else world.numbers(term, control_flow(world.routine).block_of[i])
 
 
 def _names_all(routine: Routine, i: int) -> bool:
-    """Whether the mask of an instruction names all lanes for certain."""
+    """Whether the mask of an instruction certainly contains all lanes."""
     bound = bindings(routine)[i]
     term = term_of(routine, i, bound.members) if isinstance(bound, Bound) else None
     return term is not None and term.constant is not None and term.constant & WARP_MASK == WARP_MASK
 
 
 def stranger(routine: Routine, i: int) -> Stranger | None:
-    """A thread that executes an instruction whose mask does not name it."""
+    """A thread that executes an instruction but is not in its mask."""
     if _names_all(routine, i):
         return None
     for world in worlds(routine).all(Level.WARP):
@@ -109,7 +109,7 @@ def stranger(routine: Routine, i: int) -> Stranger | None:
 
 
 def missing(routine: Routine, i: int) -> Missing | None:
-    """A lane that the mask of an instruction names and that never comes: it waits somewhere else, or has ended where that counts."""
+    """A lane in the mask of an instruction that never executes it: it waits elsewhere, or has exited where that matters."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
     if reconverge(routine, i, Level.WARP, True):
@@ -136,7 +136,7 @@ def missing(routine: Routine, i: int) -> Missing | None:
 
 
 def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
-    """The instruction at which a lane that took another path waits for others; None if it need not, or may do the same thing there."""
+    """The instruction at which a lane on another path waits for others; None if it need not, or may execute the same operation there."""
     routine = world.routine
     flow = control_flow(routine)
     block = flow.block_of[divergence.branch]
@@ -155,7 +155,7 @@ def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
 
 
 def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ...]) -> int | None:
-    """An instruction on the path of a thread, which it comes to for certain, that waits for other threads."""
+    """An instruction that a thread certainly reaches on its path, and that waits for other threads."""
     routine = world.routine
     flow = control_flow(routine)
     following = [range(flow.blocks[at].start, flow.blocks[at].end) for at in nearest_first(after, flow.successors)]
@@ -176,7 +176,7 @@ def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ..
 
 
 def unheard(routine: Routine, i: int) -> Unheard | None:
-    """A thread that takes a value from a lane that is not there, and uses it."""
+    """A thread that takes a value from an absent lane, and uses it."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
     if bound.slot(".mode") not in _MODES or not _is_used(routine, i):
@@ -224,17 +224,17 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
         if warp in like_it:
             continue
         if not runs.never >> start & WARP_MASK:
-            # what another warp does just so, ends just so
+            # other warps with the same behaviour have the same result
             like_it.add(warp)
         lanes = list(bits(runs.sure & WARP_MASK << start))
-        # of a sum downwards only what the first lane gets counts for certain
+        # in a downward reduction, only the first lane's result is certainly used
         for thread in lanes[:1] if mode == ".down" else lanes:
             lane = thread % WARP
             source = _source(mode, lane, amounts[thread], limits[thread])
             if source == lane:
                 continue
             if not mask[thread] >> lane & 1:
-                # that it executes this at all is the matter of another rule
+                # whether it may execute this is checked by another rule
                 return None
             if not _is_used_by(world, i, thread):
                 continue
@@ -283,7 +283,7 @@ def _is_used(routine: Routine, i: int) -> bool:
 
 
 def _is_used_by(world: World, i: int, thread: int) -> bool:
-    """Whether a thread may come to an instruction that reads what instruction `i` gives it; a path on which it arrives counts as one."""
+    """Whether a thread may reach an instruction that reads its result of instruction `i`; a path to it suffices."""
     numbering = ssa(world.routine)
     (number,) = numbering.definitions[i][:1]
     reading = numbering.readers[number]

@@ -1,8 +1,8 @@
-"""Instructions that a group of threads must execute together, and threads of one group of which one does and another does not.
+"""Instructions that a group of threads must execute together, and threads of one group of which only some do.
 
-Who must the table says (`converges`). That all of a group come is proved by `uniformity`; where it is not, threads are looked for that part
-on the path: by their indices alone, or for inputs given as an example. Both count: paths around the instruction, and loops that one thread
-leaves while another stays in the loop to execute it again. Threads that have ended need not come, unless the table says so.
+The table says which threads (`converges`). `uniformity` proves that all threads of a group execute an instruction. Where it cannot, the
+search looks for threads that diverge, by their indices alone or for example inputs. It covers paths around the instruction, and loops that
+one thread leaves while another stays and executes it again. Threads that have exited need not participate, unless the table requires it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
 
 @frozen
 class Demand:
-    """An aligned instruction of a function, and who must execute it together."""
+    """An aligned instruction of a function, and the group that must execute it together."""
 
     routine: Routine
     instruction: int
@@ -51,36 +51,36 @@ class Demand:
 
 @frozen
 class Divergence:
-    """Two threads of a group part, and only one of them executes what both should."""
+    """Two threads of a group diverge, and only one of them executes what both should."""
 
     instruction: int
     scope: Level
-    """The smallest group that both are in."""
+    """The smallest group that contains both."""
     one: Thread
-    """Executes it."""
+    """The thread that executes it."""
     other: Thread
     branch: int
-    """The instruction by which they diverge; the instruction itself if that is its guard."""
+    """The branch at which they diverge; the instruction itself if its guard is the reason."""
     has_ended: bool
-    """Whether the other ends there, and does nothing any more that anyone could notice."""
+    """Whether the other thread exits there without further visible effects."""
     why: str
-    """What differs, for people."""
+    """A description of what differs."""
     example: str
-    """If it depends on what the kernel is launched with: an example."""
+    """Example inputs, if it depends on them."""
     again: bool
     """Whether both have executed it before, and one iterates once more."""
     assumption: str
     is_certain: bool = True
-    """Whether the CTA has both threads for certain; else it may have fewer."""
+    """Whether the CTA certainly has both threads; otherwise it may have fewer."""
     demand: Demand | None = None
     """What should be executed together: the instruction itself, or one in a function that it calls."""
 
 
 @fact
 def divergences(routine: Routine) -> tuple[Divergence, ...]:
-    """For each instruction that threads must execute together and do not, the proof.
+    """For each instruction that threads must execute together and do not, a proof.
 
-    Only in kernels, and in functions that all their threads come into; who calls others, nobody knows.
+    Only for kernels and functions that all threads enter; the callers of other functions are unknown.
     """
     flow = control_flow(routine)
     own = {i: list(demands_of(routine, i, bound)) for i, bound in such(routine, _may_demand) if flow.block_of[i] in flow.reachable}
@@ -95,9 +95,9 @@ def divergences(routine: Routine) -> tuple[Divergence, ...]:
 
 
 def demands_of(routine: Routine, i: int, bound: Bound, inside: frozenset[str] = frozenset()) -> Iterator[Demand]:
-    """What instruction `i` executes that threads must execute together, aligned: itself, or what a function does that it calls.
+    """The aligned instructions that instruction `i` executes: itself, or those in a function that it calls.
 
-    Functions that are `inside` one another already are not looked into again.
+    Functions that are already `inside` the call chain are not entered again.
     """
     converges = bound.converges
     if converges is not None and converges.aligned and converges.level in LEVELS:
@@ -114,7 +114,7 @@ def _may_demand(bound: Bound) -> bool:
 
 
 def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
-    """What all threads that call a function execute in it, of what must be executed together."""
+    """The instructions that must be executed together and that all callers of a function execute."""
     flow, post = control_flow(routine), dominators(routine).post
     for i, bound in such(routine, _may_demand):
         if routine.instructions[i].guard is None:
@@ -124,7 +124,7 @@ def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
 
 
 def diverge(routine: Routine, i: int, demand: Demand) -> Divergence | None:
-    """Two threads of one group of which one executes an instruction and the other does not; None if nothing of the kind is known."""
+    """Two threads of one group of which only one executes an instruction; None if none are known."""
     level, exits_count = LEVELS[demand.converges.level], demand.converges.whole
     if reconverge(routine, i, level, exits_count):
         return None
@@ -137,12 +137,12 @@ def diverge(routine: Routine, i: int, demand: Demand) -> Divergence | None:
 
 
 def reconverge(routine: Routine, i: int, level: Level, exits_count: bool) -> bool:
-    """Whether it is proved that all threads of each such group execute an instruction if any does, and equally often."""
+    """Whether all threads of each group provably execute an instruction if any does, and equally often."""
     return uniformity(routine).point(i, exits_count).holds(level) and not _may_loop(routine, i, level)
 
 
 def _may_loop(routine: Routine, i: int, level: Level) -> bool:
-    """Whether a loop around an instruction may be left by some threads of a group earlier than by others."""
+    """Whether some threads of a group may leave a loop around an instruction earlier than others."""
     flow, known = control_flow(routine), uniformity(routine)
     block = flow.block_of[i]
     return any(
@@ -151,7 +151,7 @@ def _may_loop(routine: Routine, i: int, level: Level) -> bool:
 
 
 class Search:
-    """Looks for threads of which one executes an instruction and another of its group, up to a level, does not."""
+    """Searches for two threads of a group, up to a level, of which only one executes an instruction."""
 
     def __init__(self, routine: Routine, i: int, level: Level, exits_count: bool) -> None:
         self.routine = routine
@@ -165,7 +165,7 @@ class Search:
         self.dominance = dominators(routine)
 
     def first_time(self, world: World, mask: Numbers | None = None) -> Divergence | None:
-        """Two threads of which one executes it, the first time that it may, and the other does not; with a mask, a lane that it names."""
+        """Two threads of which one executes the instruction on first reaching it and the other does not; with a mask, a lane in it."""
         runs = world.execution(self.i)
         others = runs if mask is None else _only(runs, mask)
         for scope, one, other in pairs(runs, others, self.level):
@@ -175,19 +175,19 @@ class Search:
         return None
 
     def may_come(self) -> bool:
-        """Whether what decides that threads come to the instruction may really come out as chosen inputs make it."""
+        """Whether the conditions for reaching the instruction may really have the outcomes that example inputs give."""
         conditions = [self.values.guard(self.i)] if self.values.guard(self.i) is not None else []
         conditions += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
         return all(condition is None or self._is_possible(condition) for condition in conditions)
 
     def example(self, world: World) -> str:
-        """The inputs on which it depends that threads come to the instruction, or not."""
+        """The inputs that decide whether threads reach the instruction."""
         terms = [self.values.guard(self.i)]
         terms += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
         return self._named(world, [term for term in terms if term is not None], self.block)
 
     def between(self, world: World, scope: Level, one: int, other: int) -> Divergence | None:
-        """The branch at which two threads diverge that both come to it."""
+        """The branch at which two threads diverge that both reach it."""
         guard = self.values.guard(self.i)
         reached = world.reaching(self.block)
         if reached[one] is Runs.ALWAYS and reached[other] is Runs.ALWAYS:
@@ -209,13 +209,13 @@ class Search:
         return None
 
     def _deciding(self) -> list[int]:
-        """The blocks whose branches decide whether control comes to the instruction, those next to it first."""
+        """The blocks whose branches the instruction is control-dependent on, nearest first."""
         return [before for before in self.dominance.post.decide(self.block) if before in self.flow.reachable]
 
     # --- loops
 
     def once_more(self, world: World) -> Divergence | None:
-        """Two threads that iterate in a loop together, until one leaves and the other executes the instruction again."""
+        """Two threads that iterate a loop together, until one leaves it and the other executes the instruction again."""
         forest = loops(self.routine)
         inner = forest.innermost[self.block]
         while inner is not None:
@@ -253,13 +253,14 @@ class Search:
     def _leaving(
         self, this: World, following: World, loop: Loop, before: int, alive: Execution, is_decisive: bool
     ) -> tuple[Divergence | None, Execution]:
-        """Two of these threads of which one leaves a loop at the end of a block and the other goes on to the instruction; and who stays."""
+        """Two threads of which one leaves a loop at the end of a block and the other continues to the instruction; and the threads that
+        stay."""
         edges = self.flow.blocks[before].edges
         outside = [edge for edge in edges if edge.target not in loop]
         comes = alive & this.reaching(before)
         takes = this.taking([edge for edge in edges if edge.target in loop])
         if not is_decisive:
-            # where all take the same path and nobody knows which, they may well stay
+            # if all take the same path and it is unknown which, they may stay
             return None, all_but(comes.sure & takes.never, len(comes))
         leaves = comes & this.taking(outside)
         executes = comes & takes & self._again(this, following, before)
@@ -274,23 +275,23 @@ class Search:
         return None, takes | just(comes.never, len(comes))
 
     def _again(self, this: World, following: World, before: int) -> Execution:
-        """For each thread that stays at a branch of a loop, whether it executes the instruction after that."""
+        """For each thread that stays in a loop at a branch, whether it executes the instruction afterwards."""
         if self.dominance.tree.dominates(before, self.block) and before != self.block:
             return this.execution(self.i)
         return following.execution(self.i)
 
     def _changes(self, decisive: list[int]) -> bool:
-        """Whether what decides about leaving a loop may be another thing in the next iteration."""
+        """Whether the exit conditions of a loop may change in the next iteration."""
         for before in decisive:
             condition = self.values.guard(self.flow.blocks[before].end - 1)
             if condition is not None and any(leaf.operator == "phi" for leaf in condition.leaves()):
                 return True
         return False
 
-    # --- for people
+    # --- descriptions
 
     def differing(self, world: World, branch: int, condition: Term, one: int, other: int) -> Divergence | None:
-        """Two threads that come to a branch and part there."""
+        """Two threads that reach a branch and diverge there."""
         return self._reported(world, branch, condition, Level.WARP, one, other, False, False)
 
     def _reported(
@@ -330,14 +331,14 @@ class Search:
         )
 
     def _is_possible(self, condition: Term) -> bool:
-        """Whether a condition really comes out differently for some launch: not if it may keep threads out that are never there."""
+        """Whether a condition may really have different outcomes for some launch, and does not only exclude threads that never exist."""
         known = worlds(self.routine).possible
         if condition not in known:
             known[condition] = all(self._is_open(at) for at in walk(condition) if at.operator in COMPARISONS)
         return known[condition]
 
     def _is_open(self, compared: Term) -> bool:
-        """Whether a comparison of the index of a thread with an argument is one of its index in the grid, or goes by a loop's counter."""
+        """Whether a comparison of a thread index with an argument is one of its index in the grid, or involves a loop counter."""
         if not any(leaf.operator == "parameter" for leaf in compared.leaves()):
             return True
         own = [leaf for leaf in compared.leaves() if leaf.operator == "phi"]
@@ -348,7 +349,7 @@ class Search:
         return bool(own) or any(name.startswith("%ctaid") for name in names) or is_free(compared)
 
     def _example(self, world: World, condition: Term, branch: int) -> str:
-        """The inputs on which it depends that the threads come there and part."""
+        """The inputs that decide whether the threads reach the branch and diverge."""
         terms = [condition]
         block = self.flow.block_of[branch]
         for before in self._deciding():
@@ -371,8 +372,8 @@ class Search:
 
 
 def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Level, int, int]]:
-    """Threads of one group of which the first is certain to do one thing and the second certain not to do the other; of each size of groups
-    up to a level, one pair, the smallest first."""
+    """Pairs of threads of one group of which the first certainly executes and the second certainly does not; for each group size up to a
+    level, one pair, smallest first."""
     count, does, does_not = len(ones), ones.sure, others.never
     if not does or not does_not:
         return
@@ -389,7 +390,7 @@ def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Le
 
 
 def _only(runs: Execution, mask: Numbers) -> Execution:
-    """What threads do, of those only that the first of their warp that does it names in a mask."""
+    """The executions, restricted to threads in the mask of the first executing thread of their warp."""
     named = 0
     for start in range(0, len(runs), WARP):
         here = runs.sure >> start & WARP_MASK
@@ -399,7 +400,7 @@ def _only(runs: Execution, mask: Numbers) -> Execution:
 
 
 def choose_pair(routine: Routine, i: int) -> Divergence | None:
-    """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if none are known."""
+    """Two threads of one warp that reach instruction `i` and differ in its guard or its index; None if none are known."""
     if not enters_whole(routine):
         return None
     guard = values(routine).guard(i)
@@ -424,7 +425,7 @@ def choose_pair(routine: Routine, i: int) -> Divergence | None:
 
 
 def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[[int], bool]) -> bool:
-    """Whether an instruction that does the same is on some path that the other thread may take until the paths of both reconverge."""
+    """Whether an equivalent instruction is on some path that the other thread may take before both paths merge."""
     flow = control_flow(routine)
     block = flow.block_of[divergence.branch]
     if divergence.branch == divergence.instruction:
@@ -439,7 +440,7 @@ def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[
 
 
 def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Divergence], *notes: str) -> Iterator[Diagnostic]:
-    """The findings of a rule for divergences: one for all instructions that threads miss because of the same branch, at the first of
+    """The findings of a rule for divergences, one for all instructions that threads miss because of the same branch, at the first of
     them."""
     groups: dict[int, list[Divergence]] = {}
     for divergence in found:
@@ -463,8 +464,8 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
 
 
 def _severity(divergence: Divergence) -> Severity | None:
-    """That of the rule if the CTA has both threads. Else a note if it takes numbers of the launch, too: those that come with as many
-    threads may be others, such as rows of which each warp has its own."""
+    """The severity of the rule if the CTA has both threads. Otherwise a note if it also depends on launch arguments: with that many
+    threads these may be different, such as rows that each warp has of its own."""
     if divergence.is_certain:
         return None
     return Severity.INFO if divergence.example else Severity.WARNING
@@ -482,10 +483,10 @@ def _sentence(routine: Routine, divergence: Divergence) -> str:
 
 
 def example_note(example: str) -> str:
-    """Inputs as an example, as a note; empty if there are none."""
+    """Example inputs as a note; empty if there are none."""
     return f"for example with {example}" if example else ""
 
 
 def assumed_note(assumption: str) -> str:
-    """What is taken for granted, as a note; empty if nothing is."""
+    """An assumption as a note; empty if there is none."""
     return f"assumed: {assumption}" if assumption else ""

@@ -1,8 +1,9 @@
-"""Matrix fragments in registers: which fragment each operand of a matrix instruction is given, through copies, joins and loops (9.7.15.3).
+"""Matrix fragments in registers: the fragments that reach each operand of a matrix instruction, through copies, merges and loops
+(9.7.15.3).
 
-The table says which operands hold parts of matrices. Of an opaque fragment the manual leaves open which element is where: only an
-instruction that means the same matrix, shape, type and layout can make sense of it. Registers may be worked on one by one in between, all
-in the same order; so what an operation with one fragment's registers gives counts as that fragment still.
+The table says which operands hold parts of matrices. The manual leaves the layout of an opaque fragment unspecified, so only an instruction
+with the same matrix, shape, type and layout can interpret it. In between, elementwise operations are allowed on the registers in order; the
+result of an operation on one fragment's registers still counts as that fragment.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from ptxkit.syntax import Guard, Path
 
 @frozen
 class Source:
-    """A register of a fragment that an instruction made."""
+    """A register of a fragment that an instruction created."""
 
     instruction: int
     fragment: Fragment
     index: int
-    """Its location in the fragment."""
+    """Its index in the fragment."""
     is_changed: bool
-    """Whether something was computed with it on the path."""
+    """Whether it was computed with on the path."""
 
 
 @frozen
@@ -43,31 +44,31 @@ class FragmentUse:
 
     instruction: int
     child: int
-    """Which child of the instruction the operand is."""
+    """Index of the operand among the children of the instruction."""
     fragment: Fragment
     sources: tuple[frozenset[Source], ...]
-    """By register, the fragments that it may be from; what else may come there does not show."""
+    """For each register, the fragments that it may come from; other sources are not listed."""
 
 
 @frozen
 class Disagreement:
-    """A fragment that is not what its reader takes it for."""
+    """A fragment that differs from what its reader expects."""
 
     use: FragmentUse
     source: Source
     is_certain: bool
-    """Whether all fragments that may come there are wrong."""
+    """Whether all fragments that may reach the operand are wrong."""
 
 
 @frozen
 class MatrixAccess:
-    """An opaque fragment that is loaded or stored."""
+    """A load or store of an opaque fragment."""
 
     instruction: int
     child: int
-    """Which child of the instruction the address is."""
+    """Index of the address among the children of the instruction."""
     stride_child: int
-    """Which child the stride is; -1 if none is written."""
+    """Index of the stride; -1 if it is omitted."""
     fragment: Fragment
     address: Term | None
     stride: Term | None
@@ -93,7 +94,7 @@ def dimensions(shape: str) -> tuple[int, int, int]:
 
 @fact
 def fragment_uses(routine: Routine) -> tuple[FragmentUse, ...]:
-    """The operands that are read as opaque fragments, in the order of the text, where control can reach them."""
+    """The reachable operands that are read as opaque fragments, in text order."""
     bounds = bindings(routine)
     if not _has_any(routine):
         return ()
@@ -108,7 +109,7 @@ def fragment_uses(routine: Routine) -> tuple[FragmentUse, ...]:
 
 
 def disagreements(routine: Routine, differ: Callable[[Fragment, Fragment], bool]) -> Iterator[Disagreement]:
-    """The uses to which only fragments come that `differ` from what they are taken for, or also some; one for each operand."""
+    """Uses whose sources all, or partly, `differ` from what the use expects; one for each operand."""
     for use in fragment_uses(routine):
         if not all(use.sources):
             continue
@@ -125,7 +126,7 @@ def where(routine: Routine, use: FragmentUse) -> Path:
 
 @fact
 def matrix_accesses(routine: Routine) -> tuple[MatrixAccess, ...]:
-    """The loads and stores of opaque fragments, in the order of the text, where control can reach them."""
+    """The reachable loads and stores of opaque fragments, in text order."""
     bounds = bindings(routine)
     if not _has_any(routine):
         return ()
@@ -158,7 +159,7 @@ def matrix_accesses(routine: Routine) -> tuple[MatrixAccess, ...]:
 
 @fact
 def _has_any(routine: Routine) -> bool:
-    """Whether there are opaque fragments at all."""
+    """Whether the function has any opaque fragments."""
     return any(fragment.is_opaque for bound in set(bindings(routine)) if isinstance(bound, Bound) for fragment in bound.fragments)
 
 
@@ -181,7 +182,7 @@ def _child(routine: Routine, i: int, operand: BoundOperand) -> int:
 
 
 class _Sources:
-    """Where registers of fragments come from."""
+    """Tracks the sources of fragment registers."""
 
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
@@ -191,7 +192,7 @@ class _Sources:
         self._known: dict[tuple[int, bool], frozenset[Source]] = {}
 
     def of(self, i: int, operand: BoundOperand) -> tuple[frozenset[Source], ...]:
-        """By register of an operand that instruction `i` reads."""
+        """The sources of each register of an operand of instruction `i`."""
         read = self.registers.of(i, self.routine.instructions[i].children[_child(self.routine, i, operand)])
         return tuple([self.walk(self.ssa.read(i, register)) for register in read])
 
@@ -219,7 +220,7 @@ class _Sources:
         return known
 
     def _made(self, value: int, is_changed: bool) -> Source | None:
-        """The fragment that a written value is a register of."""
+        """The fragment register that a written value is."""
         i = self.ssa.values[value].instruction
         for fragment, operand in _fragments(self.bounds[i]):
             if not operand.writes or not fragment.is_opaque:
@@ -234,7 +235,7 @@ class _Sources:
         return None
 
     def _through(self, i: int, is_changed: bool) -> list[tuple[int, bool]]:
-        """The values that instruction `i` copies, or computes one of the same type from, for each thread by itself."""
+        """The values that instruction `i` copies, or computes a value of the same type from in each thread."""
         bound = self.bounds[i]
         if not isinstance(bound, Bound) or bound.converges is not None or bound.memory or bound.flow or not bound.form.modelled:
             return []

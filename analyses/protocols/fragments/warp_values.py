@@ -1,4 +1,4 @@
-"""Values that provably differ between the threads of a warp, with the two threads that show it."""
+"""Values that provably differ between threads of a warp, with two threads that show it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ptxkit.frozen import frozen
 
 _INDICES = ("%tid.", "%laneid")
 _SHARED = ("%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%gridid")
-"""Special registers that are uniform over a CTA, by how their names begin."""
+"""Prefixes of special registers that are uniform in a CTA."""
 
 
 @frozen
 class Differing:
-    """Two threads of one warp that hold different numbers."""
+    """Two threads of one warp with different values."""
 
     one: int
     other: int
     """Their indices in the CTA."""
     difference: int
-    """How much more the other holds, as an unsigned number."""
+    """The difference of the second to the first value, unsigned."""
     assumed: bool
-    """Whether this takes for granted that a CTA is at least a warp wide in x."""
+    """Whether this assumes that a CTA has at least a warp of threads along x."""
 
 
 def differing(routine: Routine, term: Term) -> Differing | None:
-    """Two threads of a warp that hold different numbers in a term, wherever they come to it together; None if that is not certain."""
+    """Two threads of a warp in which a term has different values whenever they reach it together; None if that is not certain."""
     terms = values(routine).terms
     own, rest = terms.split(term, lambda atom: all(map(_is_index, atom.leaves())))
     if not all(_is_shared(routine, leaf) for leaf in rest.leaves()):
@@ -66,7 +66,7 @@ def _is_index(leaf: Term) -> bool:
 
 
 def _is_shared(routine: Routine, leaf: Term, depth: int = 4) -> bool:
-    """Whether all threads of a warp hold the same in a leaf, in the same iteration of the loops around."""
+    """Whether a leaf has the same value in all threads of a warp, in the same iteration of enclosing loops."""
     if leaf.operator in ("parameter", "address", "window", "literal"):
         return True
     if leaf.operator == "special":

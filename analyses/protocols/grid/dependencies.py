@@ -1,4 +1,4 @@
-"""Kernels that depend on another grid, and CTAs that reach into the shared memory of others of their cluster (9.7.14.3, 9.7.14.13)."""
+"""Kernels that depend on another grid, and CTAs that access shared memory of other CTAs in their cluster (9.7.14.3, 9.7.14.13)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAUNCHES, WAITS = "grid-launch", "grid-wait"
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with griddepcontrol and with how long CTAs of a cluster live."""
+    """Errors in the use of griddepcontrol, and in the lifetime of CTAs of a cluster."""
     if not routine.function.header.is_entry:
         return ()
     return (*_grid(routine), *_lifetime(routine))
@@ -39,7 +39,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
     launches, waits = _with(routine, LAUNCHES), _with(routine, WAITS)
     accessed = [access for access in accesses(routine) if access.space == ".global" and access.address is not None]
     own = {_pointer(one) for one in accessed if one.writes} - {None}
-    # where a kernel says of some memory that nobody writes it meanwhile, what it reads otherwise may be written by another grid
+    # if a kernel declares some memory constant, other memory that it reads may be written by another grid
     distinguishes = any(_is_constant(routine, one) for one in accessed)
     if launches and not waits:
         reads = [one for one in accessed if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
@@ -68,7 +68,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
 
 
 def _have_one_thread(routine: Routine, one: int, other: int) -> bool:
-    """Whether a thread may come to both instructions: warps with different tasks need not wait where another does."""
+    """Whether one thread may execute both instructions: warps with other tasks need not wait if one warp does."""
     reach = uniformity(routine).reach
     return bool(reach.instruction(one).ever & reach.instruction(other).ever)
 
@@ -79,14 +79,14 @@ def _is_constant(routine: Routine, access: Access) -> bool:
 
 
 def _pointer(access: Access) -> Term | None:
-    """The parameter that an address goes by."""
+    """The pointer parameter that an address is based on."""
     assert access.address is not None
     found = [atom for atom, factor in access.address.linear[1] if atom.operator == "parameter" and factor == 1 and atom.width == 64]
     return found[0] if len(found) == 1 else None
 
 
 def _lifetime(routine: Routine) -> Iterator[Finding]:
-    """Accesses of the shared memory of another CTA with a path out on which nobody waits for the others."""
+    """Accesses to shared memory of another CTA from which some path leaves the kernel without waiting for the others."""
     ranks = cluster_size(routine)
     if ranks is None or ranks < 2:
         return
@@ -107,7 +107,7 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
 
 
 def _exit(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | None:
-    """The end of a path from an instruction out of the function on which control meets none of the stops."""
+    """The end of a path from an instruction out of the function that passes none of the stops."""
     flow = control_flow(routine)
     block = flow.block_of[start]
     if any(i > start for i in stops.get(block, ())):

@@ -1,4 +1,4 @@
-"""Kinds of findings between thread blocks."""
+"""Kinds of findings about grids and thread blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class GridFault(enum.StrEnum):
-    """What goes wrong between grids, or between the thread blocks of a cluster."""
+    """Errors between grids, or between thread blocks of a cluster."""
 
     GRIDDEPCONTROL_MISSING_WAIT = enum.auto()
     GRIDDEPCONTROL_ACCESS_BEFORE_WAIT = enum.auto()

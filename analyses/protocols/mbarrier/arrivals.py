@@ -1,4 +1,4 @@
-"""How many threads arrive at an mbarrier in one phase, against the count that it was initialized for (9.7.14.15.13)."""
+"""The number of arrivals at an mbarrier in one phase, compared with its initial count (9.7.14.15.13)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
 MOST_CTAS = 16
-"""Of a cluster that the kernel does not say the size of."""
+"""Assumed maximum cluster size if the kernel does not specify it."""
 
 
 def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """mbarriers that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
+    """mbarriers that expect more arrivals than are possible in one phase, if each instruction arrives at most once in it."""
     if not known.is_closed:
         return
     for ring in rings(routine):
@@ -49,7 +49,7 @@ def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _arrivals(routine: Routine, use: Use) -> int | None:
-    """The most arrivals that an instruction makes at an mbarrier in one phase; None if there is no bound."""
+    """The maximum number of arrivals of an instruction at an mbarrier in one phase; None if unbounded."""
     if _comes_again(routine, use.instruction):
         return None
     most = arrivals_besides(routine, use, 0)
@@ -59,7 +59,7 @@ def _arrivals(routine: Routine, use: Use) -> int | None:
 
 
 def arrivals_besides(routine: Routine, use: Use, without: int) -> int | None:
-    """The most arrivals of threads that are not among some, when all execute an instruction once; None if that is not known."""
+    """The maximum number of arrivals of threads not in `without`, if all execute an instruction once; None if unknown."""
     step = use.step
     times = step.times
     if step.amount is not None:
@@ -76,7 +76,7 @@ def arrivals_besides(routine: Routine, use: Use, without: int) -> int | None:
 
 
 def threads_at(routine: Routine, use: Use) -> int | None:
-    """The threads of a CTA that may come to a use, as bits; None if it is not known how they are laid out."""
+    """The threads of a CTA that may execute a use, as a bit set; None if unknown."""
     if use.threads is not None:
         return use.threads
     reach = uniformity(routine).reach
@@ -84,7 +84,7 @@ def threads_at(routine: Routine, use: Use) -> int | None:
 
 
 def _comes_again(routine: Routine, i: int) -> bool:
-    """Whether a thread may come back to an instruction without waiting at any mbarrier in between."""
+    """Whether a thread may execute an instruction again without waiting at any mbarrier in between."""
     flow, forest = control_flow(routine), loops(routine)
     index = forest.innermost[flow.block_of[i]]
     if index is None:
@@ -93,6 +93,6 @@ def _comes_again(routine: Routine, i: int) -> bool:
     within = [use for use in usage(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
     asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
     if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
-        # a wait that is left out if it was asked before
+        # a wait that is skipped if the phase was already tested
         return False
     return comes_without(routine, waits, i + 1)(i)

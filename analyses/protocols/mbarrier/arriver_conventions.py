@@ -1,7 +1,7 @@
-"""What all who arrive at the same mbarriers do before, but one.
+"""What all but one of the arrivals at the same mbarriers do beforehand.
 
-Code that hands a stage of a ring on is there several times: unrolled, or once for each kind of warp. Each copy does the same before it
-arrives. What one leaves out is then no habit of the program: it needs it elsewhere for the same mbarriers.
+Code that releases a stage of a ring occurs several times: unrolled, or once for each warp role. Each copy does the same before it arrives.
+If one copy omits something that the others do for the same mbarriers, it deviates from an observed convention.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ptxkit.analyses.protocols.mbarrier.usage import Use as RingUse
 from ptxkit.frozen import frozen
 
 MOST_BYTES = 1024
-"""mbarriers of which no more is known than that they lie in so many bytes are not distinguished."""
+"""mbarriers whose address is only known to lie in a larger range of bytes than this are not distinguished."""
 
 
 @frozen
 class Group:
-    """Uses of mbarriers that may be the same."""
+    """Uses that may refer to the same mbarriers."""
 
     locations: tuple[Where, ...]
     instructions: frozenset[int]
@@ -33,7 +33,7 @@ class Group:
 
 
 def groups(found: Iterable[Use]) -> list[Group]:
-    """Uses by the mbarriers that they may name, of those of which enough is known."""
+    """Groups uses by the mbarriers that they may refer to, if enough is known of these."""
     made: list[Group] = []
     for use in found:
         where = use.where
@@ -47,7 +47,7 @@ def groups(found: Iterable[Use]) -> list[Group]:
 
 
 def locations_of(use: RingUse) -> list[Location]:
-    """The mbarriers of a use, without what lies outside of where they are known to be."""
+    """The mbarriers of a use, without those outside its known range."""
     at = use.where
     if use.is_known or at is None or at.offset.length > MOST_BYTES:
         return use.locations
@@ -56,7 +56,7 @@ def locations_of(use: RingUse) -> list[Location]:
 
 @fact
 def ring_of(routine: Routine) -> dict[Location, int]:
-    """By mbarrier, the number of its ring: what one instruction goes through one after the other goes together."""
+    """The ring of each mbarrier, as a number: mbarriers that one instruction iterates over belong together."""
     parent: dict[Location, Location] = {}
 
     def find(location: Location) -> Location:
@@ -65,7 +65,7 @@ def ring_of(routine: Routine) -> dict[Location, int]:
         return location
 
     for use in usage(routine).uses:
-        # one loop may initialize all that there are
+        # one loop may initialize all mbarriers
         for one, other in pairwise(locations_of(use) if use.does not in (Does.INIT, Does.INVAL) else ()):
             parent[find(other)] = find(one)
         for location in use.locations:
@@ -76,5 +76,5 @@ def ring_of(routine: Routine) -> dict[Location, int]:
 
 @fact
 def arrivals(routine: Routine) -> tuple[frozenset[int], ...]:
-    """Arrivals by the mbarriers that they may name."""
+    """Arrivals grouped by the mbarriers that they may refer to."""
     return tuple([group.instructions for group in groups([use for use in uses(routine) if use.arrives])])

@@ -1,4 +1,4 @@
-"""How many bytes a copy with a tensor map has at most: what is expected for a phase of the mbarrier that it signals (9.7.14.15.9)."""
+"""Upper bound on the bytes of a copy with a tensor map: the expect-tx bytes of a phase of the mbarrier that it signals (9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxkit.analyses.symbolic.values import values
 
 
 def box_bytes(routine: Routine, copy: int) -> int:
-    """How many bytes a copy that signals an mbarrier has at most; 0 if that is not known."""
+    """Upper bound on the bytes of a copy that signals an mbarrier; 0 if unknown."""
     known = _known(routine)
     if copy not in known:
         known[copy] = _expected(routine, copy) // _together(routine, copy)
@@ -26,7 +26,7 @@ def _known(routine: Routine) -> dict[int, int]:
 
 
 def _expected(routine: Routine, copy: int) -> int:
-    """How many bytes are expected at most for a phase of the mbarrier that a copy signals; 0 if that is not known."""
+    """Maximum expect-tx bytes of a phase of the mbarrier that a copy signals; 0 if unknown."""
     known = usage(routine)
     locations = [use.where for use in uses(routine) if use.instruction == copy and use.arrives]
     expected, initialized = ([use for use in known.of(does) if _may_be_of(use, locations)] for does in (Does.EXPECT, Does.INIT))
@@ -35,7 +35,7 @@ def _expected(routine: Routine, copy: int) -> int:
     counts = [_number(use.step.amount) for use in initialized]
     if not (locations and sizes and counts and known.is_closed) or any(use.instruction not in arriving for use in expected):
         return 0
-    # who expects arrives too: in a phase there are no more expectations than arrivals
+    # expecting bytes implies an arrival, so a phase has no more expectations than arrivals
     return max(sizes) * max(counts) if all(sizes) and all(counts) else 0
 
 
@@ -48,7 +48,8 @@ def _number(term: Term | None) -> int:
 
 
 def _together(routine: Routine, copy: int) -> int:
-    """How many copies with the same map signal the same phase of the same mbarrier, this one among them: they stand one after the other."""
+    """How many copies with the same map, including this one, signal the same phase of the same mbarrier; they follow each other in the
+    text."""
     flow = control_flow(routine)
     block = flow.blocks[flow.block_of[copy]]
     key, count = _key(routine, copy), 1
@@ -62,7 +63,7 @@ def _together(routine: Routine, copy: int) -> int:
 
 
 def _key(routine: Routine, copy: int) -> tuple[Term | None, ...] | None:
-    """What a copy signals, the map that it has and when it is done; None if it has no map, or what it signals is not known."""
+    """The signalled mbarrier, the map and the guard of a copy; None if it has no map, or if the mbarrier is unknown."""
     signalled = [step.address for step in steps(routine).get(copy, ()) if step.does is Does.COPY]
     maps = [access.address for access in accesses(routine) if access.instruction == copy and access.memory.proxy == "tensormap"]
     if len(signalled) != 1 or len(maps) != 1 or None in (*signalled, *maps):

@@ -1,7 +1,7 @@
-"""Waits at mbarriers for the wrong phase, and waits whose answer nobody asks for (9.7.14.15).
+"""Waits at mbarriers for the wrong phase, and waits whose result is ignored (9.7.14.15).
 
-What goes wrong is what monitors of the machine see: threads that wait forever, or read what a copy has not written. Why it does is a
-matter of the phases that came before, which `running` follows in the same launch.
+Monitors of the machine detect the effect: threads that wait forever, or read what a copy has not written. The cause lies in earlier phases,
+which `running` tracks in the same launch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxkit.isa.binding import Bound
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with the waits of a kernel; nothing for other functions."""
+    """Errors in the waits of a kernel; empty for other functions."""
     if not routine.function.header.is_entry:
         return ()
     ran = run(routine)
@@ -29,9 +29,9 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 
 def _ignored(routine: Routine) -> Iterator[Finding]:
-    """Waits that may give up, of which nothing depends on the answer, before accesses of shared memory or signals to other threads.
+    """Time-limited waits whose result nothing depends on, before accesses of shared memory or signals to other threads.
 
-    One whose answer is only stored, or returned, asks for somebody else: nothing that the mbarrier guards follows.
+    A result that is only stored or returned is not reported, as nothing that the mbarrier guards follows.
     """
     reachable = control_flow(routine).reachable
     guarded = [i for i, bound in such(routine, _may_be_guarded)]
@@ -46,7 +46,8 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
 
 
 def _may_be_guarded(bound: Bound) -> bool:
-    """Whether an instruction may have to wait: it accesses memory, other than to store a result to global memory, or tells others."""
+    """Whether an instruction may need a wait: it accesses memory, other than to store a result to global memory, or signals other
+    threads."""
     if bound.asynchronous or any(one.action == "arrive" for one in bound.barrier):
         return True
     is_result = bound.has(".global") and all(one.access == "write" and not one.is_async for one in bound.memory)
@@ -54,7 +55,7 @@ def _may_be_guarded(bound: Bound) -> bool:
 
 
 def _decides(routine: Routine, i: int) -> bool:
-    """Whether what an instruction writes decides where control goes, or what is executed."""
+    """Whether control flow, or the execution of instructions, depends on a result of the instruction."""
     flow, numbering = control_flow(routine), ssa(routine)
     waiting = list(numbering.definitions[i])
     seen = set(waiting)
@@ -75,7 +76,7 @@ def _decides(routine: Routine, i: int) -> bool:
 
 
 def _parities(ran: Ran) -> Iterator[Finding]:
-    """Waits for another phase than the one that comes next."""
+    """Waits for a phase other than the next one."""
     late = {thread: i for thread, i in reversed(ran.late) if i >= 0}
     for use in ran.uses:
         for thread, i in use.stale.items():
@@ -91,7 +92,7 @@ def _parities(ran: Ran) -> Iterator[Finding]:
 
 
 def _standstill(ran: Ran) -> Iterator[Finding]:
-    """Threads that wait forever though the phase before was the one that they had to wait for."""
+    """Threads that wait forever although they waited for the right phase before."""
     for wait in ran.fault.waits if ran.fault is not None else ():
         i = ran.at.get(getattr(wait.site, "path", ()), -1)
         thread = int(wait.lanes.index[0])

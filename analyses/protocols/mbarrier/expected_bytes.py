@@ -1,4 +1,4 @@
-"""Bytes that mbarriers expect, against what the copies of the same phase can have (9.7.14.15.5)."""
+"""Expect-tx bytes of mbarriers, compared with the copies of the same phase (9.7.14.15.5)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ptxkit.frozen import frozen
 
 
 def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Copies whose phase one arrival completes that expects no bytes."""
+    """Copies in a phase that an arrival without expect-tx completes."""
     for ring in rings(routine):
         counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
         expected = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.EXPECT}
         arrivals = ring.of(Does.ARRIVE)
         plain = [use for use in arrivals if use.instruction not in expected]
         copies = ring.of(Does.COPY)
-        # an expectation that is no arrival may come from anywhere
+        # an expect-tx that is not an arrival may come from anywhere
         signalled = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE}
         if counts != {1} or not plain or not copies or expected - signalled:
             continue
-        # after a wait it is another phase
+        # after a wait, it is another phase
         stops = {use.instruction for use in arrivals} | {use.instruction for use in known.of(Does.WAIT) if use.step.is_spinning}
         for arrival in plain:
             following = comes_without(routine, stops, arrival.instruction + 1)
@@ -49,7 +49,7 @@ def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Announcements of more bytes than a stage has room for."""
+    """Expect-tx of more bytes than a stage has room for."""
     for ring in rings(routine):
         copies = ring.of(Does.COPY)
         if not ring.moves or not copies or any(use.does is Does.COPY for use in ring.others):
@@ -68,7 +68,7 @@ def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
-    """How many bytes lie between a stage and the next, in all that copies write; None if that is not known."""
+    """The bytes between successive stages, in all destinations of the copies; None if unknown."""
     starts: dict[object, dict[int, int]] = {}
     for copy in copies:
         parts = address_parts(routine, copy.step.target) if copy.step.target is not None else None
@@ -96,17 +96,17 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
 
 @frozen(eq=False)
 class _Load:
-    """What is expected for a phase, and the copies by tensor maps that bring it."""
+    """The expect-tx of a phase, and the copies with tensor maps in it."""
 
     expect: Use
     copy: Use
     amount: int
     maps: tuple[tuple[Term, int], ...]
-    """With how many copies there are by each."""
+    """The maps, with the number of copies for each."""
 
 
 def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Announcements that do not fit the boxes of the tensor maps that the copies are by: all copies by one map bring as many bytes."""
+    """Expect-tx bytes that are inconsistent with the boxes of tensor maps: all copies with one map transfer the same number of bytes."""
     loads = [load for ring in rings(routine) for load in _loads(routine, ring)]
     boxes: dict[Term, dict[int, list[_Load]]] = {}
     for load in loads:
@@ -157,14 +157,14 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _may_both_come(routine: Routine, one: _Load, other: _Load) -> bool:
-    """Whether a thread may come from one to the other: a kernel may have several paths to do its work, with other boxes."""
+    """Whether a thread may execute both: a kernel may have alternative paths with different boxes."""
     flow = control_flow(routine)
     mine, its = one.expect.instruction, other.expect.instruction
     return bool(onward(routine, mine) >> flow.block_of[its] & 1 or onward(routine, its) >> flow.block_of[mine] & 1)
 
 
 def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
-    """What is expected and copied between one wait and the next for one stage, where all that do the one do the other."""
+    """The expect-tx and copies between successive waits for one stage, if the same threads execute both."""
     if any(use.does in (Does.COPY, Does.EXPECT) for use in ring.others):
         return
     flow, forest = control_flow(routine), loops(routine)
@@ -177,7 +177,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
         for wait in waits:
             its = flow.block_of[wait.instruction]
             if wait.instruction < use.instruction if its == block else dominates(its, block):
-                # of two that all paths come by, the later one
+                # of two waits on all paths, the later one
                 last = wait.instruction if last < 0 or dominates(flow.block_of[last], its) else last
         groups.setdefault((last, forest.innermost[block], use.index, use.offsets if use.is_fixed else None), []).append(use)
     for own in groups.values():
@@ -193,7 +193,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
 
 
 def _goes_with(routine: Routine, one: Use, other: Use) -> bool:
-    """Whether threads that do the one do the other after it."""
+    """Whether threads that execute the first execute the second after it."""
     flow, both = control_flow(routine), dominators(routine)
     mine, its = flow.block_of[one.instruction], flow.block_of[other.instruction]
     return mine == its or (both.tree.dominates(mine, its) and both.post.dominates(its, mine))

@@ -1,4 +1,4 @@
-"""Parities of first waits at mbarriers: those for a phase that nobody begins, and those that differ (9.7.14.15.16)."""
+"""Parities of first waits at mbarriers: waits for a phase that no thread can complete, and inconsistent parities (9.7.14.15.16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ptxkit.analyses.uniformity.uniformity import uniformity
 
 
 def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Waits for a first phase that only threads could complete that wait for one themselves."""
+    """Waits for a first phase that only threads could complete that themselves wait for a first phase."""
     if not known.is_closed:
         return
     own = rings_by_thread(routine)
@@ -68,7 +68,7 @@ def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], bool]:
-    """Tells whether those who do something can come to an instruction with none of some waits before, which nobody passes."""
+    """Returns a function: whether threads can reach an instruction without passing some waits that never succeed."""
     flow, reach = control_flow(routine), uniformity(routine).reach
     waits: dict[int, list[Use]] = {}
     for use in usage_by_thread(routine).of(Does.WAIT):
@@ -79,7 +79,7 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
     def comes(use: Use, i: int) -> bool:
         threads = threads_at(routine, use)
         if threads not in by_threads:
-            # where others wait at another mbarrier, only they are stopped
+            # a wait at another mbarrier only blocks the threads that execute it
             mine = [[use for use in own if threads is None or use.threads is None or use.threads & threads] for own in waits.values()]
             cuts = {own[0].instruction for own in mine if own and closed.issuperset(own)}
             if threads is not None:
@@ -91,7 +91,7 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
 
 
 def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Waits that are tried before a loop, for another parity than the wait in the loop that is left out if they succeed."""
+    """Tests before a loop for a parity that differs from the wait inside the loop, which is skipped if the test succeeds."""
     for ring in rings(routine):
         own = ring.of(Does.WAIT)
         for peek in own:
@@ -122,7 +122,7 @@ def _is_before_loop(routine: Routine, peek: Use, wait: Use) -> bool:
 
 
 def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """mbarriers that count the bytes of copies, and of which no wait is for the first phase."""
+    """mbarriers that count bytes of copies, with no wait for the first phase."""
     for ring in rings(routine):
         own, copies = visits(routine, ring), ring.of(Does.COPY)
         if not copies or not own or any(one.parity != 1 for one in own) or any(use.does is Does.WAIT for use in ring.others):

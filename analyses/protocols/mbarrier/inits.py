@@ -1,4 +1,4 @@
-"""What is used before it is initialized, or never is: mbarriers, and threads that nothing makes wait for it (9.7.14.15.9)."""
+"""Missing or unordered initialization of mbarriers (9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MEETINGS = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT))
 
 
 def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """mbarriers in variables of the kernel that it arrives and waits at, and does not initialize, though it may initialize others."""
+    """mbarriers in variables of the kernel that have arrivals and waits but no initialization, in a kernel that may initialize others."""
     inits = known.of(Does.INIT)
     if not known.is_closed or any(init.where is None for init in inits):
         return
@@ -54,7 +54,7 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _may_be(init: Use, use: Use, location: Location) -> bool:
-    """Whether what initializes mbarriers may initialize one that is used."""
+    """Whether an initialization may be of the given mbarrier."""
     if init.base == use.base and init.is_known:
         return location.offset in init.offsets
     if use.where is None or init.where is None:
@@ -65,7 +65,7 @@ def _may_be(init: Use, use: Use, location: Location) -> bool:
 
 
 def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Uses that a thread may come to without a barrier after the initialization."""
+    """Uses that a thread may reach without a barrier after the initialization."""
     inits = known.of(Does.INIT)
     flow = control_flow(routine)
     meetings = {i for i, own in steps(routine).items() if any(step.does in _MEETINGS for step in own)}
@@ -79,10 +79,10 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
         if use.does is Does.INIT or not before(use.instruction):
             continue
         init = next((init for init in inits if init.base == use.base and init.offsets & use.offsets), None)
-        # who initializes an mbarrier may use it
+        # the thread that initializes an mbarrier may use it
         if init is None or not (mine := threads_at(routine, use)) or not (its := threads_at(routine, init)) or not mine & ~its:
             continue
-        # a barrier that threads may come to in between may be theirs, no matter what decides about it
+        # any barrier that these threads may pass in between counts, whatever its conditions
         ahead = onward(routine, init.instruction)
         if any(ahead >> flow.block_of[i] & 1 and onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
             continue

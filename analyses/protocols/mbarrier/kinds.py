@@ -1,4 +1,4 @@
-"""Kinds of findings about mbarriers, and of data races that a run shows."""
+"""Kinds of findings about mbarriers, and about data races shown by a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class RaceFault(enum.StrEnum):
-    """Which threads race."""
+    """Kinds of data races, by the threads involved."""
 
     DSMEM_ACCESS_UNSYNCHRONISED = enum.auto()
     SMEM_RACE = enum.auto()
@@ -14,7 +14,7 @@ class RaceFault(enum.StrEnum):
 
 
 class MbarrierFault(enum.StrEnum):
-    """What goes wrong with an mbarrier."""
+    """Errors in the use of an mbarrier."""
 
     MBARRIER_USE_BEFORE_INIT = enum.auto()
     MBARRIER_INIT_NOT_PUBLISHED = enum.auto()

@@ -1,4 +1,4 @@
-"""Operands of operations on mbarriers: alignment, counts, parities, and mbarriers of other CTAs (9.7.14.15.1, .2, .8, .13, .16)."""
+"""Operands of mbarrier operations: alignment, counts, parities, and mbarriers of other CTAs (9.7.14.15.1, .2, .8, .13, .16)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMOTE = ".shared::cluster"
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with the operands, no matter what else the kernel does."""
+    """Errors in operands, independent of the rest of the kernel."""
     return tuple(_findings(routine))
 
 
@@ -90,7 +90,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
             child=child,
         )
     elif bound.has(".cta_group::2"):
-        # two CTAs work as one: the object may lie in either
+        # the two CTAs work as one, so the mbarrier may be in either
         return
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding(
@@ -101,7 +101,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
             child=child,
         )
     elif bound.has(".cta"):
-        # what is read by this arrival alone may need no order: where others arrive and wait in the scope of the cluster, something does
+        # data that only this arrival guards may need no order; if other arrivals and waits use cluster scope, it does
         wait, other = (_in_cluster(routine, step.address, does) for does in (Does.WAIT, Does.ARRIVE))
         if wait is not None and other is not None:
             message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
@@ -110,7 +110,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
 
 
 def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:
-    """Where something is done in the scope of the cluster to the mbarrier of any CTA that lies at such an address."""
+    """An instruction that performs an operation with cluster scope on the mbarrier at this address in any CTA; None if there is none."""
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
         if isinstance(bound, Bound) and bound.has(".cluster"):

@@ -1,7 +1,6 @@
-"""The uses of the mbarriers of a kernel in one launch: who arrives, who waits, the bytes of each phase, its parity.
+"""The uses of a kernel's mbarriers in one launch: arrivals, waits, and the bytes and parity of each phase.
 
-The launch is one that was made up (`running`): of a kernel that does not say its number of threads, with the likeliest; loops iterate a few
-times.
+The launch is made up (`running`): if the kernel does not specify its thread block, with the likeliest one; loops iterate a few times.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ MOST_PHASES = 4
 
 @attrs.frozen
 class Phase:
-    """A phase that has completed."""
+    """A completed phase."""
 
     arrivals: int
-    """Threads that arrived."""
+    """Number of threads that arrived."""
     expected: int
     copied: int
-    """Bytes: a phase completes when as many have come as are expected."""
+    """In bytes: a phase completes when the expected bytes have arrived."""
     parity: int
 
 
@@ -36,17 +35,17 @@ class Phases:
     """The instruction that initializes it."""
     count: int
     arrives: tuple[tuple[int, int], ...]
-    """By instruction, how many threads arrive there."""
+    """By instruction, the number of threads that arrive there."""
     waits: tuple[tuple[int, int], ...]
     phases: tuple[Phase, ...]
-    """The first ones."""
+    """The first phases."""
     completed: int
-    """How many phases completed in the run."""
+    """Number of phases that completed in the run."""
 
 
 @fact
 def mbarrier_phases(routine: Routine) -> tuple[Phases, ...]:
-    """The mbarriers of the first CTA; none where no launch works."""
+    """The mbarriers of the first CTA; empty if no launch works."""
     ran = run(routine)
     return () if ran is None else tuple([_usage(one) for one in ran.uses if one.cta == 0])
 

@@ -1,7 +1,7 @@
-"""Which mbarrier is waited at before a location in shared memory is filled anew: who arrives there releases the location (9.7.14.15).
+"""The mbarrier that a thread waits for before it refills a location in shared memory; an arrival there releases the location (9.7.14.15).
 
-A thread that fills a ring of stages waits until a stage is free, then starts the copies into it. Stage and mbarrier are picked by one
-number, or stand both in the text.
+A thread that fills a ring of stages waits until a stage is free, then starts the copies into it. Stage and mbarrier are selected by the
+same index, or are both given in the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ptxkit.frozen import frozen
 
 @frozen(eq=False)
 class Refill:
-    """A location that a copy fills, and the mbarrier that says when it is free."""
+    """A location that a copy fills, and the mbarrier that signals when it is free."""
 
     copy: int
     region: Region
@@ -39,8 +39,8 @@ class Refill:
 
 @fact
 def refills(routine: Routine) -> tuple[Refill, ...]:
-    """The refills of a kernel by copies through the async proxy, by stage; of each that waits at one mbarrier, or one ring of them,
-    alone."""
+    """The refills of a kernel by copies through the async proxy, for each stage; only those that wait at a single mbarrier or ring of
+    mbarriers."""
     return tuple(_refills(routine)) if usage(routine).is_closed else ()
 
 
@@ -58,7 +58,7 @@ def _refills(routine: Routine) -> Iterator[Refill]:
 
 
 def _asked(routine: Routine, ring: Ring, copy: Use) -> Use | None:
-    """The wait at other mbarriers after which a copy starts; None if there are waits at several."""
+    """The wait at another mbarrier before a copy; None if there are waits at several."""
     others = [(other, wait) for other in rings(routine) if other is not ring for wait in other.of(Does.WAIT)]
     if copy.iterates:
         found = [(other, wait) for other, wait in others if wait.iterates and wait.index is copy.index]
@@ -68,14 +68,14 @@ def _asked(routine: Routine, ring: Ring, copy: Use) -> Use | None:
 
 
 def _comes_before(routine: Routine, wait: Use, copy: Use) -> bool:
-    """Whether control comes to a copy only by a wait."""
+    """Whether control reaches a copy only through a wait."""
     flow = control_flow(routine)
     home, goal = flow.block_of[wait.instruction], flow.block_of[copy.instruction]
     return wait.instruction < copy.instruction and (home == goal or dominators(routine).tree.dominates(home, goal))
 
 
 def _stages(routine: Routine, target: Term, index: Term) -> Iterator[tuple[Term, int]]:
-    """Where a copy writes, and the location of the mbarrier in its array, for each stage."""
+    """For each stage, the destination of a copy, and the offset of the mbarrier in its array."""
     leaves = {leaf for term in (target, index) for leaf in term.leaves() if leaf.operator == "phi"}
     if not leaves:
         if index.constant is not None:

@@ -1,4 +1,4 @@
-"""The fix for a wait that may give up: a loop around it (9.7.14.15)."""
+"""The fix for a time-limited wait: a loop around it (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ptxkit.isa.binding import Bound
 
 
 def retry(facts: Facts, routine: Routine, i: int) -> Fix | None:
-    """Repeats instruction `i` until the predicate that it writes holds. None if it is under a guard, or writes anything else.
+    """Repeats instruction `i` until the predicate that it writes holds. None if it has a guard, or writes anything else.
 
-    That is safe where the instruction only looks whether something has happened that the program relies on: it cannot go on earlier.
+    This is safe if the instruction only tests a condition that the program relies on, since the program cannot continue earlier.
     """
     instruction, bound = routine.instructions[i], bindings(routine)[i]
     written = [registers(routine).table[register] for register in registers(routine).writes[i]]

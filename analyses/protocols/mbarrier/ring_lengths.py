@@ -1,4 +1,4 @@
-"""Rings of mbarriers: how many stages instructions go through, and what counts the stages are initialized for (9.7.14.15.9)."""
+"""Rings of mbarriers: the number of stages that instructions iterate over, and the initial counts of the stages (9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use, rings
 
 
 def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Instructions that go through the same mbarriers one after the other, and wrap around after another number of them."""
+    """Instructions that iterate over the same mbarriers but wrap around after different numbers of them."""
     circles: dict[tuple[Location, int], list[Use]] = {}
     for use in known.uses:
         if use.does is not Does.INIT and use.is_known and use.iterates and use.base is not None:
-            # a loop unrolled by two has an instruction for every other stage
+            # in a loop unrolled by two, an instruction uses every other stage
             circles.setdefault((Address(use.base, min(use.offsets)), _step(use)), []).append(use)
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
         waited, signalled = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
-        # a kernel may have two paths for its work: each has threads that wait and threads that arrive
+        # a kernel may have two alternative paths, each with threads that wait and threads that arrive
         if len(sizes) == 1 or not waited or not signalled or waited == signalled:
             continue
-        # of two lengths the one that fits the mbarriers is right, or the one that most keep to
+        # of two lengths, the one that matches the mbarriers is right, or else the more frequent one
         usual = max(sizes, key=lambda size: (_fits(known, own[0], size), sizes[size]))
         one = next(use for use in own if len(use.offsets) != usual)
         other = next(use for use in own if len(use.offsets) == usual)
@@ -55,14 +55,14 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _step(use: Use) -> int:
-    """How far apart the mbarriers are that an instruction goes through, in bytes; 0 if that differs."""
+    """The distance in bytes between the mbarriers that an instruction iterates over; 0 if it varies."""
     offsets = sorted(use.offsets)
     steps = {after - before for before, after in pairwise(offsets)}
     return steps.pop() if len(steps) == 1 else 0
 
 
 def _fits(known: Usage, use: Use, size: int) -> bool:
-    """Whether a ring of so many stages is initialized, all for as many arrivals."""
+    """Whether a ring of this many stages is initialized, all with the same count."""
     assert use.base is not None
     first = min(use.offsets)
     counts = set()
@@ -75,7 +75,7 @@ def _fits(known: Usage, use: Use, size: int) -> bool:
 
 
 def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Stages of one ring that expect different numbers of arrivals."""
+    """Stages of one ring with different arrival counts."""
     for ring in rings(routine):
         if not ring.moves or any(len(known.mbarriers[Address(ring.base, offset)]) > 1 for offset in ring.offsets):
             continue
@@ -88,7 +88,7 @@ def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         other = next(use for use in inits if use.step.amount is not None and use.step.amount.constant == usual)
         arrivals = [use for use in ring.of(Does.ARRIVE) if use.offsets & (one.offsets | other.offsets)]
         if not arrivals or any(not (use.offsets & one.offsets and use.offsets & other.offsets) for use in arrivals):
-            # others arrive at the one than at the other
+            # the two stages have different arrivals
             continue
         arrival = arrivals[0]
         assert one.step.amount is not None

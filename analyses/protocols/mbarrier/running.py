@@ -1,4 +1,4 @@
-"""What happens to the mbarriers of a kernel when it is executed with a launch that was made up (9.7.14.15)."""
+"""Executes a kernel with made-up launches, and records what happens to its mbarriers (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 MOST_SHAPES = 4
 ROUNDS = 13
-"""No number is larger at first: more than most rings have stages, and no multiple of them."""
+"""Maximum value of scalars at first: more than most rings have stages, and no multiple of their number."""
 GROWTH, MOST_GROWTHS = 16, 3
-"""Arrays that a run leaves are made so many times as large, so often."""
+"""Factor by which arrays grow after a run leaves them, and how often."""
 RUNS = 8
-"""What all launches of a kernel together may cost, in longest runs: an mbarrier is waited for often before a ring wraps around."""
+"""Budget for all launches of a kernel, as a multiple of the longest permitted run. Many waits happen before a ring wraps around."""
 SECONDS = 60.0
-"""So long one launch may take on a computer that is busy: what it may cost is counted in operations."""
+"""Time limit for one launch in seconds. Runs are bounded by a count of operations; this limit only matters on a busy machine."""
 STOPS = ("deadlock", "standstill", "mbarrier")
-"""Kinds of faults that an mbarrier used wrongly leads to: threads that deadlock, or arrive too often."""
+"""Kinds of faults that misuse of mbarriers leads to: deadlocks, and too many arrivals."""
 
 
 @attrs.frozen
 class Ran:
-    """A launch that ran to completion, or that an mbarrier ended (`fault`)."""
+    """A launch that ran to completion, or that a misused mbarrier ended (`fault`)."""
 
     uses: tuple[Use, ...]
     fault: Fault | None
@@ -46,22 +46,22 @@ class Ran:
     at: dict[tuple[int, ...], int]
     """The instructions of the kernel by their paths in the module."""
     late: tuple[tuple[int, int], ...] = ()
-    """Threads that access what a copy writes and have not observed its completion, and the instruction by which they do."""
+    """Threads that access data of a copy without having observed its completion, and the accessing instruction."""
 
     @property
     def threads(self) -> int:
-        """The threads of a CTA."""
+        """Number of threads in a CTA."""
         return math.prod(self.block)
 
 
 @fact
 def run(routine: Routine) -> Ran | None:
-    """The launch of a kernel that is the first to work; None if none does, nothing can be executed, or the kernel has no mbarriers."""
+    """The first launch of a kernel that works; None if none does, if nothing can be executed, or if the kernel has no mbarriers."""
     if not is_available():
         return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
-    # the machine, and NumPy with it, is imported where something is executed
+    # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.execution.execute import module_code
 
     code = module_code(routine)
@@ -93,34 +93,34 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
                     break
                 one = one.with_larger_arrays(GROWTH)
         if strayed is not None and strayed == last:
-            # and no shape changes that
+            # no other shape changes that
             return
         last = strayed
 
 
 def _is_outside(fault: Fault | None) -> bool:
-    """Whether a launch left global memory."""
+    """Whether the launch left global memory."""
     from ptxkit.analyses.execution.execute import fault_space
 
     return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 
 
 def _short(argument: Argument) -> Argument:
-    """A number with which loops end soon, for one that is larger."""
+    """The argument, with scalars limited to a value with which loops end soon."""
     return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
 
 
 def _ran(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
 ) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
-    """A launch, if it works; what ended it, what it cost, and the memory that was made up."""
+    """Executes a launch: the result if it works; the fault; its cost; and the made-up memory."""
     watch, fault, _, made = _launched(one, code, at, operations, ())
     cost = watch.operations
     if fault is not None and fault.kind not in STOPS:
         return None, fault, cost, made
     late: tuple[tuple[int, int], ...] = ()
     if any(use.stale for use in watch.uses.values()):
-        # only then it matters who has not observed that a copy is complete
+        # only then it matters which threads have not observed the completion of a copy
         from ptxkit.machine.monitors import monitors_of
 
         watch, fault, findings, made = _launched(one, code, at, operations, monitors_of("async"))
@@ -133,7 +133,7 @@ def _ran(
 def _launched(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, monitors: tuple[Monitor, ...]
 ) -> tuple[Watch, Fault | None, tuple[Any, ...], list[tuple[int, int]]]:
-    """A launch under some monitors besides: what was done to mbarriers, what ended it, what monitors found, the memory made up."""
+    """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the made-up memory."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.matrices.products import rough_products

@@ -1,4 +1,4 @@
-"""Rings of which one says that stages are full and another that they are free: loops that take stages and give none back (9.7.14.15)."""
+"""Pairs of rings of which one signals full stages and the other free ones: loops that acquire stages and never release them (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WAITING = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT, Does.WAIT, Does.TAKE
 
 
 def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Loops in which threads wait for stage after stage and give none back, though it needs them to."""
+    """Loops in which threads wait for successive stages and never release them, although a release is needed."""
     if not known.is_closed:
         return
     for filled, freed in _pairs(routine):
@@ -43,7 +43,7 @@ def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Loops in which threads arrive for stage after stage and wait for nothing."""
+    """Loops in which threads arrive for successive stages and wait for nothing."""
     waiting = {i for i, own in steps(routine).items() if any(step.does in _WAITING for step in own)}
     flow = control_flow(routine)
     for filled, freed in _pairs(routine):
@@ -60,7 +60,7 @@ def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _is_needed(routine: Routine, ring: Ring, wait: Use) -> bool:
-    """Whether no phase of a ring completes without the threads that come to a wait."""
+    """Whether no phase of a ring can complete without the threads that execute a wait."""
     counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
     count = counts.pop() if len(counts) == 1 else None
     sites = [use for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE]
@@ -72,7 +72,7 @@ def _is_needed(routine: Routine, ring: Ring, wait: Use) -> bool:
 
 
 def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
-    """Rings that are gone through with one number: threads wait at a stage of the first and arrive at the same of the second."""
+    """Pairs of rings with the same index: threads wait at a stage of the first and arrive at the same stage of the second."""
     found = []
     for one in rings(routine):
         waited = {use.index for use in one.of(Does.WAIT) if use.iterates and use.step.is_spinning}
@@ -83,7 +83,7 @@ def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
 
 
 def _iteration_of(routine: Routine, use: Use) -> Loop | None:
-    """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on forever."""
+    """The loop that iterates the stage of a use; None unless it is a single loop without a known bound."""
     if not use.iterates or use.index is None:
         return None
     forest = loops(routine)
@@ -103,8 +103,7 @@ def _is_in(routine: Routine, use: Use, loop: Loop) -> bool:
 
 
 def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Waits that are left out in the first round of a loop no matter what went before, though the stage is then one that was used
-    before."""
+    """Waits that are skipped in the first iteration of a loop unconditionally, although the stage was used before the loop."""
     flow, both, terms = control_flow(routine), dominators(routine), values(routine).terms
     for ring in rings(routine):
         for wait in ring.of(Does.WAIT):
@@ -133,12 +132,12 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _leads_to(routine: Routine, use: Use, loop: Loop) -> bool:
-    """Whether threads come from a use to a loop that it is not in, without iterating another loop."""
+    """Whether threads reach a loop from a use outside it, without iterating another loop."""
     return not _is_in(routine, use, loop) and bool(onward(routine, use.instruction) >> loop.header & 1)
 
 
 def _comes_used(routine: Routine, index: Term, loop: Loop) -> bool:
-    """Whether the stage that a loop begins with goes by what went before it."""
+    """Whether the first stage of a loop depends on what precedes the loop."""
     flow, numbering = control_flow(routine), ssa(routine)
     dominates = dominators(routine).tree.dominates
     for leaf in index.leaves():

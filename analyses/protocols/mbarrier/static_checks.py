@@ -1,7 +1,6 @@
-"""What is wrong with mbarriers on any path: what is missing among their uses, and what does not fit (9.7.14.15).
+"""Errors in the use of mbarriers that are independent of the path: missing and inconsistent uses (9.7.14.15).
 
-The uses are those of `usage`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else as this
-one does.
+Based on `usage`, without a run. What is reported cannot be right, or at least not in a kernel that is otherwise like this one.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from ptxkit.analyses.protocols.mbarrier.users import incomplete
 
 
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What a run of a kernel shows to be wrong with its mbarriers, and if it shows nothing, what does not fit together."""
+    """The errors in the use of mbarriers that a run shows; if it shows none, inconsistencies in the text."""
     shown = mbarrier.findings(routine)
     return shown if any(isinstance(one.kind, MbarrierFault) for one in shown) else (*shown, *static_checks(routine))
 
 
 @fact
 def static_checks(routine: Routine) -> tuple[Finding, ...]:
-    """What is missing in the uses of the mbarriers of a kernel, or does not fit; nothing for other functions."""
+    """Missing or inconsistent uses of the mbarriers of a kernel; empty for other functions."""
     if not routine.function.header.is_entry:
         return ()
     if not any(step.does in (Does.WAIT, Does.COPY) for own in steps(routine).values() for step in own):
         return ()
     for check in CHECKS:
-        # what comes of one mistake need not be reported besides
+        # consequences of the same mistake need not be reported as well
         found = tuple(check(routine, usage(routine)))
         if found:
             return found

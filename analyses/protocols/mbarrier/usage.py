@@ -1,8 +1,8 @@
-"""How a kernel uses its mbarriers, read off its text without a run (9.7.14.15).
+"""The uses of a kernel's mbarriers, from its text alone (9.7.14.15).
 
-Kernels that take their work from a scheduler in memory cannot be run by `dynamic_checks`. But who initializes an mbarrier, arrives at it,
-expects bytes and waits is written in the text: here the uses are put together by mbarrier, for checks that find what is missing and what
-does not fit. A ring is the mbarriers that one instruction iterates over.
+Kernels that take their work from a scheduler in memory cannot be executed by `dynamic_checks`. The initializations, arrivals, expect-tx
+operations and waits are in the text, however. Here they are grouped by mbarrier, for checks that find missing and inconsistent uses. A ring
+is the set of mbarriers that one instruction iterates over.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 Base = tuple[tuple[int, int], ...]
-"""What an address is made of besides its offset: serials of terms, with their factors."""
+"""The terms of an address besides its offset: serial numbers of terms, with factors."""
 Location = Address[Base, int]
-"""An mbarrier: what its address starts from, and the offset."""
+"""An mbarrier: the base of its address, and the offset."""
 
 MOST_SHARES = 32
-"""So many groups of threads are distinguished by which mbarrier they use."""
+"""Maximum number of groups of threads that are distinguished by the mbarrier that they use."""
 SHARED_ADDRESS_BITS = 32
-"""Of addresses of shared memory."""
+"""Width of shared memory addresses in bits."""
 
 
 @frozen(eq=False)
 class Use:
-    """Something done to one or several mbarriers."""
+    """An operation on one or more mbarriers."""
 
     step: Step
     where: Where | None
     base: Base | None
     """None if the address is not understood."""
     offsets: Numbers
-    """Where the mbarriers lie from there, as far as that is known for certain: one after the other is used."""
+    """The offsets of the mbarriers from the base, as far as they are certain; the operation iterates over them."""
     index: Term | None
-    """The part of the address that goes by the stage."""
+    """The part of the address that depends on the stage."""
     is_fixed: bool
     """Whether it is always the same mbarrier."""
     is_known: bool
-    """Whether the mbarriers are these, and no others."""
+    """Whether exactly these mbarriers are used."""
     is_remote: bool
-    """Whether it may lie in another CTA of the cluster."""
+    """Whether it may be in another CTA of the cluster."""
     iterates: bool = False
-    """Whether the stage is a number of a loop that wraps around."""
+    """Whether the stage is a loop value that wraps around."""
     threads: int | None = None
-    """The threads that do this, as bits, where others do it to other mbarriers; None if all do this that come here."""
+    """The threads that perform this operation, as a bit set, if others perform it on other mbarriers; None if all threads that reach it
+    do."""
 
     @property
     def instruction(self) -> int:
@@ -75,13 +76,13 @@ class Use:
 
 @frozen(eq=False)
 class Usage:
-    """All that a kernel does to its mbarriers."""
+    """All operations of a kernel on its mbarriers."""
 
     uses: tuple[Use, ...]
     mbarriers: dict[Location, tuple[Use, ...]]
-    """By mbarrier, what initializes it."""
+    """For each mbarrier, its initializations."""
     is_closed: bool
-    """Whether nothing else can be done to them: no function is called that may."""
+    """Whether there are no other operations: no called function may perform any."""
 
     def of(self, *does: Does) -> list[Use]:
         return [use for use in self.uses if use.does in does]
@@ -95,7 +96,7 @@ def usage(routine: Routine) -> Usage:
 
 @fact
 def usage_by_thread(routine: Routine) -> Usage:
-    """The mbarriers of a kernel, with a use for each group of threads where the index of a thread says which mbarrier it uses."""
+    """The mbarriers of a kernel, with a separate use for each group of threads if the thread index selects the mbarrier."""
     known = usage(routine)
     shares = {use: _shares(routine, use) for use in known.uses}
     if not any(shares.values()):
@@ -113,7 +114,7 @@ def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
 
 
 def _calls_others(routine: Routine) -> bool:
-    """Whether a function is called that may do something to mbarriers: one of the module, not of a library."""
+    """Whether a function of the module is called that may operate on mbarriers; library functions do not count."""
     if not has_such(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
@@ -142,7 +143,7 @@ def _uses(routine: Routine) -> Iterator[Use]:
 def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads: int | None) -> Use:
     (base, offset), index = address_parts(routine, address)
     steps_taken = rounds(routine).numbers(index)
-    # shared memory is addressed by 32 bits, however wide the register is
+    # shared memory addresses have 32 bits, whatever the width of the register
     mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
     offsets = frozenset([signed(offset + offset_ & mask, mask.bit_length()) for offset_ in steps_taken])
     return Use(
@@ -160,10 +161,10 @@ def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads:
 
 
 def _shares(routine: Routine, use: Use) -> list[Use]:
-    """A use for each group of threads for which the mbarrier is another one by their indices alone; none if that is not so."""
+    """A use for each group of threads whose indices alone select a different mbarrier; empty if that is not so."""
     terms, reach = values(routine).terms, uniformity(routine).reach
     template = reach.template
-    # an mbarrier without a base, or with one start only, is the same for all
+    # an mbarrier without a base, or with a single start, is the same for all threads
     if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_indices:
         return []
     address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
@@ -187,7 +188,7 @@ def _iterates(index: Term) -> bool:
 
 
 def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
-    """An address as where it starts, and what goes by the stage."""
+    """Splits an address into its base and the part that depends on the stage."""
     terms = values(routine).terms
     at = in_its_cta(terms, settler(routine).term(address))
     index, base = terms.split(at, lambda atom: bool(rounds(routine).numbers(atom)))
@@ -199,14 +200,14 @@ def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
 
 @frozen(eq=False)
 class Ring:
-    """mbarriers that instructions go through one after the other; one mbarrier, if none does."""
+    """mbarriers that instructions iterate over; a single one if none does."""
 
     base: Base
     offsets: Numbers
     uses: tuple[Use, ...]
-    """What is certainly done to them."""
+    """Operations that are certainly on these mbarriers."""
     others: tuple[Use, ...]
-    """What may be, besides."""
+    """Operations that may be."""
 
     @property
     def moves(self) -> bool:
@@ -217,19 +218,19 @@ class Ring:
         return [use for use in self.uses if use.does in does]
 
     def may_be(self, *does: Does) -> bool:
-        """Whether something may be done to them."""
+        """Whether one of these operations may be performed on them."""
         return any(use.does in does for use in (*self.uses, *self.others))
 
 
 @fact
 def rings(routine: Routine) -> tuple[Ring, ...]:
-    """The mbarriers of a kernel that are initialized, by ring."""
+    """The initialized mbarriers of a kernel, by ring."""
     return _rings(usage(routine))
 
 
 @fact
 def rings_by_thread(routine: Routine) -> tuple[Ring, ...]:
-    """The same, of the uses by groups of threads."""
+    """The same, for the uses by groups of threads."""
     known = usage_by_thread(routine)
     return rings(routine) if known is usage(routine) else _rings(known)
 
@@ -267,7 +268,7 @@ def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | Non
 
 @frozen(eq=False)
 class Visit:
-    """A wait, with the parity that it asks for when it comes to a stage for the first time; None if that is not known for certain."""
+    """A wait, with its parity on the first visit of a stage; None if that is not certain."""
 
     use: Use
     parity: int | None
@@ -278,13 +279,13 @@ def visits(routine: Routine, ring: Ring) -> list[Visit]:
 
 
 def first_parity(routine: Routine, use: Use) -> int | None:
-    """The parity that a wait asks for when it comes to a stage for the first time; None if that is not the same on all paths in."""
+    """The parity of a wait on the first visit of a stage; None if it differs between paths."""
     found = {parity for _, parity in first_phases(routine, use)}
     return found.pop() if len(found) == 1 else None
 
 
 def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
-    """Stage and parity of a wait before any loop has gone round, as far as they are known; the parity is that of the first round."""
+    """Stage and parity of a wait before any loop has iterated, as far as known; the parity is that of the first iteration."""
     known = _first_phases(routine)
     if use not in known:
         known[use] = _phases(routine, use)
@@ -292,7 +293,8 @@ def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
 
 
 def wraps_first(routine: Routine, use: Use) -> bool:
-    """Whether the stage of a wait may be set back before the first visit: then the parity is of that visit, and of no round before."""
+    """Whether the stage of a wait may be reset before the first visit. The parity is then that of this visit, not of an earlier
+    iteration."""
     if use.index is None or use.step.amount is None:
         return False
     paths = rounds(routine).first(use.index, settler(routine).term(use.step.amount))
@@ -320,7 +322,7 @@ def _phase(use: Use, path_: Firsts) -> tuple[int, int] | None:
 
 
 def parities_by_path(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
-    """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the path in."""
+    """The parity of the first execution of a wait, None if unknown, with the last instructions of the blocks on the path to it."""
     if use.index is None or use.step.amount is None or use.step.by_state:
         return []
     blocks = control_flow(routine).blocks

@@ -1,4 +1,5 @@
-"""mbarriers of which half is missing: arrivals with no wait, waits with no arrival, bytes expected or copied alone (9.7.14.15)."""
+"""mbarriers with missing counterparts: arrivals without waits, waits without arrivals, expect-tx without copies or vice versa
+(9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ptxkit.analyses.symbolic.environment import settler
 
 
 def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """mbarriers that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are expected, but not both."""
+    """mbarriers with waits but no arrivals, with arrivals but no waits, or with either expected or arriving bytes only."""
     if not known.is_closed:
         return
     for ring in rings(routine):
@@ -37,7 +38,7 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
             yield Finding(
                 expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
-        # a thread that arrives itself is done; only what continues after it needs someone who waits
+        # a thread that arrives itself continues; only an asynchronous signal needs a thread that waits
         signals = [one for one in arrivals if effects(routine).get(one.instruction)]
         if (copies or signals) and not ring.may_be(Does.WAIT):
             one = (copies or signals)[0]
@@ -52,7 +53,7 @@ def _expects(use: Use) -> bool:
 
 
 def _may_block(routine: Routine, use: Use) -> bool:
-    """Whether a wait is sometimes for another phase than the one before the first."""
+    """Whether a wait is ever for a phase other than the one before the first."""
     amount = use.step.amount
     if amount is None or use.step.by_state:
         return False

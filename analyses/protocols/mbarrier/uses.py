@@ -1,4 +1,4 @@
-"""What was done to an mbarrier in a launch, phase by phase."""
+"""What happened to an mbarrier in a launch, phase by phase."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.define
 class Phase:
-    """What came in one phase: `arrivals` of threads, `expected` bytes."""
+    """What arrived in one phase: `arrivals` of threads, `expected` bytes."""
 
     parity: int
     arrivals: int = 0
@@ -16,7 +16,7 @@ class Phase:
 
 @attrs.define
 class Use:
-    """An mbarrier of the first cluster: where it lies, what was done to it, by instruction of the kernel."""
+    """An mbarrier of the first cluster: its location, and the operations on it by instruction of the kernel."""
 
     cta: int
     name: str
@@ -25,17 +25,17 @@ class Use:
     arrives: dict[int, set[int]] = attrs.field(factory=dict)
     waits: dict[int, set[int]] = attrs.field(factory=dict)
     phases: list[Phase] = attrs.field(factory=list)
-    """The last one has not completed."""
+    """The last one is incomplete."""
     waited: dict[int, int] = attrs.field(factory=dict)
-    """By thread, the parity of the phase for which it waited last."""
+    """By thread, the parity of the phase that it last waited for."""
     stale: dict[int, int] = attrs.field(factory=dict)
-    """By thread, a wait for the same parity as the one before."""
+    """By thread, a wait for the same parity as the previous one."""
     seen: dict[int, int] = attrs.field(factory=dict)
     """By thread, the last phase that it has waited for."""
     blocked: dict[int, set[int]] = attrs.field(factory=dict)
-    """By instruction, the threads that have come to wait there last."""
+    """By instruction, the threads that last arrived to wait there."""
 
     @property
     def completed(self) -> int:
-        """How many phases have completed."""
+        """Number of completed phases."""
         return len(self.phases) - 1

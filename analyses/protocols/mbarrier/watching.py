@@ -1,4 +1,4 @@
-"""The monitor that follows the mbarriers of a launch, phase by phase."""
+"""A monitor that tracks the mbarriers of a launch, phase by phase."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 
 UNWAITED = "async-data-read-without-wait"
-"""The name of accesses of what a copy writes by a thread that has not observed its completion."""
+"""Name of findings about accesses to data of a copy by a thread that has not observed its completion."""
 
 
 class Watch(Monitor):
-    """Writes down what is done to each mbarrier. `at` has the instructions of the kernel by their paths."""
+    """Records the operations on each mbarrier. `at` has the instructions of the kernel by their paths."""
 
     follows_undefined = True
-    """Nothing is: but the blocks are those of the launches that are executed under all monitors, and so compiled once."""
+    """Not needed here; but the compiled blocks are then shared with launches under all monitors."""
 
     def __init__(self, at: dict[tuple[int, ...], int]) -> None:
         self.at = at
         self.uses: dict[int, Use] = {}
-        """By where they lie in the buffer of shared memory; those of the first CTAs that are resident."""
+        """By position in the buffer of shared memory; only for the first resident CTAs."""
         self._names: dict[int, tuple[str, ...]] = {}
         self._chunks = 0
         self.operations = 0
-        """What the launch cost."""
+        """Cost of the launch in operations."""
 
     def begin(self, launch: Any) -> None:
         self.launch = launch
@@ -88,7 +88,7 @@ class Watch(Monitor):
         self.uses[at] = Use(cta, name, i, count, phases=[Phase(0)])
 
     def _follow(self, at: int) -> None:
-        """Begins the next phase if the last one has completed."""
+        """Starts the next phase if the last one has completed."""
         use = self.uses[at]
         word = self.launch.machine.memory.shared.view(np.dtype(np.uint64))[[at >> 3]]
         parity = int(np.asarray(objects.parity(word))[0])
@@ -106,7 +106,7 @@ class Watch(Monitor):
             self._wait(use, i, threads, given, mine)
 
     def _wait(self, use: Use, i: int, threads: Sequence[int], given: dict[str, Any], mine: Any) -> None:
-        """Lanes that go on from a wait: by its parity it is for the phase that completed last, or else they have given up."""
+        """Lanes that continue after a wait: by its parity, it was for the phase that completed last, or else they gave up."""
         use.waits.setdefault(i, set()).update(threads)
         if given.get("parity") is not None:
             asked = np.asarray(given["parity"]).astype(np.int64) & 1
@@ -123,7 +123,7 @@ class Watch(Monitor):
             use.seen[thread] = use.completed - 1
 
     def late(self, findings: Sequence[Any]) -> Iterator[tuple[int, int]]:
-        """Of findings those threads that have not observed that a copy is complete, and the line where they access what it writes."""
+        """From findings, the threads that have not observed the completion of a copy, and the line where they access its data."""
         for finding in findings:
             if finding.diagnostic.name != UNWAITED:
                 continue

@@ -1,4 +1,4 @@
-"""Flags in memory by which threads signal one another something: polled without an order, or set without a release (8.5 to 8.8)."""
+"""Flags in memory that signal other threads: polled without ordering semantics, or set without a release (8.5 to 8.8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SYNCHRONIZING = frozenset(("fence", "init-fence", "volatile", "grid-wait"))
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with flags, and global memory that is accessed without a look at how much of it there is."""
+    """Errors in the use of flags, and global memory that is accessed without a bounds check."""
     return (*_weak_polling(routine), *_unreleased(routine), *_unguarded(routine))
 
 
@@ -40,7 +40,7 @@ def _is_weak(routine: Routine, access: Access) -> bool:
 
 
 def _weak_polling(routine: Routine) -> Iterator[Finding]:
-    """Loops that go on until a plain load gives something else."""
+    """Loops that iterate until a weak load returns another value."""
     flow = control_flow(routine)
     by_block: dict[int, list[Access]] = {}
     for access in accesses(routine):
@@ -59,7 +59,7 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
 
 
 def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
-    """Whether nothing in a loop but the load has to do with other threads."""
+    """Whether nothing in a loop except the load interacts with other threads."""
     flow = control_flow(routine)
     for block in bits(loop.blocks):
         for i in range(flow.blocks[block].start, flow.blocks[block].end):
@@ -72,7 +72,7 @@ def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
 
 
 def _iterations(routine: Routine, loop: Loop, term: Term) -> bool:
-    """Whether a number may be another one in each iteration."""
+    """Whether a number may differ in each iteration."""
     for leaf in walk(term):
         if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int):
             if ssa(routine).values[leaf.data[0]].block in loop:
@@ -81,7 +81,7 @@ def _iterations(routine: Routine, loop: Loop, term: Term) -> bool:
 
 
 def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
-    """Whether every path out of a loop is taken by what the load gave, and by nothing else that changes."""
+    """Whether every exit of a loop depends on the loaded value, and on nothing else that changes."""
     flow = control_flow(routine)
     loaded = set(ssa(routine).definitions[load])
     leaving = {block for block, _ in loops(routine).exits(loop)}
@@ -107,7 +107,7 @@ def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
 
 
 def _source(routine: Routine, branch: int, loop: Loop, loaded: set[int]) -> bool:
-    """Whether the guard of a branch is computed in a loop from what was loaded, and from constants."""
+    """Whether the guard of a branch is computed in a loop from the loaded value and constants."""
     graph = ssa(routine)
 
     def is_computed(number: int) -> bool:
@@ -124,7 +124,7 @@ def _source(routine: Routine, branch: int, loop: Loop, loaded: set[int]) -> bool
 
 
 def _base(access: Access) -> Term | None:
-    """The parameter that an address goes by."""
+    """The parameter that an address is based on."""
     if access.address is None:
         return None
     found = [atom for atom, factor in access.address.linear[1] if atom.operator == "parameter" and factor == 1]
@@ -132,7 +132,7 @@ def _base(access: Access) -> Term | None:
 
 
 def _unreleased(routine: Routine) -> Iterator[Finding]:
-    """Flags that are set without a release after data that is written for those who poll the flag."""
+    """Flags that are set without a release after data was written for the threads that poll the flag."""
     own = list(accesses(routine))
     flow = control_flow(routine)
     forest = loops(routine)
@@ -158,7 +158,7 @@ def _unreleased(routine: Routine) -> Iterator[Finding]:
 
 
 def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access | None:
-    """The last plain write to other global memory before a flag is set, in its block with no fence between."""
+    """The last weak write to other global memory before a flag is set, in the same block and without a fence in between."""
     flow = control_flow(routine)
     block = flow.blocks[flow.block_of[flag.instruction]]
     for i in range(flag.instruction - 1, block.start - 1, -1):
@@ -179,13 +179,13 @@ def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access
 
 
 def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access]) -> bool:
-    """Whether who polls the flag reads the data afterwards."""
+    """Whether a thread that polls the flag reads the data afterwards."""
     return any(one.reads and not one.writes and _base(one) is _base(data) and one.instruction > poll for one in own)
 
 
 def _is_by_index(address: Term) -> bool:
-    """Whether an element is accessed that the index of the thread in the grid says: a sum of that in the CTA, and of what the CTAs before
-    have. Where they are parts of other sums, threads work on tiles, which are whole in a grid."""
+    """Whether an element is accessed by the thread's index in the grid: the sum of its index in the CTA and an offset of the CTA. If
+    these are part of other sums, threads work on tiles, which are complete in a grid."""
     for atom, _ in address.linear[1]:
         inner = atom.args[0] if atom.operator in ("zext", "sext") else atom
         terms = [term for term, _ in inner.linear[1]]
@@ -199,7 +199,7 @@ def _names(term: Term) -> set[str]:
 
 
 def _unguarded(routine: Routine) -> Iterator[Finding]:
-    """Global memory accessed by the index of the thread in the grid, in a kernel that never looks at the number it is given."""
+    """Global memory that is accessed by the thread's index in the grid, in a kernel that never checks a size."""
     header = routine.function.header
     if not header.is_entry or not specials(routine) >= {"%tid.x", "%ctaid.x"}:
         return

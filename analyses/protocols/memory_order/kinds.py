@@ -1,4 +1,4 @@
-"""Kinds of findings about the order of accesses to memory."""
+"""Kinds of findings about memory ordering."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class FlagFault(enum.StrEnum):
-    """What goes wrong with a flag in memory."""
+    """Errors in the use of a flag in memory."""
 
     MISSING_BOUNDS_GUARD = enum.auto()
     WEAK_POLLING = enum.auto()

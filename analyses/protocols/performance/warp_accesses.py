@@ -1,7 +1,7 @@
-"""What the lanes of a warp address together: how far their addresses are apart, where that follows from the indices of the threads.
+"""The addresses that the lanes of a warp access together, relative to each other, as far as they follow from thread indices.
 
-The address of an instruction is taken apart into what is uniform over a warp, no matter what it is, and what each lane adds
-to it. In loops the first iteration is looked at.
+An address is split into a part that is uniform in a warp, with an arbitrary value, and the offset of each lane. In loops, the first
+iteration is analysed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ptxkit.isa.registers import special_register
 from ptxkit.syntax import Path
 
 LINE = 128
-"""Bytes of all banks of shared memory side by side, and of a line of the cache."""
+"""Bytes of all banks of shared memory together, and of a cache line."""
 
 SHOWN = 3
-"""So many others of a kind are shown with a finding."""
+"""Maximum number of similar accesses shown with a finding."""
 
 _SIMILAR = frozenset(("address", "window", "literal"))
 """Leaves that are the same for all threads of a CTA."""
@@ -41,30 +41,30 @@ _SIMILAR = frozenset(("address", "window", "literal"))
 
 @frozen(eq=False)
 class WarpAccess:
-    """The addresses of the lanes of one warp. Counted are those that execute the instruction, all of the warp if that is not known."""
+    """The addresses of the lanes of one warp: those that execute the instruction, or all lanes if that is unknown."""
 
     threads: tuple[int, ...]
-    """The threads, counted as the hardware does."""
+    """Threads by their linear index."""
     offsets: tuple[int, ...]
-    """How many bytes the address of each is after that of the first; negative before it."""
+    """The offset of each address from the first one in bytes, possibly negative."""
     residue: int
-    """What the address of the first is, modulo `modulus`."""
+    """The first address modulo `modulus`."""
     modulus: int
-    """The largest power of two modulo which that is known, 1 if nothing is; no more than 128."""
+    """The largest power of two, at most 128, modulo which the address is known; 1 if nothing is."""
     assumption: str
-    """What is taken for granted of the launch, for people; empty: nothing."""
+    """A description of what is assumed about the launch; empty if nothing is."""
 
     def lane(self, index: int) -> int:
         return self.threads[index] % WARP
 
     def starts(self, unit: int, size: int) -> list[int]:
-        """Where in a unit of so many bytes, a power of two, the address of the first may lie if accesses of this size are aligned."""
+        """Possible positions of the first address in a unit of `unit` bytes (a power of two), if accesses of `size` bytes are aligned."""
         step = min(unit, self.modulus)
         return [start for start in range(self.residue % step, unit, step) if start % min(unit, size) == 0] or [0]
 
 
 class WarpAccesses:
-    """The warp-wide view of the accesses of a function."""
+    """The accesses of a function from the perspective of a warp."""
 
     def __init__(self, routine: Routine) -> None:
         self._routine = routine
@@ -74,7 +74,7 @@ class WarpAccesses:
         self._starts: dict[Term, Term | None] = {}
 
     def of(self, access: Access) -> WarpAccess | None:
-        """What the lanes of a warp address by an access; None if that is not known, or fewer than two lanes execute it."""
+        """The addresses that the lanes of a warp access together; None if unknown, or if fewer than two lanes execute the access."""
         threads = self._threads(access)
         if access.address is None or len(threads) < 2:
             return None
@@ -103,7 +103,7 @@ class WarpAccesses:
         return WarpAccess(threads, offsets, (residue + total[0]) % modulus, modulus, self._template.assumption)
 
     def _threads(self, access: Access) -> tuple[int, ...]:
-        """The threads of a warp, of that of which the most execute the access."""
+        """The threads of the warp of which the most execute the access."""
         found = self._uniformity.threads(access.instruction)
         if found is not None and found.one_per_warp:
             return ()
@@ -114,7 +114,7 @@ class WarpAccesses:
         return tuple([WARP * number + lane for lane in lanes])
 
     def _of_threads(self, term: Term, threads: tuple[int, ...]) -> Numbers | None:
-        """What a term is for each of some threads, in the first iteration of the loops around."""
+        """The value of a term in some threads, in the first iteration of enclosing loops."""
 
         def of_leaf(leaf: Term) -> Numbers | None:
             if leaf.operator == "phi":
@@ -128,7 +128,7 @@ class WarpAccesses:
         return evaluate(term, lanes(of_leaf, len(threads)), self._numbers.setdefault(threads, {}))
 
     def _start(self, phi: Term) -> Term | None:
-        """What a value of a loop is when the loop is entered, if it is the same from wherever; never made of itself."""
+        """The value of a loop variable on entry, if it is the same on all entries; never in terms of itself."""
         if phi not in self._starts:
             self._starts[phi] = None
             self._starts[phi] = self._find_start(phi)
@@ -147,7 +147,7 @@ class WarpAccesses:
         return starts.pop() if len(starts) == 1 else None
 
     def _is_uniform(self, term: Term, block: int) -> bool:
-        """Whether all lanes of a warp hold the same."""
+        """Whether all lanes of a warp have the same value."""
         return all(self._is_leaf_uniform(leaf, block) for leaf in _leaves(term))
 
     def _is_leaf_uniform(self, leaf: Term, block: int) -> bool:
@@ -164,7 +164,7 @@ class WarpAccesses:
 
 
 def more(found: WarpAccess, others: Sequence[Access]) -> list[str]:
-    """Notes for a finding: how many others there are in the function, and what is taken for granted."""
+    """Notes for a finding: the number of similar accesses, and the assumptions."""
     count = len(others)
     notes = [f"{count} more in this function {'does' if count == 1 else 'do'} the same"] if others else []
     return [*notes, f"taken for granted: {found.assumption}"] if found.assumption else notes
@@ -176,12 +176,12 @@ def shown(routine: Routine, others: Sequence[Access]) -> list[tuple[Path, str]]:
 
 
 def _leaves(term: Term) -> list[Term]:
-    """The leaves in a term; joins count as leaves."""
+    """The leaves of a term; joins count as leaves."""
     inside = closure([term], lambda at: at.inner if at.operator != "join" else ())
     return [at for at in inside if at.is_leaf or at.operator == "join"]
 
 
 @fact
 def warp_accesses(routine: Routine) -> WarpAccesses:
-    """The warp-wide view of the accesses of a function."""
+    """The accesses of a function from the perspective of a warp."""
     return WarpAccesses(routine)

@@ -1,1 +1,1 @@
-"""Proxies: accesses of one memory through several of them, and the fences between."""
+"""Proxies: accesses to the same memory through different proxies, and the fences between them."""

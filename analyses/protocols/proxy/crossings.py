@@ -1,7 +1,7 @@
-"""Accesses of one memory through different proxies, and the fences between them (8.6, 9.7.10.24.2, 9.7.14.4).
+"""Accesses to the same memory through different proxies, and the fences between them (8.6, 9.7.10.24.2, 9.7.14.4).
 
-What was written through the generic proxy is read through another one only after a proxy fence of the thread that wrote it: written,
-fenced, signalled to the reader by a barrier, read. A dataflow over bits follows the writes up to there, one set for each station.
+Data written through the generic proxy may be read through another proxy only after a proxy fence by the writing thread: write, fence,
+signal the reader by a barrier, read. A dataflow analysis over bit sets tracks how far each write has progressed.
 """
 
 from __future__ import annotations
@@ -53,88 +53,88 @@ from ptxkit.syntax import Address
 
 FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
 MOST_PATHS = 4
-"""Of so many addresses one may be meant."""
+"""Maximum number of alternative addresses of an access."""
 MOST_BYTES = 1 << 15
-"""What one operation reads through the async proxy is hardly more."""
+"""Upper bound on the bytes that one operation reads through the async proxy, in practice."""
 TILE_BYTES = 1 << 10
-"""Matrices start at multiples of so many bytes, where it matters."""
+"""Assumed alignment of matrices in bytes, where it matters."""
 MOST_REACH = 1 << 16
-"""Where it must not be more, this is taken."""
+"""The same bound where underestimating it would be wrong."""
 
 
 BoxBytes = Callable[[Routine, int], int]
-"""Tells how many bytes a copy has at most, 0 if that is not known."""
+"""Gives an upper bound on the bytes of a copy; 0 if unknown."""
 
 
 class Meeting(enum.Enum):
-    """How sure it is that two accesses are of the same bytes."""
+    """How certain it is that two accesses overlap."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
-    """They are of one variable."""
+    """They are to the same variable."""
     POSSIBLE = "possible"
-    """They start from the same location, in memory that the program itself shares out."""
+    """They start from the same address, in memory that the program partitions itself."""
 
 
 @frozen(eq=False)
 class ProxyAccess:
-    """An access of a variable in shared memory through one of the proxies."""
+    """An access to a variable in shared memory through a proxy."""
 
     instruction: int
     root: Symbol | Term
-    """The variable, or what else its address starts from."""
+    """The variable, or another base of the address."""
     addresses: tuple[Term, ...]
-    """One of these it is."""
+    """The alternative addresses."""
     bytes: int
     is_tensor: bool = False
-    """Whether tensor cores read it, by a descriptor."""
+    """Whether tensor cores read it through a descriptor."""
     is_async: bool = False
     """Whether an asynchronous copy of the generic proxy writes it."""
     is_sure: bool = True
-    """Whether each thread has its own address, and nothing else chooses it."""
+    """Whether the address depends on the thread only."""
     matrix: tuple[str, Term] | None = None
     """The operand that describes it to tensor cores, and the descriptor."""
 
 
 @frozen
 class Crossing:
-    """A write through the generic proxy that a read through the async proxy may not see."""
+    """A write through the generic proxy that a read through the async proxy may not observe."""
 
     write: ProxyAccess
     read: ProxyAccess
     fence: int
-    """A fence at the wrong location; -1 if there is none at all."""
+    """A misplaced fence; -1 if there is none at all."""
     is_late: bool
-    """Whether that fence comes after the barrier, and a thread that wrote never comes to it; else it stands before the write."""
+    """Whether that fence comes after the barrier, and a thread that wrote never executes it; otherwise it precedes the write."""
     is_certain: bool
-    """Whether both surely access the same bytes."""
+    """Whether both certainly access the same bytes."""
     is_guess: bool = False
-    """Whether all that speaks for it is that both start from the same location, and are not known to lie apart."""
+    """Whether the only evidence is that both start from the same address and are not known to be disjoint."""
     others: tuple[int, ...] = ()
-    """More instructions of which the same is likely."""
+    """Other instructions that are likely to have the same problem."""
 
 
 @frozen
 class _State:
-    """Writes by how far they have come, as bits."""
+    """The progress of writes, as bit sets."""
 
     fresh: int = 0
-    """Written, and no barrier since."""
+    """Written, without a barrier since."""
     signalled: int = 0
-    """A barrier has passed."""
+    """Signalled by a barrier."""
     late: int = 0
-    """A fence comes after the barrier."""
+    """Fenced only after the barrier."""
     over: int = 0
-    """Of these, those that may have been written over after the barrier: what is read then is the later write."""
+    """Among these, writes that may have been overwritten after the barrier, so that the read observes the later write."""
     early: int = 0
-    """Of all of these, those before which a fence stands, with no barrier between."""
+    """Among all of these, writes preceded by a fence without a barrier in between."""
     has_fenced: bool = False
-    """Whether a fence may stand since the last barrier."""
+    """Whether there may have been a fence since the last barrier."""
 
 
 @fact
 def crossings(routine: Routine) -> tuple[Crossing, ...]:
-    """The reads through the async proxy of what was written through the generic one, with a path between on which the fence is missing."""
+    """Reads through the async proxy of data written through the generic one, with a path in between that lacks the fence."""
     if not has_proxy(routine, ASYNC):
         return ()
     writes, reads = list(generic_accesses(routine, "write")), list(async_reads(routine))
@@ -148,7 +148,7 @@ def has_proxy(routine: Routine, proxy: str) -> bool:
 
 
 def overwritten(routine: Routine) -> tuple[Crossing, ...]:
-    """The writes through the async proxy of what was read through the generic one, with no fence between on some path."""
+    """Writes through the async proxy to data read through the generic one, with a path in between without a fence."""
     if not has_proxy(routine, ASYNC):
         return ()
     writes = list(async_writes(routine))
@@ -168,7 +168,7 @@ def overwritten(routine: Routine) -> tuple[Crossing, ...]:
 
 
 def _unfenced(routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess]) -> Iterator[Crossing]:
-    """For each of the later accesses the first of the earlier that it meets with the fence missing or misplaced between."""
+    """For each later access, the first earlier one that it overlaps with a missing or misplaced fence in between."""
     for end, state, own in _arriving(routine, before, after):
         found = _crossing(routine, before, end, state, own)
         if found is not None:
@@ -176,7 +176,7 @@ def _unfenced(routine: Routine, before: list[ProxyAccess], after: list[ProxyAcce
 
 
 def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = None) -> bool:
-    """Whether there may be accesses, through the generic proxy and then through the async one, that this fence alone orders on some
+    """Whether accesses through the generic proxy and later ones through the async proxy may exist that only this fence orders on some
     path."""
     if not has_proxy(routine, ASYNC):
         return False
@@ -185,7 +185,7 @@ def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = Non
         state = next((state for _, state in _states(routine, before, {fence})), _State())
         if any(_meets_any(routine, before, after, left, box_bytes) for left in _let_go(routine, before, fence, state.fresh)):
             return True
-        # what was signalled before the fence is ordered by it only for what comes after
+        # accesses signalled before the fence are only ordered with what follows
         for end, found, own in _arriving(routine, before, after, fence, _State(signalled=state.signalled)):
             if _meets_any(routine, before, [end], (found.fresh | found.signalled) & own, box_bytes):
                 return True
@@ -193,8 +193,8 @@ def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = Non
 
 
 def _let_go(routine: Routine, before: list[ProxyAccess], fence: int, fresh: int) -> Iterator[int]:
-    """The accesses, as bits, that would be signalled, or come to an access through the async proxy, without this fence and without
-    another."""
+    """The accesses, as a bit set, that would be signalled, or reach an access through the async proxy, without this fence or another
+    one."""
     ends = {access.instruction for access in accesses(routine) if access.memory.proxy == ASYNC} | {i for i, _ in descriptors(routine)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
     for _, state in _states(routine, before, signals | ends, fence, _State(fresh=fresh)):
@@ -208,7 +208,7 @@ def _meets_any(routine: Routine, before: list[ProxyAccess], after: Sequence[Prox
 
 
 def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes: BoxBytes | None) -> bool:
-    """Whether what is accessed through the async proxy ends before another access starts, by the most that it may have."""
+    """Whether an access through the async proxy, by its upper bound, ends before another access starts."""
     row = ROW_BYTES if end.matrix is not None else 1
     if end.matrix is not None:
         size = matrix_bytes(routine, end.instruction, *end.matrix)
@@ -227,13 +227,13 @@ def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes
 
 
 def _start_of(routine: Routine, one_access: ProxyAccess, address: Term) -> Term | None:
-    """The leaf of an address that stands for what an access starts from."""
+    """The leaf of an address that is the base of the access."""
     known, root = values(routine), one_access.root
     return next((leaf for leaf in address.leaves() if leaf is root or (leaf.operator == "address" and known.symbol(leaf) is root)), None)
 
 
 def stands_first(routine: Routine, fence: int) -> bool:
-    """Whether a thread that comes to a fence has accessed no data in shared memory before, nor has any been signalled to it by others."""
+    """Whether a thread that reaches a fence has not accessed data in shared memory before, nor had any signalled to it."""
     bounds = bindings(routine)
     signalled = {i for i, sync in syncs(routine).items() if sync.waits}
     accessed_before = {
@@ -250,7 +250,7 @@ def stands_first(routine: Routine, fence: int) -> bool:
 
 
 def unplaced(routine: Routine) -> frozenset[str]:
-    """What of a function's accesses of shared memory is not known where it is, in words."""
+    """The kinds of accesses to shared memory in a function whose addresses are unknown, in words."""
     found = {one_access.instruction for one_access in (*async_reads(routine), *async_writes(routine))}
     bounds = bindings(routine)
     words = set()
@@ -272,7 +272,7 @@ def unplaced(routine: Routine) -> frozenset[str]:
 def _arriving(
     routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess], gone: int = -1, left: _State | None = None
 ) -> Iterator[tuple[ProxyAccess, _State, int]]:
-    """The later accesses, each with how far the earlier ones have come there, and those that start from the same location as bits."""
+    """The later accesses, each with the progress of the earlier ones, and the earlier ones with the same base, as a bit set."""
     ends: dict[int, list[ProxyAccess]] = {}
     for one_access in after:
         ends.setdefault(one_access.instruction, []).append(one_access)
@@ -283,7 +283,7 @@ def _arriving(
 
 
 def _by_root(own_accesses: list[ProxyAccess]) -> dict[int, int]:
-    """The accesses that start from the same location, as bits."""
+    """The accesses with the same base, as a bit set."""
     found: dict[int, int] = {}
     for k, one_access in enumerate(own_accesses):
         found[id(one_access.root)] = found.get(id(one_access.root), 0) | 1 << k
@@ -293,7 +293,7 @@ def _by_root(own_accesses: list[ProxyAccess]) -> dict[int, int]:
 def _states(
     routine: Routine, before: list[ProxyAccess], wanted: Iterable[int], gone: int = -1, left: _State | None = None
 ) -> Iterator[tuple[int, _State]]:
-    """How far accesses have come at some instructions. If a fence is `gone`, only what it `left` as it was is followed from there."""
+    """The progress of accesses at some instructions. If a fence is `gone`, only what it `left` unchanged is tracked from there."""
     flow = control_flow(routine)
     by_root = _by_root(before)
     bit: dict[int, int] = {}
@@ -376,23 +376,23 @@ def _crossing(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, sta
 
 
 def overlap(routine: Routine, one: ProxyAccess, other: ProxyAccess, reach: int = MOST_BYTES) -> Meeting | None:
-    """Whether both access the same bytes, if the later one is of no more than `reach`; None if they do not."""
+    """Whether both access the same bytes, if the later one has at most `reach` bytes; None if they do not."""
     found = {_meet_at(routine, one, other, at, to, reach) for at in one.addresses for to in other.addresses}
     return next((meeting for meeting in Meeting if meeting in found), None)
 
 
 def _meet_at(routine: Routine, one: ProxyAccess, other: ProxyAccess, at: Term, to: Term, reach: int) -> Meeting | None:
-    """Whether both access the same bytes if they are at these addresses."""
+    """Whether both access the same bytes at these addresses."""
     writes, reads = _span(routine, one, at), _span(routine, other, to)
     if writes is not None and reads is not None and at.width == to.width:
-        # most are far apart, whichever threads access them
+        # most are far apart for all threads
         if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
             return None
     is_usual = one.is_async and other.is_tensor and _is_unfenced_by_convention(routine, one.instruction, other.instruction)
     apart = _difference(routine, at, to) if at.width == to.width else None
     numbers = _spread(routine, one, *apart, thread_block_of(routine)) if apart is not None else None
     if numbers is not None:
-        # what is read is no less than this: after its start, only what it starts with is known
+        # the read has at least this size, but only its start is known
         if numbers.has_between(-one.bytes, other.bytes):
             return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN if one.is_sure and other.is_sure else Meeting.LIKELY
         return Meeting.POSSIBLE if numbers.has_between(0, reach) else None
@@ -402,13 +402,13 @@ def _meet_at(routine: Routine, one: ProxyAccess, other: ProxyAccess, at: Term, t
         first = _spread(routine, one, *apart, _first(routine))
         if first is not None and first.has_between(-one.bytes, other.bytes):
             return Meeting.LIKELY
-    # memory of no declared size is shared out by the program itself
+    # the program partitions memory of undeclared size itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
 
 
 def _span(routine: Routine, one_access: ProxyAccess, address: Term) -> tuple[int, int] | None:
-    """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
+    """The minimum and maximum offset of an address from its base, over all threads; None if unknown."""
     found, key = _spans(routine), (address, id(one_access.root))
     if key not in found:
         root = _start_of(routine, one_access, address)
@@ -423,21 +423,21 @@ def _spans(routine: Routine) -> dict[tuple[Term, int], tuple[int, int] | None]:
 
 @frozen
 class _Spread:
-    """What a term is for some threads, in order, each number once and as many away from 0 as `offset` says."""
+    """The sorted distinct values of a term in some threads, all shifted by `offset`."""
 
     numbers: tuple[int, ...]
     offset: int = 0
 
     def has_between(self, low: int, high: int) -> bool:
-        """Whether one of them lies between two numbers, these not included."""
+        """Whether a value lies strictly between two numbers."""
         at = bisect_right(self.numbers, low - self.offset)
         return at < len(self.numbers) and self.numbers[at] + self.offset < high
 
 
 def _difference(routine: Routine, at: Term, to: Term) -> tuple[Term, int]:
-    """How far an address lies from another: a term without constant, and a number.
+    """The distance between two addresses: a term without a constant, and a number.
 
-    Of a ring, or a tile, many addresses differ in a constant only: what they are besides is looked at once.
+    Many addresses in a ring or tile differ only by a constant; their common part is analysed once.
     """
     known, terms = _differences(routine), values(routine).terms
     (offset, parts), (other, others) = at.linear, to.linear
@@ -454,13 +454,13 @@ def _differences(routine: Routine) -> dict[tuple[int, Parts, Parts], tuple[Term,
 
 
 def _in_two(terms: Terms, term: Term) -> tuple[Term, int]:
-    """A term as one without constant, and a number."""
+    """Splits a term into one without a constant, and a number."""
     offset = signed(term.linear[0], term.width)
     return terms.sub(term, terms.constant(offset, term.width)), offset
 
 
 def _spread(routine: Routine, one_access: ProxyAccess, base: Term, offset: int, block_shape: ThreadBlock) -> _Spread | None:
-    """What a term and a number are together for those threads that may come to an access; None if that is not known."""
+    """The values of a term plus a number in the threads that may execute an access; None if unknown."""
     reach = uniformity(routine).reach
     comes = reach.instruction(one_access.instruction).ever if reach.template.has_indices else -1
     known, key = _spreads(routine), (base, comes, block_shape is thread_block_of(routine))
@@ -480,7 +480,7 @@ def _spreads(routine: Routine) -> dict[tuple[Term, int, bool], tuple[int, ...] |
 
 
 def _numbers_of(term: Term, comes: int, block_shape: ThreadBlock) -> tuple[int, ...] | None:
-    """What a term is for some threads, those of the set."""
+    """The values of a term in a set of threads."""
     vector = block_shape.vector(term)
     if vector is None:
         return None
@@ -491,7 +491,7 @@ def _numbers_of(term: Term, comes: int, block_shape: ThreadBlock) -> tuple[int, 
 
 
 def is_filled(routine: Routine, read: ProxyAccess, write: ProxyAccess) -> bool:
-    """Whether what tensor cores read starts where a copy through the async proxy fills memory: then a write there is of another time."""
+    """Whether tensor cores read from where a copy through the async proxy fills memory. A generic write there is then from another time."""
     start_, least = _first_start(routine, read), _first_start(routine, write)
     if not read.is_tensor or start_ is None or least is None:
         return False
@@ -501,7 +501,7 @@ def is_filled(routine: Routine, read: ProxyAccess, write: ProxyAccess) -> bool:
 
 @fact
 def _filled(routine: Routine) -> dict[int, list[int]]:
-    """By what addresses start from, where copies through the async proxy fill memory."""
+    """For each base, the offsets at which copies through the async proxy fill memory."""
     found: dict[int, list[int]] = {}
     for fill in async_writes(routine):
         first = _first_start(routine, fill)
@@ -511,13 +511,13 @@ def _filled(routine: Routine) -> dict[int, list[int]]:
 
 
 def _first_start(routine: Routine, one_access: ProxyAccess) -> int | None:
-    """The first of the bytes of an access, from its root, in the first stage of every ring."""
+    """The first byte of an access relative to its base, in the first stage of every ring."""
     ends = first_ends(routine, one_access)
     return ends[0] if ends is not None else None
 
 
 def first_ends(routine: Routine, one_access: ProxyAccess) -> tuple[int, int] | None:
-    """The first address of an access, from its root, and the last, in the first stage of every ring."""
+    """The first and last address of an access relative to its base, in the first stage of every ring."""
     known = _first_ends(routine)
     if one_access.addresses not in known:
         parts = [_in_two(values(routine).terms, address) for address in one_access.addresses]
@@ -533,13 +533,13 @@ def _first_ends(routine: Routine) -> dict[tuple[Term, ...], tuple[int, int] | No
 
 
 def _is_fed(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, ordered: int) -> bool:
-    """Whether tensor cores read what other writes write there that are fenced: those that are not are of other times, or forgotten."""
+    """Whether tensor cores read what other, fenced writes provide there. Unfenced writes are then from another time, or forgotten."""
     own = [before[k] for k in bits(ordered)] if end.is_tensor else []
     return any(overlap(routine, one_access, end) in (Meeting.CERTAIN, Meeting.LIKELY) for one_access in own)
 
 
 class _First(ThreadBlock):
-    """What terms are when all that wraps around, and where memory begins, is at 0: the first stage of every ring."""
+    """Evaluates terms with all ring indices and memory bases at 0: the first stage of every ring."""
 
     def __init__(self, block_shape: ThreadBlock, sources: HandedOut) -> None:
         super().__init__(block_shape.shape, block_shape.is_assumed)
@@ -564,10 +564,10 @@ def _first(routine: Routine) -> _First:
 
 
 def _is_unfenced_by_convention(routine: Routine, copy: int, product: int) -> bool:
-    """Whether much that is in use has no fence between a `cp.async` and tensor cores that read what it wrote.
+    """Whether existing code commonly omits the fence between this `cp.async` and the tensor cores that read its data.
 
-    So it is where the copies themselves signal it, or other warps start the MMA; and with MMAs that whole warps start, unless the
-    function fences some.
+    This is so if the copies themselves signal completion, or other warps start the MMA; and for MMAs that whole warps start, unless the
+    function fences some of them.
     """
     if _copies_arrive(routine) or not comes_to(routine, copy, product):
         return True
@@ -577,26 +577,26 @@ def _is_unfenced_by_convention(routine: Routine, copy: int, product: int) -> boo
 
 @fact
 def _copies_arrive(routine: Routine) -> bool:
-    """Whether copies arrive at an mbarrier when they are done."""
+    """Whether copies arrive at an mbarrier on completion."""
     return any(effect.action is Action.SIGNAL for own in effects(routine).values() for effect in own)
 
 
 @fact
 def _fences_copies(routine: Routine) -> bool:
-    """Whether a function fences what `cp.async` writes before tensor cores read it."""
+    """Whether a function fences `cp.async` data before tensor cores read it."""
     writes = [one_access.instruction for one_access in generic_accesses(routine, "write") if one_access.is_async]
     reads = {i for i, _ in descriptors(routine)}
     return any(between(routine, write, read, proxy_fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
 
 
 def _is_near(apart: Term, reach: int) -> bool:
-    """Whether a write may lie in what is read from so many bytes before it on."""
+    """Whether a write may be within `reach` bytes from the start of a read."""
     least, most = apart.signed_bounds
     return least < reach and most > -LEAST_BYTES
 
 
 def _never_fences(routine: Routine, write: int, read: int) -> bool:
-    """Whether a thread surely writes and never comes to any of the fences on the paths from there to the read."""
+    """Whether a thread certainly writes and executes none of the fences on the paths to the read."""
     known = uniformity(routine)
     writers = known.sure(write).mask
     if known.point(write).level >= Level.CTA:
@@ -607,12 +607,12 @@ def _never_fences(routine: Routine, write: int, read: int) -> bool:
 
 
 def _nearest_fence(routine: Routine, i: int) -> int:
-    """The nearest fence before an instruction, by the shortest path back; -1 if there is none."""
+    """The nearest fence before an instruction, on the shortest path backwards; -1 if there is none."""
     fences = proxy_fences(routine)
     return next(met(routine, i, fences, fences, forwards=False), -1)
 
 
-# --- who accesses what
+# --- accesses
 
 
 @fact
@@ -626,7 +626,7 @@ def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
 
 
 def generic_accesses(routine: Routine, how: str) -> tuple[ProxyAccess, ...]:
-    """What is written (`write`) or read through the generic proxy."""
+    """Accesses through the generic proxy that write (`write`) or read."""
     return _generic_writes(routine) if how == "write" else _generic_reads(routine)
 
 
@@ -645,7 +645,7 @@ def _generic_accesses(routine: Routine, how: str) -> Iterator[ProxyAccess]:
     for access in accesses(routine):
         bound = bounds[access.instruction]
         if not isinstance(bound, Bound) or bound.barrier or bound.effects:
-            # an mbarrier, or the address of what was allocated, is no data
+            # mbarriers and addresses of allocations are not data
             continue
         does = access.writes if how == "write" else access.reads
         if does and not access.memory.proxy and not (how == "read" and access.memory.is_async):
@@ -656,7 +656,7 @@ def _generic_accesses(routine: Routine, how: str) -> Iterator[ProxyAccess]:
 
 @fact
 def async_reads(routine: Routine) -> tuple[ProxyAccess, ...]:
-    """What is read through the async proxy."""
+    """Reads through the async proxy."""
     return tuple(_async_reads(routine))
 
 
@@ -675,7 +675,7 @@ def _async_reads(routine: Routine) -> Iterator[ProxyAccess]:
 
 @fact
 def async_writes(routine: Routine) -> tuple[ProxyAccess, ...]:
-    """What is written through the async proxy."""
+    """Writes through the async proxy."""
     return tuple(_async_writes(routine))
 
 
@@ -706,7 +706,7 @@ def _access(routine: Routine, access: Access, size: int) -> ProxyAccess | None:
 
 
 def _paths(known: Values, address: Term) -> list[Term]:
-    """The addresses of which one is meant, where what an address starts from is chosen."""
+    """The alternative addresses, if the base of an address is selected."""
     terms = known.terms
 
     def choice(at: Term) -> Term | None:
@@ -725,7 +725,7 @@ def _paths(known: Values, address: Term) -> list[Term]:
 
 
 def _in_shared(known: Values, address: Term) -> Term:
-    """An address in shared memory without the start of its window: 32 bits say it."""
+    """An address in shared memory without its window: its 32-bit offset."""
     for atom, factor in address.linear[1]:
         if factor == 1 and atom.operator == "window":
             address = known.terms.sub(address, atom)
@@ -733,7 +733,7 @@ def _in_shared(known: Values, address: Term) -> Term:
 
 
 def _from_start(known: Values, address: Term) -> Term:
-    """An address with pointers that go along in loops put as where they start, and steps of which nothing is known."""
+    """An address with pointers that loops advance replaced by their initial values plus unknown steps."""
     for _ in range(MOST_PATHS):
         found = next((pair for atom, factor in address.linear[1] if factor == 1 and (pair := _going(known, atom)) is not None), None)
         if found is None:
@@ -743,7 +743,7 @@ def _from_start(known: Values, address: Term) -> Term:
 
 
 def _going(known: Values, atom: Term) -> tuple[Term, Term] | None:
-    """A value of a loop that starts as an address in shared memory, and where it starts with steps; None if it is no such value."""
+    """A loop value that starts as an address in shared memory, and its initial value plus unknown steps; None if it is no such value."""
     number = atom.data[0] if atom.operator == "phi" else None
     induction = known.induction(number) if isinstance(number, int) else None
     if induction is None or induction.step is None or not induction.start.parts:
@@ -765,7 +765,8 @@ def _is_choice(known: Values, atom: Term) -> bool:
 
 
 def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None:
-    """The variable in shared memory that an address is made from, or if it is known to be in there, the one unknown that it starts from."""
+    """The shared variable that an address is based on or, if it is known to be in shared memory, the only unknown term that it is based
+    on."""
     where = locate(known, address)
     if where.symbol is not None:
         return where.symbol if (where.symbol.space or "").startswith(SHARED) else None
@@ -776,7 +777,7 @@ def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None
 
 
 def _bases(known: Values, address: Term) -> list[Term]:
-    """The unknowns or variables that an address may start from, also where its lower bits are swizzled or cut."""
+    """The unknown terms or variables that an address may be based on, even if its low bits are swizzled or truncated."""
     found = []
     for atom, factor in address.linear[1]:
         if factor == 1 and (atom.operator in ("value", "join", "phi") or is_shared_variable(known, atom)):
@@ -793,7 +794,7 @@ def _bases(known: Values, address: Term) -> list[Term]:
 
 
 def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Term]) -> ProxyAccess | None:
-    """The access of what a descriptor describes: in a variable, or from one of these locations on."""
+    """The access that a descriptor describes: to a variable, or relative to one of these roots."""
     known = values(routine)
     address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
     address = _in_shared(known, address) if address is not None else None
@@ -807,7 +808,7 @@ def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Te
 
 
 def stale_maps(routine: Routine) -> Iterator[Finding]:
-    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any path between."""
+    """Uses of tensor maps that the function itself has modified, without an acquiring proxy fence on any path in between."""
     if not has_proxy(routine, "tensormap"):
         return
     uses: dict[int, Hashable] = {}
@@ -833,7 +834,7 @@ def stale_maps(routine: Routine) -> Iterator[Finding]:
             fences.append(i)
     for i, key in uses.items():
         own = [change for change, changed in changes.items() if key is not None and changed == key and comes_to(routine, change, i)]
-        # where a fence is skipped, it may be because nothing was changed
+        # a fence may be skipped because nothing was changed
         those = [fence for fence in fences if _same(known, fenced_map(routine, fence)) in (None, key)]
         if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in those):
             message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
@@ -843,12 +844,12 @@ def stale_maps(routine: Routine) -> Iterator[Finding]:
 
 
 def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hashable]) -> Iterator[Finding]:
-    """The first acquisition of each tensor map that nothing in the function releases, though it does release others that it acquires."""
+    """The first acquisition of each tensor map that nothing in the function releases, although it releases others that it acquires."""
     known, bounds = values(routine), bindings(routine)
     releases = set(_with_effect(routine, MAP_FENCE)) - set(fences)
     released = {changes.get(i) for i in releases}
     if not releases or None in released or any(not bound.memory for i in releases if isinstance(bound := bounds[i], Bound)):
-        # what a fence without an address releases may be any
+        # a fence without an address may release any map
         return
     by_key: dict[Hashable, int] = {}
     for fence in fences:
@@ -863,12 +864,12 @@ def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hasha
 
 
 def _is_steady(address: Term | None) -> bool:
-    """Whether an address is made from what stays the same as long as the kernel runs, so that two of them can be distinguished."""
+    """Whether an address is constant during the kernel, so that two of them can be distinguished."""
     return address is not None and not any(leaf.operator in ("value", "phi", "join") for leaf in walk(address))
 
 
 def is_never_used(routine: Routine, fence: int) -> bool:
-    """Whether it is certain that the tensor map that a fence acquires is not used: all that are used are acquired by other fences."""
+    """Whether the tensor map that a fence acquires is certainly unused: every map in use is acquired by another fence."""
     own = _pointers(fenced_map(routine, fence))
     others = [_pointers(fenced_map(routine, other)) for other in _with_effect(routine, MAP_FENCE) if other != fence]
     acquired = set[Term]().union(*others)
@@ -878,15 +879,15 @@ def is_never_used(routine: Routine, fence: int) -> bool:
 
 
 def is_parameter(routine: Routine, address: Term | None) -> bool:
-    """Whether an address is that of a parameter itself, which is what it is as long as the kernel runs."""
+    """Whether an address is that of a parameter itself, which is constant while the kernel runs."""
     symbol = locate(values(routine), address).symbol if address is not None else None
     return symbol is not None and (symbol.space or "").startswith(".param")
 
 
 def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
-    """The first use of each tensor map that the kernel is given a pointer to and does not acquire, though it does others.
+    """The first use of each tensor map that the kernel receives by pointer and does not acquire, though it acquires others.
 
-    A kernel that acquires none relies on what was there before its launch.
+    A kernel that acquires none relies on the maps written before its launch.
     """
     acquired = [(fence, _pointers(fenced_map(routine, fence))) for fence in fences]
     signalled: set[Term] = set()
@@ -900,18 +901,18 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
 
 
 def fenced_map(routine: Routine, fence: int) -> Term | None:
-    """The address of the tensor map that a fence is for; None if not known."""
+    """The address of the tensor map that a fence names; None if unknown."""
     node = next((node for node in routine.instructions[fence].operands if isinstance(node, Address)), None)
     return values(routine).operand(fence, node) if node is not None else None
 
 
 def _pointers(address: Term | None) -> set[Term]:
-    """The parameters that an address starts from: their values, not where they lie."""
+    """The parameters whose values an address is based on (not the parameters' own locations)."""
     return {atom for atom, factor in address.linear[1] if factor == 1 and atom.operator == "parameter"} if address is not None else set()
 
 
 def _same(known: Values, address: Term | None) -> Hashable:
-    """Equal for addresses of the same mbarrier; None if not known. A map starts where its address says, generic or not."""
+    """A key that is equal for addresses of the same mbarrier; None if unknown. Generic and state-space addresses are treated alike."""
     if address is None:
         return None
     where = locate(known, address)

@@ -1,4 +1,4 @@
-"""Operations in flight: copies, bulk copies, reductions; the mbarriers that count them; tensor maps (ISA 9.7.10.24, 9.7.14.15)."""
+"""Asynchronous operations: copies, bulk copies, reductions; the mbarriers that track them; tensor maps (ISA 9.7.10.24, 9.7.14.15)."""
 
 from ptxkit.machine.asynchronous.agents import Agents, Flight
 from ptxkit.machine.asynchronous.tensor_maps import TensorMap

@@ -1,8 +1,8 @@
-"""What is in flight, and when it completes.
+"""Operations in flight, and when they complete.
 
-A `Flight` is an asynchronous instruction of some lanes. What it does is done when it completes: `late` (the default) as late as the
-waits of the program allow, `early` at once, or, with a seed, at a moment drawn by chance. Sources are read no earlier than at the
-instruction, and destinations written before a wait for it returns.
+A `Flight` is an asynchronous instruction of some lanes. Its effect happens when it completes: `late` (the default) as late as the waits of
+the program allow, `early` at once, or at a random moment if a seed is given. Sources are read no earlier than the instruction executes, and
+destinations are written before a wait for the operation returns.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Array = np.ndarray[Any, Any]
 
 @attrs.frozen(eq=False)
 class Footprint:
-    """Bytes that an operation in flight accesses: of which lane (its position), where in the buffer of a space, and how many, a row each.
+    """The bytes that an asynchronous operation accesses: position of the lane, position in the buffer of a space, and size; one row each.
 
-    `signal` is the mbarrier whose phase signals that they have been accessed, by its address in the buffer of shared memory (-1: none).
-    `by_all`: all warps of the warpgroup access them, not that of the lane alone.
+    `signal` is the mbarrier whose phase signals that they have been accessed, as an address in the buffer of shared memory (-1: none).
+    `by_all`: all warps of the warpgroup access the bytes, not only that of the lane.
     """
 
     kind: str
@@ -38,10 +38,28 @@ class Footprint:
     by_all: bool = False
 
 
+def coalesced(one: Footprint) -> Footprint:
+    """The same bytes in as few rows as possible: bytes of one lane that follow one another are one access."""
+    if len(one.at) < 2:
+        return one
+    order = np.lexsort((one.at, one.lane))
+    at, size, lane = one.at[order], one.size[order], one.lane[order]
+    begins = np.ones(len(at), bool)
+    begins[1:] = (at[1:] != at[:-1] + size[:-1]) | (lane[1:] != lane[:-1])
+    signal = None if one.signal is None else one.signal[order]
+    if signal is not None:
+        begins[1:] |= signal[1:] != signal[:-1]
+    first = np.flatnonzero(begins)
+    if len(first) == len(at):
+        return one
+    signal = None if signal is None else signal[first]
+    return Footprint(one.kind, one.space, lane[first], at[first], np.add.reduceat(size, first), signal, one.by_all)
+
+
 def footprint(
     lanes: Any, kind: str, buffer: Any, at: Array, size: Any, lane: Array | None = None, signal: Array | None = None
 ) -> Footprint:
-    """Bytes of each lane, or of those at some positions. A row with a negative address is left out."""
+    """The bytes of each lane, or of those at some positions. Rows with a negative address are left out."""
     lane = np.arange(lanes.count) if lane is None else lane
     size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
     space = lanes.memory.space_of(buffer)
@@ -52,10 +70,10 @@ def footprint(
 
 
 class Flight:
-    """An operation in flight of some lanes. `land(positions)` does it for some of them; `read(positions)` only fetches what it reads.
+    """An asynchronous operation of some lanes. `land(positions)` performs it for some of them; `read(positions)` only fetches its sources.
 
-    `signals` are the mbarriers that its completion changes: a row of addresses in the buffer of shared memory for each lane (-1: none).
-    `footprints()` says which bytes it accesses, for monitors. `after` names the queue whose earlier operations it signals.
+    `signals` are the mbarriers that its completion changes: for each lane, a row of addresses in the buffer of shared memory (-1: none).
+    `footprints()` gives the bytes that it accesses, for monitors. `after` names the queue whose earlier operations it signals.
     """
 
     def __init__(
@@ -80,7 +98,7 @@ class Flight:
         self.flying = np.ones(lanes.count, bool)
 
     def complete(self, chosen: Any = True) -> bool:
-        """Completes the operation for the lanes of a mask that are still in flight. Whether there were any."""
+        """Completes the operation for the lanes of a mask that are still in flight. Returns whether there were any."""
         positions = np.flatnonzero(self.flying & chosen)
         if not len(positions):
             return False
@@ -103,9 +121,9 @@ class Flight:
 
 
 class Agents:
-    """The operations in flight of the CTAs that are resident together.
+    """The asynchronous operations of the resident CTAs.
 
-    `step` is called when no lane can go on, and now and then when lanes spin; `finish` when the last CTA has exited.
+    `step` is called when no lane can continue, and occasionally while lanes spin; `finish` after the last CTA has exited.
     """
 
     def __init__(self, memory: Memory, when: str | int = "late") -> None:
@@ -115,13 +133,13 @@ class Agents:
         self.chance = random.Random(when) if isinstance(when, int) else None
         self.flights: list[Flight] = []
         self.wanted: set[int] = set()
-        """mbarriers that lanes wait for, by their address in the buffer of shared memory."""
+        """The mbarriers that lanes wait for, as addresses in the buffer of shared memory."""
         self._commits: dict[str, Array] = {}
         self._queues: dict[str, list[Flight]] = {}
         self._number = 0
 
     def start(self, flight: Flight, queue: str = "") -> None:
-        """Something is in flight from now on; in a queue it belongs to the group that its thread commits next."""
+        """Starts an operation; in a queue, it belongs to the group that its thread commits next."""
         self._number += 1
         flight.number, flight.queue, flight.monitors = self._number, queue, self.monitors
         if queue:
@@ -152,13 +170,14 @@ class Agents:
         return found
 
     def commit(self, lanes: Any, queue: str) -> None:
-        """What each lane has started since its last group is a group."""
+        """Commits a group of the operations that each lane has started since its previous group."""
         self._committed(queue)[lanes.place] += 1
         for monitor in self.monitors:
             monitor.committed(lanes, queue)
 
     def wait(self, lanes: Any, queue: str, pending: int | None, reading: bool = False) -> None:
-        """Completes all groups of each lane but the latest `pending`; None: and what is in no group yet. With `reading` only reads."""
+        """Completes all groups of each lane except the latest `pending`; if None, also operations in no group. With `reading`, only
+        reads sources."""
         flights = self._queues.get(queue)
         if not flights and not self.monitors:
             return
@@ -175,7 +194,7 @@ class Agents:
         self._queues[queue] = [f for f in self._queues.get(queue, ()) if f.flying.any()]
 
     def complete_before(self, lanes: Any, queue: str, number: int) -> None:
-        """Completes what each lane has started in a queue before a flight of a number."""
+        """Completes the operations that each lane has started in a queue before the flight with this number."""
         mine = np.zeros(len(self._committed(queue)), bool)
         mine[lanes.place] = True
         for flight in list(self._queues.get(queue, ())):
@@ -185,18 +204,18 @@ class Agents:
     # -- what lanes wait for
 
     def want(self, barriers: Any) -> None:
-        """Lanes wait for mbarriers at these addresses in the buffer of shared memory."""
+        """Lanes wait for the mbarriers at these addresses in the buffer of shared memory."""
         self.wanted.update(distinct_numbers(barriers).tolist())
 
     def signal_wanted(self) -> bool:
-        """Completes what signals an mbarrier that lanes wait for. Whether anything did."""
+        """Completes the operations that signal an mbarrier that lanes wait for. Returns whether there were any."""
         wanted, self.wanted = self.wanted, set()
         return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
 
     def step(self, policy: Any = None) -> bool:
-        """Completes what lanes wait for; if that is nothing in flight, all that signals an mbarrier; else the oldest operation.
+        """Completes the operations that lanes wait for; if none is in flight, all that signal an mbarrier; otherwise the oldest operation.
 
-        False if nothing is in flight.
+        Returns False if nothing is in flight.
         """
         self._forget()
         if self.signal_wanted():
@@ -210,7 +229,7 @@ class Agents:
         return any(flight.complete() for flight in list(self.flights))
 
     def signal(self, barriers: Array) -> bool:
-        """Completes what signals one of these mbarriers, for the lanes that signal it. Whether anything did."""
+        """Completes the operations that signal one of these mbarriers, for the lanes that signal it. Returns whether there were any."""
         changed = False
         for flight in list(self.flights):
             if flight.signals is not None:
@@ -218,7 +237,7 @@ class Agents:
         return changed
 
     def finish(self) -> None:
-        """Completes everything: the CTAs have exited."""
+        """Completes everything, since all CTAs have exited."""
         for flight in list(self.flights):
             flight.complete()
         self.flights = []

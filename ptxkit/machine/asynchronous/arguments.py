@@ -1,4 +1,4 @@
-"""The operands of an instruction by name, for forms that have many."""
+"""Operands of an instruction by name, for forms with many operands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxkit.machine.operation import Operation
 
 
 def order(op: Operation) -> tuple[str, ...]:
-    """The names of the operands that `run` is given, in order; those that are left out are given as None."""
+    """The names of the operands that `run` receives, in order; omitted operands are passed as None."""
     form = op.bound.form
     longest = max(form.variants, key=len, default=())
     names = dict.fromkeys([name for item in longest for name in item.names()] + list(form.rules))
@@ -26,7 +26,7 @@ def order(op: Operation) -> tuple[str, ...]:
 
 
 class Operands:
-    """What an instruction was given, as attributes by the form's names; None where it was left out."""
+    """The arguments of an instruction as attributes, by their names in the form; None if omitted."""
 
     def __init__(self, names: tuple[str, ...], values: tuple[Any, ...]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
@@ -36,6 +36,6 @@ class Operands:
 
 
 def by_name(op: Operation, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`run(lanes, *values)` that calls `function(lanes, operands)`."""
+    """Adapts `function(lanes, operands)` to the signature `run(lanes, *values)`."""
     names = order(op)
     return lambda lanes, *values: function(lanes, Operands(names, values))

@@ -1,4 +1,4 @@
-"""`cp.async` and bulk copies of bytes that lie in a row (ISA 9.7.10.24.3 to 9.7.10.24.8, 9.7.10.24.12, 9.7.10.24.13)."""
+"""`cp.async`, and bulk copies of contiguous bytes (ISA 9.7.10.24.3 to 9.7.10.24.8, 9.7.10.24.12, 9.7.10.24.13)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 Array = np.ndarray[Any, Any]
 COPIES = "cp.async"
-"""The groups of `cp.async` that a thread commits and waits for."""
+"""The queue of `cp.async` groups of a thread."""
 
 _WORDS: dict[int, tuple[np.dtype[Any], int]] = {4: (np.dtype(np.uint32), 1), 8: (np.dtype(np.uint64), 1), 16: (np.dtype(np.uint64), 2)}
 _BYTE = np.dtype(np.uint8)
 
 
 def copy(op: Operation) -> Semantics:
-    """`cp.async`: 4, 8 or 16 bytes for each thread, of which only some are read and the rest is zero."""
+    """`cp.async`: 4, 8 or 16 bytes for each thread, of which only some may be read while the rest is zero."""
     size = int(op.constants["n"])
     dtype, width = _WORDS[size]
     into = op.space("d")
@@ -59,7 +59,7 @@ def copy(op: Operation) -> Semantics:
 
 
 def _sources(lanes: Any, address: Any, counts: Array, align: int) -> tuple[Buffer, Array]:
-    """Where the sources are. An address of which nothing is read may be any."""
+    """The positions of the sources. An address from which no bytes are read is not checked."""
     some = np.flatnonzero(counts)
     start = np.zeros(lanes.count, np.int64)
     if len(some):
@@ -70,7 +70,7 @@ def _sources(lanes: Any, address: Any, counts: Array, align: int) -> tuple[Buffe
 
 
 def commit(op: Operation, queue: str) -> Semantics:
-    """Makes a group of what each thread has started since the last one."""
+    """Commits a group of what each thread has started since the previous group."""
     return Semantics(lambda lanes: lanes.agents.commit(lanes, queue), lanes=True)
 
 
@@ -82,7 +82,7 @@ def wait(op: Operation, queue: str) -> Semantics:
 
 
 def arrive(op: Operation) -> Semantics:
-    """`cp.async.mbarrier.arrive`: what each thread has started arrives at an mbarrier when it is complete (ISA 9.7.14.15.15)."""
+    """`cp.async.mbarrier.arrive`: triggers an arrival at an mbarrier when each thread's earlier copies complete (ISA 9.7.14.15.15)."""
     space, counted = op.space("m"), not op.has(".noinc")
 
     def run(lanes: Any, m: Any) -> None:
@@ -106,7 +106,7 @@ def arrive(op: Operation) -> Semantics:
 
 
 def bulk(op: Operation) -> Semantics:
-    """`cp.async.bulk` and `cp.reduce.async.bulk` of a row of bytes."""
+    """`cp.async.bulk` and `cp.reduce.async.bulk` of contiguous bytes."""
     change = None
     if op.slot(".op"):
         change = combining(op.slot(".op"), op.type, op.has(".noftz"))
@@ -161,14 +161,14 @@ def bulk(op: Operation) -> Semantics:
 
 
 def _kept(mask: Array) -> Array:
-    """For each lane which of 16 bytes are written."""
+    """For each lane, which of 16 bytes are written."""
     return (mask.astype(np.int64)[:, None] >> np.arange(16) & 1).astype(bool)
 
 
 def writer(
     lanes: Any, there: Buffer, columns: Array, change: Combining | None, kept: Array | None = None, skip: Array | None = None
 ) -> Callable[[int, Array], None]:
-    """`write(lane, data)` to each address in the lane's row, or combining with what is there."""
+    """A function that writes `data` to each address in the lane's row, or combines it with the contents."""
 
     def write(lane: int, data: Array) -> None:
         for at in columns[lane].tolist():
@@ -190,14 +190,14 @@ def writer(
 
 
 def combine(span: Array, data: Array, change: Combining, in_global: bool) -> None:
-    """Combines the elements of some bytes with others, which lie apart."""
+    """Combines the elements in some bytes with others in separate memory."""
     update = change.update.in_global if in_global and change.update.in_global is not None else change.update
     elements = span.view(change.dtype)
     elements[:] = update.step(elements, data.view(change.dtype))
 
 
 def bulk_prefetch(op: Operation) -> Semantics:
-    """Prefetches: nothing that a program could see, except that those in a group are waited for with it."""
+    """Prefetches have no visible effect, except that those in a group are waited for with it."""
     return Semantics(lambda *_: None)
 
 

@@ -1,7 +1,7 @@
-"""The 64 bits of an mbarrier, and what operations do to them (ISA 9.7.14.15).
+"""The 64 bits of an mbarrier, and the operations on them (ISA 9.7.14.15).
 
-Bits, from the lowest: 20 pending arrivals, 20 expected arrivals of the next phases, 21 transaction count (signed), 1 parity of the phase,
-2 that tell an object from other data. The state that an arrival gives is the whole object before it.
+From the lowest bit: 20 bits of pending arrivals, 20 of expected arrivals in later phases, 21 of the transaction count (signed), 1 for the
+parity of the phase, and 2 that distinguish an mbarrier from other data. The state that an arrival returns is the whole word before it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 _WORD = np.dtype(np.uint64)
 COUNT_BITS = 20
 MOST = (1 << COUNT_BITS) - 1
-"""The most arrivals; also the most transactions, above and below zero."""
+"""Maximum number of arrivals, and maximum absolute value of the transaction count."""
 
 _EXPECTED, _TX, _PHASE, _MARK = np.uint64(20), np.uint64(40), np.uint64(61), np.uint64(62)
 _COUNT = np.uint64(MOST)
@@ -28,29 +28,29 @@ _ONE = np.uint64(1)
 
 
 def made(count: Any, layout: str = "v0") -> Any:
-    """An object in phase 0 that expects a number of arrivals."""
+    """An mbarrier in phase 0 that expects `count` arrivals."""
     count = np.asarray(count, np.uint64)
     return (count | count << _EXPECTED | _MARKS[layout] << _MARK)[()]
 
 
 def pending(word: Any) -> Any:
-    """How many arrivals are missing."""
+    """Number of pending arrivals."""
     return np.asarray(word & _COUNT).astype(np.int64)[()]
 
 
 def expected(word: Any) -> Any:
-    """How many arrivals the next phase expects."""
+    """Number of arrivals that the next phase expects."""
     return np.asarray(word >> _EXPECTED & _COUNT).astype(np.int64)[()]
 
 
 def transactions(word: Any) -> Any:
-    """The transaction count: what is expected and has not come; negative if more came than was expected so far."""
+    """The transaction count: expect-tx bytes that have not arrived; negative if more have arrived than are expected so far."""
     raw = np.asarray(word >> _TX & _TX_MASK).astype(np.int64)
     return (raw - ((raw >> 20) << 21))[()]
 
 
 def parity(word: Any) -> Any:
-    """The parity of the phase that is not complete."""
+    """The parity of the current, incomplete phase."""
     return word >> _PHASE & _ONE
 
 
@@ -61,12 +61,13 @@ def is_one(word: Any) -> Any:
 
 
 def has_layout(word: Any, layout: str) -> Any:
-    """Whether an object was made with a layout."""
+    """Whether an mbarrier has this layout."""
     return word >> _MARK == _MARKS[layout]
 
 
 def _step(old: Any, count: Any, tx: Any, drop: Any) -> Any:
-    """`count` arrivals, `tx` more transactions expected (fewer if negative), `drop` fewer arrivals later on; then perhaps a new phase."""
+    """The word after `count` arrivals, `tx` more expected transactions (fewer if negative), and `drop` fewer arrivals in later phases;
+    this may complete the phase."""
     left = pending(old) - count
     more = transactions(old) + tx
     later = expected(old) - drop
@@ -78,7 +79,7 @@ def _step(old: Any, count: Any, tx: Any, drop: Any) -> Any:
 
 
 def _many(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
-    """Arrivals of many lanes where no phase ends but with the last one's: all at once. None if it is not so."""
+    """Arrivals of many lanes at once, if only the last one may complete the phase; None otherwise."""
     count, tx, drop = operands
     if np.any(tx) or np.any(drop):
         return None
@@ -103,11 +104,11 @@ def _many(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
 
 
 CHANGE = Update(_step, many=_many)
-"""An operation on the object: operands are arrivals, transactions and dropped arrivals, all int64."""
+"""An operation on an mbarrier. The operands are arrivals, transactions and dropped arrivals, all int64."""
 
 
 def wrong(old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> tuple[Any, str] | None:
-    """For which lanes an operation on an object is undefined, and why; None if it is defined for all."""
+    """The lanes for which an operation on an mbarrier is undefined, and why; None if it is defined for all."""
     for bad, why in (
         (~is_one(old), "no mbarrier object is there: mbarrier.init has not been executed, or the object was invalidated or overwritten"),
         (pending(old) - count < 0, "more arrivals at an mbarrier than its phase has pending"),
@@ -120,7 +121,7 @@ def wrong(old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> tuple[Any, st
 
 
 def change(lanes: Any, space: str, address: Any, count: Any, tx: Any, drop: Any = 0) -> Any:
-    """An operation on the objects at addresses: what they were before. Faults where it is undefined."""
+    """Performs an operation on the mbarriers at some addresses, and returns their previous words. Faults if it is undefined."""
     operands = tuple(np.asarray(x, np.int64)[()] for x in (count, tx, drop))
     old = lanes.update(space, address, CHANGE, _WORD, *operands)
     check(lanes, old, *operands)
@@ -128,7 +129,7 @@ def change(lanes: Any, space: str, address: Any, count: Any, tx: Any, drop: Any 
 
 
 def check(lanes: Any, old: Any, count: Any = 0, tx: Any = 0, drop: Any = 0) -> None:
-    """Faults where an operation on an object is undefined."""
+    """Faults if an operation on an mbarrier is undefined."""
     found = wrong(old, count, tx, drop)
     if found is not None:
         lanes.fault(np.broadcast_to(found[0], lanes.count), found[1], "mbarrier")

@@ -1,4 +1,4 @@
-"""Asynchronous stores and reductions to shared memory of the cluster, and to global memory (ISA 9.7.10.12, 9.7.14.7)."""
+"""Asynchronous stores and reductions to shared memory of the cluster and to global memory (ISA 9.7.10.12, 9.7.14.7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def store_asynchronously(op: Operation) -> Semantics:
-    """`st.async`: the bytes stored are counted on an mbarrier, if there is one."""
+    """`st.async`: the stored bytes are counted by an mbarrier, if there is one."""
     dtype = dtype_of(op.type)
     space = op.space("a") if op.slot(".ss") or op.operand("mbar") else ".global"
 
@@ -39,10 +39,10 @@ def store_asynchronously(op: Operation) -> Semantics:
 
 
 def reduce_asynchronously(op: Operation) -> Semantics:
-    """`red.async`: an atomic reduction; its bytes are counted on an mbarrier, if there is one."""
+    """`red.async`: an atomic reduction; its bytes are counted by an mbarrier, if there is one."""
     change = combining(op.slot(".op") or ".add", op.type, False)
     dtype = change.dtype
-    # the table allows both windows where none is named: then the address is generic
+    # the table allows both windows if no space is given: the address is then generic
     space = op.space("a") if op.slot(".ss") else ".generic"
 
     def run(lanes: Any, given: Any) -> None:

@@ -1,6 +1,6 @@
-"""Where the bytes of a tile lie in shared memory when they are swizzled (ISA 5.5.6).
+"""The layout of swizzled tiles in shared memory (ISA 5.5.6).
 
-A swizzle changes some bits of an address by an exclusive or with bits above them, so it is its own reverse.
+A swizzle XORs some bits of an address with higher bits, so it is its own inverse.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _BITS = {
     ("128B", "32B"): (5, 2, 7),
     ("128B", "64B"): (6, 1, 7),
 }
-"""By swizzle and atomicity: the first bit that is changed, how many are, and the first bit of those that change them."""
+"""By swizzle and atomicity: the first bit that changes, the number of bits, and the first of the higher bits."""
 
 
 def swizzled(address: Any, swizzle: str, atomicity: str = "16B") -> Any:
-    """Where a byte lies that without a swizzle would lie at an address in shared memory. Raises `Unsupported`."""
+    """The shared memory address of a byte whose address without swizzle is `address`. Raises `Unsupported`."""
     if swizzle == "none":
         return address
     if (swizzle, atomicity) not in _BITS:
@@ -32,5 +32,5 @@ def swizzled(address: Any, swizzle: str, atomicity: str = "16B") -> Any:
 
 
 def pieces(at: int, size: int, swizzle: str, atomicity: str = "16B") -> Any:
-    """For each 16 bytes of a tile at an address, in order, the number of the 16 bytes of shared memory where they lie."""
+    """For each 16-byte chunk of a tile at an address, in order, the number of the chunk in shared memory that holds it."""
     return swizzled(at + np.arange(0, size, 16, dtype=np.int64), swizzle, atomicity) >> 4

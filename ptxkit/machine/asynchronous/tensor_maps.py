@@ -1,7 +1,7 @@
-"""Tensor maps: what a copy of a tile needs to know of a tensor, as 128 opaque bytes (ISA 5.5.7).
+"""Tensor maps: the description of a tensor for copies of tiles, as 128 opaque bytes (ISA 5.5.7).
 
-The layout of the bytes is the machine's own; the codes of the fields are those of `tensormap.replace` (ISA 9.7.10.25). All zero is an
-unfinished map in tiled mode: with that programs begin which write one field after another.
+The byte layout is the machine's own; the codes of the fields are those of `tensormap.replace` (ISA 9.7.10.25). All zeros is an unfinished
+map in tiled mode, from which programs start that write the fields one by one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ LAYOUT = np.dtype(
         "itemsize": SIZE,
     }
 )  # fmt: skip
-"""`rank` is one less than the number of dimensions; dimension 0 varies fastest and its stride, that of the elements, is left out. In im2col
-mode `box_dim` begins with the channels of a pixel and the pixels of a column; `lower` and `upper` are the corners, W first."""
+"""`rank` is the number of dimensions minus one. Dimension 0 varies fastest; its stride is the element size and is omitted. In im2col
+mode, `box_dim` starts with the channels of a pixel and the pixels of a column; `lower` and `upper` are the corners, W first."""
 
 ELEMENTS = (
     ".u8", ".u16", ".u32", ".s32", ".u64", ".s64", ".f16", ".f32", ".f32.ftz", ".f64", ".bf16", ".tf32", ".tf32.ftz",
@@ -35,7 +35,7 @@ ELEMENTS = (
 """Element types by their codes."""
 
 PACKED = {".b4x16": (8, 8), ".b4x16_p64": (8, 16), ".b6x16_p32": (12, 16)}
-"""Types of sixteen elements that are copied as one: the bytes of these in global memory, and in shared memory with what is left free."""
+"""Types of which sixteen elements are copied as a unit: its size in global memory, and in shared memory including padding."""
 TOGETHER = 16
 
 INTERLEAVES = ("none", "16B", "32B")
@@ -52,22 +52,22 @@ _BY_DTYPE = {
 
 
 def element_size(type: str) -> int:
-    """Bytes of an element in memory. Raises KeyError for types that are packed in groups."""
+    """Size of an element in memory in bytes. Raises KeyError for types that are packed in groups."""
     return 4 if type in (".u32", ".s32", ".f32", ".f32.ftz", ".tf32", ".tf32.ftz") else _SIZES[type]
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class TensorMap:
-    """A tensor in global memory and the box that copies of it take, as a kernel's argument of 128 bytes.
+    """A tensor in global memory and the box that copies of it transfer, as a kernel argument of 128 bytes.
 
-    `tensor` is an array, or anything else that the launch gives an address for; `box` is its part that one copy takes. Both have the
-    dimensions in the order of NumPy, the one that varies fastest last; so have `element_strides`, and `strides` (in bytes; those of the
-    array unless given). `type` is a PTX type, that of the array unless given.
+    `tensor` is an array, or anything else that the launch can convert to an address; `box` is the part that one copy transfers. Both have
+    dimensions in NumPy's order, fastest-varying last, as do `element_strides` and `strides` (in bytes; by default those of the array).
+    `type` is a PTX type, by default that of the array.
 
     In `mode="im2col"`, `box` is `(pixels per column, channels per pixel)`, and `lower` and `upper` are the corners of the bounding box in
-    (D, H, W), as far as the tensor has them (ISA 5.5.4).
+    (D, H, W), as far as the tensor has these (ISA 5.5.4).
 
-    Raises ValueError where the driver would refuse to make the map, with the reason.
+    Raises ValueError with the reason if the driver would reject the map.
     """
 
     tensor: Any
@@ -88,12 +88,13 @@ class TensorMap:
         self.encoded(0)
 
     def encode(self, launch: Any) -> bytes:
-        """The 128 bytes for a launch, which gives an array its address (`launch.array(memoryview)`); a `Buffer` or a number has one."""
+        """The 128 bytes for a launch, which assigns an array its address (`launch.array(memoryview)`); a `Buffer` or a number already
+        has one."""
         address = self.tensor if isinstance(self.tensor, int) else getattr(self.tensor, "address", None)
         return self.encoded(launch.array(memoryview(self.tensor)) if address is None else address)
 
     def encoded(self, address: int) -> bytes:
-        """The 128 bytes, for a tensor at an address."""
+        """The 128 bytes for a tensor at an address."""
         shape = tuple(self.shape if self.shape is not None else np.shape(self.tensor))
         type = self.type or _BY_DTYPE.get(str(getattr(self.tensor, "dtype", "")), "")
         size = element_size(type) if type in ELEMENTS[:13] else 1
@@ -135,9 +136,9 @@ def encode(
     lower: Sequence[int] = (),
     upper: Sequence[int] = (),
 ) -> bytes:
-    """The 128 bytes of a tensor map; dimensions in the driver's order, the one that varies fastest first, and its stride left out.
+    """The 128 bytes of a tensor map. Dimensions are in the driver's order, fastest-varying first, and the stride of the first is omitted.
 
-    Raises ValueError with the reason where the driver would refuse.
+    Raises ValueError with the reason if the driver would reject the map.
     """
     rank = len(dims)
     _must(type in ELEMENTS, f"the element type must be one of {' '.join(ELEMENTS)}, not {type!r}")
@@ -196,13 +197,14 @@ def _must(holds: bool, reason: str) -> None:
 
 @attrs.frozen
 class Described:
-    """A tensor map as read from memory; dimensions in the driver's order. Of a packed type an element is `TOGETHER` of the driver's."""
+    """A tensor map as read from memory, with dimensions in the driver's order. For a packed type, an element is a unit of `TOGETHER`
+    driver elements."""
 
     address: int
     type: str
     dims: tuple[int, ...]
     strides: tuple[int, ...]
-    """Bytes, dimension 0 included."""
+    """In bytes, including dimension 0."""
     box: tuple[int, ...]
     element_strides: tuple[int, ...]
     swizzle: str
@@ -219,17 +221,17 @@ class Described:
 
     @property
     def size(self) -> int:
-        """Bytes of an element, or of the elements that are copied as one, in global memory."""
+        """Size in bytes, in global memory, of an element or of a unit of packed elements."""
         return PACKED[self.type][0] if self.type in PACKED else element_size(self.type)
 
     @property
     def spread_size(self) -> int:
-        """The bytes that they have in shared memory."""
+        """The same in shared memory."""
         return PACKED[self.type][1] if self.type in PACKED else element_size(self.type)
 
 
 def described(raw: bytes) -> Described:
-    """What a tensor map says. Raises ValueError with the reason if it cannot be one."""
+    """Decodes a tensor map. Raises ValueError with the reason if it is invalid."""
     found = np.frombuffer(raw, LAYOUT)[0]
     rank = int(found["rank"]) + 1
     for name, known in (

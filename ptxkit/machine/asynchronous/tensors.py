@@ -1,4 +1,4 @@
-"""Bulk copies and reductions of tiles of tensors (ISA 5.5, 9.7.10.24.9, 9.7.10.24.10)."""
+"""Bulk copies and reductions of tensor tiles (ISA 5.5, 9.7.10.24.9, 9.7.10.24.10)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 Array = np.ndarray[Any, Any]
 ALIGN = 128
-"""A tile in shared memory begins at a multiple of this."""
+"""Alignment of a tile in shared memory in bytes."""
 
 
 @attrs.frozen
 class Part:
-    """Elements of a tensor that lie evenly: the address of the first, how many along each dimension and how many bytes apart, the slowest
-    dimension first, and where they are in the tile."""
+    """Regularly spaced elements of a tensor: address of the first, counts and strides in bytes, slowest dimension first, and their
+    positions in the tile."""
 
     address: int
     counts: tuple[int, ...]
@@ -41,14 +41,14 @@ class Part:
 
 @attrs.frozen
 class Tile:
-    """What a copy takes: its shape, the slowest dimension first, and the parts of it that lie within the tensor."""
+    """What a copy transfers: its shape, slowest dimension first, and the parts that lie within the tensor."""
 
     shape: tuple[int, ...]
     parts: tuple[Part, ...]
 
 
 def boxed(tensor: Described, coordinates: Sequence[int]) -> Tile:
-    """The box at coordinates (ISA 5.5.3): of each dimension every `element_stride`-th element of the box's side."""
+    """The box at some coordinates (ISA 5.5.3): along each dimension, every `element_stride`-th element of the box."""
     steps = [1 if i == 0 and tensor.interleave == "none" else s for i, s in enumerate(tensor.element_strides)]
     shape = tuple(-(-b // s) for b, s in zip(tensor.box, steps, strict=True))
     address, counts, strides, where = tensor.address, [], [], []
@@ -64,7 +64,7 @@ def boxed(tensor: Described, coordinates: Sequence[int]) -> Tile:
 
 
 def four_rows(tensor: Described, coordinates: Sequence[int]) -> Tile:
-    """Four rows of a matrix, from one column on (gather4 and scatter4)."""
+    """Four rows of a matrix, starting at one column (gather4 and scatter4)."""
     column, *rows = coordinates
     parts = []
     for k, row in enumerate(rows):
@@ -74,10 +74,10 @@ def four_rows(tensor: Described, coordinates: Sequence[int]) -> Tile:
 
 
 def column_of_pixels(tensor: Described, coordinates: Sequence[int], offsets: Sequence[int]) -> Tile:
-    """Pixels of images in a column, each with its channels (ISA 5.5.4).
+    """A column of pixels of images, each with its channels (ISA 5.5.4).
 
-    The filter's base goes through the bounding box, W first, by the traversal strides, and on into the next image; what is taken lies the
-    offsets away from it.
+    The base of the filter traverses the bounding box, W first, by the traversal strides, and continues in the next image; the pixels are at
+    `offsets` from it.
     """
     channels, pixels = tensor.box
     first, *base, image = coordinates
@@ -118,37 +118,38 @@ _FLOATS = frozenset((".f16", ".bf16", ".f32", ".f32.ftz", ".f64", ".tf32", ".tf3
 
 
 def fill_value(tensor: Described) -> int:
-    """The bits of an element outside of the tensor (ISA 5.5.3.3). The NaN is that of sm_90, which fills every 16 bits alike."""
+    """The bits of an element outside the tensor (ISA 5.5.3.3). The NaN is that of sm_90, which has the same bits in each 16-bit half."""
     return _NANS[tensor.size] if tensor.nan and tensor.type in _FLOATS else 0
 
 
 def converted(elements: Array, type: str) -> Array:
-    """Elements as a copy leaves them: `.ftz` types without subnormal numbers, `.tf32` rounded to nearest even (ISA 5.5.1).
+    """Elements as a copy to shared memory leaves them: those of `.tf32` rounded to nearest even, without subnormal numbers if `.ftz`
+    (ISA 5.5.1). A NaN of `.tf32` is 0x7fffe000.
 
-    A NaN of `.tf32` is 0x7fffe000 (measured on sm_90).
+    Nothing else is converted (measured on sm_90): copies from shared memory are as they were, and so are those of `.f32.ftz`.
     """
+    if not type.startswith(".tf32"):
+        return elements
     if type.endswith(".ftz"):
         elements = flushed(elements.view(np.float32)).view(np.uint32)
-    if type.startswith(".tf32"):
-        rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
-        elements = np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
-    return elements
+    rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    return np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
 
 
 def _elements(buffer: Buffer, part: Part, size: int) -> Any:
-    """The elements of a part, where they are."""
+    """A view of the elements of a part."""
     whole = buffer.view(np.dtype(f"u{size}"))
     first = (part.address - buffer.origin) // size
     return as_strided(whole[first:], part.counts, part.strides)
 
 
 def _groups(buffer: Buffer, part: Part, size: int) -> Any:
-    """The elements of a part that is packed, where they are: bytes along a dimension more."""
+    """A view of the elements of a packed part, with bytes as an additional dimension."""
     return as_strided(buffer.view(np.dtype(np.uint8))[part.address - buffer.origin :], (*part.counts, size), (*part.strides, 1))
 
 
 def fetched(buffer: Buffer, tensor: Described, tile: Tile) -> Array:
-    """The elements of a tile in the order in which they come to shared memory, as bytes. What is left free between packed ones is zero."""
+    """The elements of a tile in the order of shared memory, as bytes. Padding of packed elements is zero."""
     if tensor.type in PACKED:
         apart = np.zeros((*tile.shape, tensor.spread_size), np.uint8)
         for part in tile.parts:
@@ -161,13 +162,13 @@ def fetched(buffer: Buffer, tensor: Described, tile: Tile) -> Array:
 
 
 def stored(buffer: Buffer, tensor: Described, tile: Tile, data: Array, change: Combining | None) -> None:
-    """Writes the elements of a tile that lie within the tensor, or combines them with what is there."""
+    """Writes the elements of a tile that lie within the tensor, or combines them with the contents."""
     if tensor.type in PACKED:
         apart = data.reshape(*tile.shape, tensor.spread_size)
         for part in tile.parts:
             _groups(buffer, part, tensor.size)[...] = apart[(*part.where, slice(tensor.size))]
         return
-    source = converted(data.view(np.dtype(f"u{tensor.size}")), tensor.type).reshape(tile.shape)
+    source = data.view(np.dtype(f"u{tensor.size}")).reshape(tile.shape)
     for part in tile.parts:
         there = _elements(buffer, part, tensor.size)
         if change is None:
@@ -188,7 +189,7 @@ def spread(buffer: Buffer, at: int, data: Array, tensor: Described) -> None:
 
 
 def collected(buffer: Buffer, at: int, size: int, tensor: Described) -> Any:
-    """Reads a tile from shared memory: the reverse of `spread`."""
+    """Reads a tile from shared memory: the inverse of `spread`."""
     if tensor.swizzle == "none":
         return buffer.span(at, size).copy()
     chunks = buffer.view(np.dtype(np.uint64)).reshape(-1, 2)
@@ -199,7 +200,7 @@ Cutter = Callable[[Described, Sequence[int], Sequence[int]], Tile]
 
 
 def _cutter(mode: str) -> tuple[str, Cutter]:
-    """The mode that a tensor map must have, and what cuts the tile out of the tensor."""
+    """The mode that a tensor map must have, and the function that selects the tile of the tensor."""
     if mode in ("", ".tile"):
         return "tile", lambda tensor, c, _: boxed(tensor, c)
     if mode in (".tile::gather4", ".tile::scatter4"):
@@ -212,7 +213,7 @@ def _cutter(mode: str) -> tuple[str, Cutter]:
 
 
 def tensor(op: Operation) -> Semantics:
-    """`cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, to shared memory if there is an mbarrier, else from it."""
+    """`cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`: to shared memory if there is an mbarrier, otherwise from it."""
     if not op.slot(".dim"):
         raise Unsupported(f"the operands of `{op.bound.opcode}` are not modelled")
     wanted, cut = _cutter(op.slot(".mode"))
@@ -274,7 +275,7 @@ def tensor(op: Operation) -> Semantics:
             return fetched(memory.globals, *plans[lane])
 
         footprints = lambda: [*_rows_of(lanes, "read", plans, rows[:, 0]), *in_columns(lanes, "write", there, columns, sizes, rows)]  # noqa: E731
-        # what is left free between packed elements is not counted (as compiled code waits for it)
+        # padding between packed elements is not counted, as compiled code expects
         Transfer(lanes, read, write, rows, counted, footprints).start()
 
     def store(lanes: Any, given: Any) -> None:
@@ -302,7 +303,7 @@ def tensor(op: Operation) -> Semantics:
 
 
 def _seen(lanes: Any, lane: int, one: Described, tile: Tile, kind: str) -> None:
-    """Tells the monitors of the rows of a tile in global memory."""
+    """Notifies monitors of the rows of a tile in global memory."""
     if lanes.memory.watch is None:
         return
     who = lanes.at(np.array([lane]))
@@ -326,7 +327,7 @@ def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals
 
 
 def _sizes(plans: list[tuple[Described, Tile]]) -> Array:
-    """The bytes of tiles in shared memory."""
+    """Sizes of tiles in shared memory in bytes."""
     return np.array([int(np.prod(tile.shape)) * one.spread_size for one, tile in plans], np.int64)
 
 
@@ -336,14 +337,14 @@ def _reduced(type: str) -> str:
 
 
 def _of_pair(memory: Any, rows: Array, barriers: Array) -> Any:
-    """Of each mbarrier the one in that CTA of its pair which the instruction names."""
+    """For each mbarrier, the one in the CTA of the pair that the instruction selects."""
     stride = memory.shared_stride
     parity = (barriers // stride % 2)[:, None]
     return rows + (parity - rows // stride % 2) * stride
 
 
 def _maps(lanes: Any, address: Any) -> list[bytes]:
-    """The bytes of each lane's tensor map, which may lie in parameters, constants or global memory."""
+    """The bytes of each lane's tensor map, which may be in parameters, constants or global memory."""
     found: list[bytes] = [b""] * lanes.count
     address = lanes.broadcast(address)
     for buffer, at, mine in lanes.memory.locate(lanes, ".generic", address, SIZE, "read", 64, "tensormap"):
@@ -353,7 +354,7 @@ def _maps(lanes: Any, address: Any) -> list[bytes]:
 
 
 def _understood(raw: bytes, mode: str, rank: int) -> tuple[str, Described | None]:
-    """A tensor map for an instruction, or what is wrong with it."""
+    """A decoded tensor map for an instruction, or what is wrong with it."""
     try:
         found = _described(raw)
     except ValueError as why:
@@ -369,7 +370,7 @@ def _understood(raw: bytes, mode: str, rank: int) -> tuple[str, Described | None
 
 
 def _check(lanes: Any, lane: int, one: Described, tile: Tile) -> None:
-    """Faults where elements within the tensor lie outside of every allocation."""
+    """Faults if elements within the tensor lie outside of allocations."""
     allocations = lanes.memory.allocations
     for part in tile.parts:
         if not allocations.hold(part.address, part.end(one.size)):

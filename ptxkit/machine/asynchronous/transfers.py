@@ -1,4 +1,4 @@
-"""What bulk operations have in common: where their bytes are, when they are moved, and what their completion signals."""
+"""Common parts of bulk operations: where their bytes are, when they are moved, and what their completion signals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 BULK = "bulk"
-"""The groups of bulk operations that a thread commits and waits for."""
+"""The queue of groups of bulk operations of a thread."""
 
 
 def places(lanes: Any, space: str, address: Any, sizes: Any, kind: str, align: int, proxy: str = "async") -> tuple[Buffer, Array]:
-    """The buffer and, for each lane, where in it the `sizes` bytes are that will be accessed. Faults as every access does."""
+    """The buffer, and for each lane the position in it, of the `sizes` bytes to be accessed. Faults like any access."""
     sizes = lanes.broadcast(np.asarray(sizes, np.int64)[()])
     address = lanes.broadcast(np.asarray(address, np.uint64)[()])
     at = np.empty(lanes.count, np.int64)
@@ -45,7 +45,7 @@ def complete_transactions(lanes: Any, at: Array, count: Any) -> None:
 
 
 def mbarriers_at(lanes: Any, space: str, address: Any, proxy: str = "async") -> Array:
-    """Where in shared memory the mbarriers are that completion signals. Faults where an address is of anything else."""
+    """The positions in shared memory of the mbarriers to be signalled. Faults if an address is in another space."""
     found, at = places(lanes, space, address, 8, "update", 8, proxy)
     if found is not lanes.memory.shared:
         lanes.fault(None, "an asynchronous operation signals an mbarrier that is not in shared memory", "mbarrier")
@@ -53,13 +53,13 @@ def mbarriers_at(lanes: Any, space: str, address: Any, proxy: str = "async") -> 
 
 
 def complete_transaction(lanes: Any, space: str, address: Any, count: int) -> None:
-    """Completes `count` transactions on the mbarriers at addresses, at once."""
+    """Completes `count` transactions on the mbarriers at some addresses, at once."""
     at = mbarriers_at(lanes, space, address)
     complete_transactions(lanes, at, count)
 
 
 def in_ctas(memory: Any, at: Array, mask: Array) -> Array:
-    """The corresponding addresses in the shared memory of the CTAs that a mask names: a row for each lane, -1 for the other CTAs."""
+    """The corresponding addresses in the shared memory of the CTAs in a mask: one row for each lane, -1 for other CTAs."""
     stride, cluster = memory.shared_stride, memory.cluster
     first = at // stride // cluster * cluster
     offset = at % stride
@@ -70,7 +70,7 @@ def in_ctas(memory: Any, at: Array, mask: Array) -> Array:
 
 
 def tell(lanes: Any, lane: int, buffer: Buffer, at: int, size: int, kind: str) -> None:
-    """Tells the monitors of an access of one lane through the async proxy."""
+    """Notifies monitors of an access of one lane through the async proxy."""
     if lanes.memory.watch is not None:
         lanes.memory.accessed(lanes.at(np.array([lane])), buffer, np.array([at]), size, kind, "async")
 
@@ -78,7 +78,7 @@ def tell(lanes: Any, lane: int, buffer: Buffer, at: int, size: int, kind: str) -
 def in_columns(
     lanes: Any, kind: str, buffer: Buffer, columns: Array, sizes: Array, barriers: Array | None, skip: Array | None = None
 ) -> list[Footprint]:
-    """What is accessed at each address in a lane's row: with several, each CTA's mbarrier signals its own."""
+    """The footprints of all addresses in the lanes' rows. With several mbarriers, each CTA's mbarrier signals its own bytes."""
     found = []
     for column in range(columns.shape[1]):
         at = columns[:, column]
@@ -89,7 +89,8 @@ def in_columns(
 
 
 class Transfer:
-    """Bytes that go from `read(lane)` to `write(lane, data)`, and what that completes: `count` transactions on the lane's mbarriers."""
+    """A transfer of bytes from `read(lane)` to `write(lane, data)`, whose completion counts `count` transactions on the lane's
+    mbarriers."""
 
     def __init__(
         self,
@@ -109,11 +110,11 @@ class Transfer:
         self.fetched: dict[int, Any] = {}
 
     def start(self, queue: str = "") -> None:
-        """It is in flight from now on."""
+        """Starts the transfer."""
         self.lanes.agents.start(Flight(self.lanes, self.land, self.barriers, self.fetch, self.footprints), queue)
 
     def fetch(self, positions: Array) -> None:
-        """Reads the sources of some lanes; they may change afterwards."""
+        """Reads the sources of some lanes, which may change afterwards."""
         for lane in positions.tolist():
             if lane not in self.fetched:
                 self.fetched[lane] = self.read(lane)

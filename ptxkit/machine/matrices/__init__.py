@@ -1,1 +1,1 @@
-"""Matrices: how fragments lie in registers, how tiles lie in shared and tensor memory, and what a tensor core computes of them."""
+"""Matrices: layouts of fragments in registers and of tiles in shared and tensor memory, and the arithmetic of tensor cores."""

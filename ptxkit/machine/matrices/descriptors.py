@@ -1,17 +1,14 @@
-"""Matrices in shared memory that a descriptor names: the addresses of their elements (ISA 9.7.16.5.1.2, 9.1: 9.7.16.4, 9.7.16.5).
+"""Matrices in shared memory that a descriptor describes: addresses of their elements (ISA 9.7.16.5.1.2, 9.1: 9.7.16.4, 9.7.16.5).
 
-What is read at once are chunks of 16 bytes. A matrix that is *K-major* has a line of chunks for each row of A or column of B, one that
-is *MN-major* a line for each K. Eight lines make a core matrix, or several of them side by side where they are swizzled: then a line is
-as long as the swizzle is wide. `leading` and `stride` are the two distances of the descriptor:
+Chunks of 16 bytes are read at once. A *K-major* matrix has a line of chunks for each row of A or column of B, an *MN-major* one a line for
+each K. Eight lines form a core matrix, or several adjacent ones if swizzled: a line is then as long as the swizzle width. `leading` and
+`stride` are the two distances in the descriptor:
 
-| | from eight lines to the next | from chunk (or swizzled line) to the next |
-| --- | --- | --- |
-| K-major | stride | leading |
-| MN-major, swizzled | stride | leading |
-| MN-major, not swizzled | leading | stride |
+| | from eight lines to the next | from chunk (or swizzled line) to the next | | --- | --- | --- | | K-major | stride | leading | |
+MN-major, swizzled | stride | leading | | MN-major, not swizzled | leading | stride |
 
-A swizzle exchanges the chunks within lines of 128 bytes, by bits of the address: of bits 4 to 6 as many as the swizzle has are combined
-with those from bit 7 on, counted from where the pattern begins (the base offset).
+A swizzle permutes the chunks within lines of 128 bytes: address bits 4 to 6, as many as the swizzle has, are XORed with bits from 7
+upwards, counted from the start of the pattern (the base offset).
 """
 
 from __future__ import annotations
@@ -27,14 +24,14 @@ from ptxkit.machine.values.distinct import distinct_numbers
 Array = NDArray[Any]
 
 LINES = 8
-"""Lines that lie together: the least that a descriptor can mean."""
+"""Number of lines in a core matrix, the smallest matrix that a descriptor can describe."""
 _WIDTHS = {"wgmma": {0: 16, 1: 128, 2: 64, 3: 32}, "tcgen05": {0: 16, 1: 128, 2: 128, 4: 64, 6: 32}}
-"""The bytes of a line by the descriptor's swizzling mode."""
+"""Bytes of a line, by the swizzling mode of the descriptor."""
 
 
 @attrs.frozen(eq=False)
 class Descriptor:
-    """The fields of descriptors, an array element each; `width` is the width of the swizzle in bytes (16: none)."""
+    """The fields of descriptors, one array element each; `width` is the swizzle width in bytes (16: none)."""
 
     start: Array
     leading: Array
@@ -42,11 +39,11 @@ class Descriptor:
     base: Array
     width: Array
     coarse: Array
-    """Whether 32 bytes are swizzled at once, not 16."""
+    """Whether units of 32 bytes are swizzled rather than 16."""
 
 
 def decode(words: Array, instruction: str) -> Descriptor:
-    """64-bit descriptors of `wgmma` or `tcgen05`. Raises ValueError for a swizzling mode that there is not."""
+    """Decodes 64-bit descriptors of `wgmma` or `tcgen05`. Raises ValueError for an invalid swizzling mode."""
     words = np.asarray(words, np.uint64).astype(np.int64)
 
     def field(at: int) -> Array:
@@ -66,7 +63,7 @@ def decode(words: Array, instruction: str) -> Descriptor:
 
 
 def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) -> Array:
-    """The addresses of the chunks, (descriptors, lines, chunks) as uint64."""
+    """The addresses of the chunks, as a uint64 array (descriptors, lines, chunks)."""
     line, chunk = np.arange(lines)[None, :, None], np.arange(chunks)[None, None, :]
     start, leading, stride, base, width = (
         x[:, None, None] for x in (descriptor.start, descriptor.leading, descriptor.stride, descriptor.base, descriptor.width)
@@ -83,14 +80,14 @@ def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) ->
 
 
 def read_of(lanes: Any, where: Array) -> Array:
-    """Of the addresses of chunks (descriptors, lines, chunks) those that are read: all, or the first lines alone (`first_lines`)."""
+    """The addresses of chunks (descriptors, lines, chunks) that are read: all, or those of the first lines (`first_lines`)."""
     return where[:, :LINES] if lanes.launch.first_lines else where
 
 
 def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Array:
-    """The bytes at addresses of shared memory (descriptors, lines, chunks) as (descriptors, lines, bytes).
+    """Loads the bytes at addresses of shared memory (descriptors, lines, chunks), as an array (descriptors, lines, bytes).
 
-    `first` are the positions in `lanes` of those on whose behalf each descriptor is read. Lines that are not read are zeros.
+    `first` are the positions in `lanes` of the lanes on whose behalf each descriptor is read. Lines that are not read are zeros.
     """
     read = read_of(lanes, where)
     readers = lanes.repeated(np.repeat(first, read[0].size))

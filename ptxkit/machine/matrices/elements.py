@@ -1,7 +1,7 @@
-"""Elements of matrices: out of registers and back, and what their bits mean (ISA 5.2.3, 9.7.15.2).
+"""Elements of matrices: conversion from and to registers, and interpretation of their bits (ISA 5.2.3, 9.7.15.2).
 
-A `Format` knows a floating type by tables over its bits, so that every type is treated alike: its value, the exponent that a tensor core
-aligns by (that of the smallest normal number for a subnormal one), and the exponent of its lowest bit that is set.
+A `Format` describes a floating-point type by tables over its bits, so that all types are handled alike: value, exponent by which a tensor
+core aligns (for a subnormal, that of the least normal number), and exponent of the lowest set bit.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ BITS = {
     **dict.fromkeys((".s4", ".u4"), 4),
     ".b1": 1,
 }
-"""How many bits an element takes in a fragment. Floats of 6 and 4 bits lie in bytes, unless a kind packs them."""
+"""Size of an element in a fragment, in bits. 6-bit and 4-bit floats occupy bytes, unless a kind packs them."""
 
 NO_EXPONENT = -2000
-"""The exponent of a zero, below all others."""
+"""The exponent of zero, below all others."""
 NO_BIT = 2000
-"""The lowest set bit of a zero, above all others; that of an infinity or NaN is as far below: no sum with it is short and exact."""
+"""The lowest set bit of zero, above all others; that of infinities and NaNs is far below all others, so that sums with them are never
+treated as exact."""
 
 
 @attrs.frozen(eq=False)
 class Format:
-    """A floating type. The tables are indexed by `(bits & mask) >> shift`."""
+    """A floating-point type. The tables are indexed by `(bits & mask) >> shift`."""
 
     mask: int
     shift: int
@@ -42,7 +43,7 @@ class Format:
     lowest: NDArray[np.int16]
     finite: bool
     single: NDArray[np.float32]
-    """The values again, where they and their products are exact in float32 (`small`)."""
+    """The values as float32, if they and their products are exact in it (`small`)."""
 
     @property
     def small(self) -> bool:
@@ -50,17 +51,17 @@ class Format:
 
     @property
     def sign(self) -> int:
-        """The bit of the sign, among the bits of an element."""
+        """The sign bit of an element."""
         return (self.mask + (1 << self.shift)) >> 1
 
     def index(self, bits: Bits) -> Bits:
-        """The index in the tables of elements given by their bits."""
+        """The table indices of elements given by their bits."""
         if self.shift == 0:
             return bits & self.mask if self.mask < np.iinfo(bits.dtype).max else bits
         return (bits & self.mask) >> self.shift
 
 
-# exponent bits, fraction bits, what the highest exponent holds: numbers only, numbers and one NaN, or infinities and NaNs
+# exponent bits, fraction bits, and use of the highest exponent: numbers only, numbers and one NaN, or infinities and NaNs
 _FLOATS = {
     ".f16": (5, 10, "ieee"),
     ".bf16": (8, 7, "ieee"),
@@ -76,7 +77,7 @@ _SHIFTS = {".tf32": 13, ".e2m1": 2}
 
 @cache
 def format_of(type: str, packed: bool = False) -> Format:
-    """The format of a floating type; `.e2m1` lies in the middle of its byte unless it is packed (ISA 9.7.15.2)."""
+    """The format of a floating-point type; `.e2m1` is in the middle of its byte unless packed (ISA 9.7.15.2)."""
     exponent_bits, fraction_bits, top = _FLOATS[type]
     width = 1 + exponent_bits + fraction_bits
     shift = 0 if packed else _SHIFTS.get(type, 0)
@@ -112,7 +113,7 @@ def format_of(type: str, packed: bool = False) -> Format:
 
 @cache
 def scale_format(type: str) -> Format:
-    """The 256 codes of a scale: powers of two (`.ue8m0`) or unsigned small floats (`.ue4m3`)."""
+    """The 256 codes of a scale: powers of two (`.ue8m0`) or small unsigned floats (`.ue4m3`)."""
     codes = np.arange(256)
     if type == ".ue8m0":
         values = np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
@@ -125,7 +126,7 @@ def scale_format(type: str) -> Format:
 
 
 def unpacked(words: Bits, bits: int) -> Bits:
-    """The elements in registers: (…, registers) of 32 or 64 bits to (…, elements), low ones first; elements of 1 bit stay words."""
+    """The elements in registers: (…, registers) of 32 or 64 bits to (…, elements), low ones first; 1-bit elements remain words."""
     words = np.ascontiguousarray(words)
     if bits == 4:
         octets = words.view(np.uint8)
@@ -136,7 +137,7 @@ def unpacked(words: Bits, bits: int) -> Bits:
 
 
 def widened(octets: Bits, width: int) -> Bits:
-    """Sixteen elements of 4 or 6 bits at the beginning of 16 bytes (…, 16), followed by padding, as bytes (`b4x16_p64`, `b6x16_p32`)."""
+    """Expands sixteen 4-bit or 6-bit elements at the start of 16 bytes (…, 16) with padding to bytes (`b4x16_p64`, `b6x16_p32`)."""
     if width == 4:
         return np.stack((octets[..., :8] & 15, octets[..., :8] >> 4), -1).reshape(octets.shape)
     triples = octets[..., :12].reshape(*octets.shape[:-1], 4, 3).astype(np.uint32)
@@ -145,12 +146,12 @@ def widened(octets: Bits, width: int) -> Bits:
 
 
 def packed(elements: Bits, register: np.dtype[Any]) -> Bits:
-    """Elements (…, elements) in registers (…, registers) of this type."""
+    """Packs elements (…, elements) into registers (…, registers) of this type."""
     return np.ascontiguousarray(elements).view(register)
 
 
 def integers(elements: Bits, type: str) -> Bits:
-    """The values of integers of 4 or 8 bits, as `int8` or `uint8`."""
+    """The values of 4-bit or 8-bit integers, as `int8` or `uint8`."""
     if type == ".s8":
         return elements.view(np.int8)
     if type == ".s4":

@@ -1,4 +1,4 @@
-"""Fragments out of the registers of many warps at once, and back."""
+"""Conversion between the registers of many warps and the fragments in them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ptxkit.machine.operation import Operation
 
 Array = NDArray[Any]
 Collect = Callable[[Any], Array]
-"""From an array over lanes to (warps, 32) or (warpgroups, 128), or back."""
+"""Converts arrays over lanes to (warps, 32) or (warpgroups, 128), or back."""
 
 
 def words(collect: Collect, registers: Any) -> Array:
-    """Registers, one or a tuple, as words (groups, lanes, registers), unsigned."""
+    """Registers, one or a tuple, as unsigned words (groups, lanes, registers)."""
     stacked = np.stack([collect(r) for r in (registers if isinstance(registers, tuple) else (registers,))], axis=-1)
     return stacked.view(f"uint{stacked.dtype.itemsize * 8}")
 
 
 def gathered(collect: Collect, registers: Any, bits: int, layout: Layout) -> Array:
-    """The matrices (groups, rows, columns) of which each lane holds a fragment in `registers`; elements as unsigned integers."""
+    """The matrices (groups, rows, columns) whose fragments the lanes hold in `registers`, as unsigned integers."""
     return to_matrix(layout, unpacked(words(collect, registers), bits))
 
 
 def scattered(spread: Collect, matrices: Array, layout: Layout, register: str) -> tuple[Array, ...]:
-    """Registers of this dtype, as a tuple of arrays over lanes, that hold the fragments of `matrices`."""
+    """Registers of this dtype that hold the fragments of `matrices`, as a tuple of arrays over lanes."""
     return spread_words(spread, packed(to_fragments(layout, matrices), np.dtype(register)))
 
 
@@ -39,6 +39,6 @@ def spread_words(spread: Collect, registers: Array) -> tuple[Array, ...]:
 
 
 def as_written(op: Operation, operand: str, values: Sequence[Array]) -> Any:
-    """The values of an operand's registers: a tuple where it is written as a vector."""
+    """The values of an operand's registers; a tuple if it is written as a vector."""
     bound = op.operand(operand)
     return tuple(values) if bound is not None and bound.shape.kind == "vector" else values[0]

@@ -1,4 +1,4 @@
-"""What the instructions of all chapters that multiply matrices have in common: shapes, types, and the product that they ask for."""
+"""Common parts of all matrix multiplication instructions: shapes, types, and the product that they compute."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def shape_of(op: Operation) -> tuple[int, int, int]:
 
 
 def types_of(op: Operation) -> tuple[str, ...]:
-    """The types written, in order: those of D, A, B and C, and of the scales."""
+    """The types in the opcode, in order: those of D, A, B and C, and of the scales."""
     return tuple(m for m in op.bound.modifiers if m in BITS or m == ".f64")
 
 
 def product_of(op: Operation, instruction: str, dtype: str, atype: str, btype: str, k: int) -> Callable[..., Array]:
-    """The product for an instruction: of A and B as bits (groups, M, K) and (groups, K, N), C as values and the columns of a sparse A."""
+    """The product of an instruction: a function of A and B as bits (groups, M, K) and (groups, K, N), C as values, and the columns of a
+    sparse A."""
     if atype == ".f64":
         rounding = (op.slot(".rnd") or ".rn")[1:]
         return lambda a, b, c, chosen: double_product(a.view(np.float64), b.view(np.float64), c, rounding)
@@ -54,7 +55,7 @@ def product_of(op: Operation, instruction: str, dtype: str, atype: str, btype: s
 
 
 def _float_product(dtype: str, atype: str, btype: str, how: Adder, packed: bool = False) -> Callable[..., Array]:
-    """The product of floating matrices given as bits."""
+    """The product of floating-point matrices given as bits."""
     left, right = format_of(atype, packed), format_of(btype, packed)
 
     def compute(a: Array, b: Array, c: Array, chosen: Array | None) -> Array:

@@ -1,10 +1,10 @@
-"""Where the elements of a fragment are: for each lane and each element it holds, the row and the column in the matrix.
+"""Layouts of fragments: for each lane and element, the row and column in the matrix.
 
 ISA 9.7.15.4, 9.7.15.5, 9.7.16.5.1.1.
 
-All shapes but `m8n8k4` follow one pattern. A warp is eight groups of four lanes; a register holds `32 / bits` neighbouring elements (one,
-if they are wider); a group holds one row of A or C and one column of B; further registers hold the rows eight below, then what follows
-along K.
+All shapes except `m8n8k4` follow one pattern. A warp has eight groups of four lanes; a register holds `32 / bits` adjacent elements (one,
+if they are wider); a group holds one row of A or C and one column of B; further registers hold the rows eight below, then the elements that
+follow along K.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Index = NDArray[np.intp]
 
 @attrs.frozen(eq=False)
 class Layout:
-    """A matrix of `shape` (rows, columns) over the lanes of a warp or a warpgroup; `rows` and `columns` are (lanes, elements)."""
+    """A matrix of `shape` (rows, columns) over the lanes of a warp or warpgroup; `rows` and `columns` are (lanes, elements)."""
 
     shape: tuple[int, int]
     rows: Index
@@ -31,12 +31,12 @@ class Layout:
 
     @property
     def source(self) -> Index:
-        """For each element of the matrix in row order, `lane * elements + element` of one lane that holds it."""
+        """For each matrix element in row-major order, `lane * elements + element` of a lane that holds it."""
         return _source(self)
 
     @property
     def target(self) -> Index:
-        """For each `lane * elements + element`, its number in the matrix in row order."""
+        """For each `lane * elements + element`, its row-major index in the matrix."""
         return _target(self)
 
 
@@ -69,7 +69,7 @@ def _per_register(bits: int) -> int:
 
 @cache
 def multiplicand_a(m: int, k: int, bits: int) -> Layout:
-    """A of an MMA of `m` rows (8 or 16 for a warp, 64 for a warpgroup) and `k` columns of elements of so many bits."""
+    """A of an MMA with `m` rows (8 or 16 for a warp, 64 for a warpgroup) and `k` columns of elements of `bits` bits."""
     lanes = 32 * max(1, m // 16)
     warp, group, within, i = _lanes(lanes, m * k // lanes)
     packed = _per_register(bits)
@@ -97,7 +97,8 @@ def accumulator(m: int, n: int) -> Layout:
     return _layout((m, n), warp * 16 + group + 8 * (i // 2 % 2), 2 * within + i % 2 + 8 * (i // 4))
 
 
-# m8n8k4: four products by quarters of a warp, lanes 4q .. 4q+3 and 16 more. They are stacked: rows 8q .. 8q+7 are those of quarter q.
+# m8n8k4: four products by quarters of a warp, lanes 4q .. 4q+3 and the 16 that follow. They are stacked: rows 8q .. 8q+7 belong to quarter
+# q.
 
 
 @cache
@@ -120,7 +121,7 @@ def quarter_b(by_rows: bool, elements: int = 4) -> Layout:
 
 @cache
 def quarter_c(bits: int) -> Layout:
-    """C and D of the four products; halves lie by rows, floats in a pattern of their own."""
+    """C and D of the four products: `.f16` by rows, `.f32` in a pattern of its own."""
     lane, i, quarter, high = _quarters(8)
     if bits == 16:
         return _layout((32, 8), 8 * quarter + lane % 4 + high, i)
@@ -132,13 +133,13 @@ def _quarters(elements: int) -> tuple[Index, Index, Index, Index]:
     return lane, np.arange(elements, dtype=np.intp)[None, :], lane % 16 // 4, lane // 16 * 4
 
 
-# Matrices that are moved, not multiplied.
+# matrices that are moved, not multiplied
 
 
 @cache
 def moved(rows: int, columns: int, bits: int) -> Layout:
-    """A matrix as `ldmatrix`, `stmatrix` and `movmatrix` have it: a group of four lanes has a row of `4 * 32 / bits` elements; a second
-    register the row eight below."""
+    """A matrix for `ldmatrix`, `stmatrix` and `movmatrix`: a group of four lanes has a row of `4 * 32 / bits` elements; a second
+    register has the row eight below."""
     _, group, within, i = _lanes(32, rows * columns // 32)
     packed = 32 // bits
     return _layout((rows, columns), group + 8 * (i // packed), within * packed + i % packed)
@@ -155,7 +156,7 @@ def _transposed(layout: Layout) -> Layout:
 
 
 def joined(*parts: Layout, axis: int) -> Layout:
-    """Layouts side by side (`axis` 1) or one below the other (0), each in its own elements, in this order."""
+    """Layouts side by side (`axis` 1) or stacked (0), each with its own elements, in this order."""
     rows, columns, along = [], [], 0
     for part in parts:
         rows.append(part.rows + (along if axis == 0 else 0))
@@ -178,12 +179,12 @@ def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
     return flat.take(layout.target, axis=1).reshape(-1, *layout.rows.shape)
 
 
-# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. Registers that are left (of halves) have copies.
+# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. Surplus registers (of halves) hold copies.
 
 
 @cache
 def opaque(matrix: str, shape: tuple[int, int, int], type: str) -> Layout:
-    """The fragment of `wmma` for matrix `a`, `b` or `c` (d has it too) of a product M, N, K and a type of elements (ISA 9.7.15.3.1)."""
+    """The `wmma` fragment of matrix `a`, `b` or `c` (also d) of a product M, N, K with elements of a type (ISA 9.7.15.3.1)."""
     m, n, k = shape
     bits = BITS[type]
     if (m, n) == (8, 32) and (matrix == "c" or type == ".bf16"):  # computed as the transposed product, of sixteen rows

@@ -1,13 +1,12 @@
-"""What a tensor core computes of two matrices and an accumulator (ISA 9.7.15.3.5, 9.7.15.4.14, 9.7.16.5.2).
+"""The arithmetic of tensor cores on two matrices and an accumulator (ISA 9.7.15.3.5, 9.7.15.4.14, 9.7.16.5.2).
 
-Floating products. The manual leaves order and rounding open. Measurements of the hardware (Fasi et al. 2021; Khattak and Mikaitis 2025;
-Xie et al. 2025) describe how it is done: the products of a block of K are exact; they and the accumulator are aligned to the greatest
-exponent among them, that of a product being the sum of its factors' exponents, and cut off some bits below it; what is left is summed
-exactly and rounded to the accumulator's type, by truncation to `.f32` and to nearest to `.f16`. `Adder` has what differs between
-architectures.
+Floating-point products. The manual does not specify order and rounding. Measurements of hardware (Fasi et al. 2021; Khattak and Mikaitis
+2025; Xie et al. 2025) show the method: the products of a block of K are exact; they and the accumulator are aligned to the greatest
+exponent among them, where the exponent of a product is the sum of its factors' exponents, and truncated some bits below it; the rest is
+summed exactly and rounded to the type of the accumulator, by truncation to `.f32` and to nearest to `.f16`. `Adder` has the parameters that
+differ between architectures.
 
-Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b may be (groups, M, K, N) where every row has a B of its
-own.
+Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b may be (groups, M, K, N) if every row has its own B.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from ptxkit.machine.values import double
 Array = NDArray[Any]
 
 _CHUNK = 1 << 15
-"""Elements of the accumulator that are worked on at a time: their arrays should stay in the processor's cache."""
+"""Number of accumulator elements that are processed at a time, so that their arrays stay in the cache."""
 
 _ALONE = 1 << 18
-"""So many multiplications are cheap enough for one thread."""
+"""Number of multiplications that one thread performs fast enough."""
 
 LEAST = -900
-"""The least exponent that sums are aligned to, far below that of any product: scaling by it stays in the range of float64."""
+"""The least exponent to which sums are aligned, far below that of any product; scaling by it stays in the range of float64."""
 
 CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
@@ -44,11 +43,11 @@ _ROUGH: ContextVar[bool] = ContextVar("rough", default=False)
 
 @attrs.frozen
 class Adder:
-    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K.
+    """How a tensor core adds: bits kept below the greatest exponent, fraction bits of an `.f32` result, steps along K.
 
-    What a GPU has no unit for it computes by other means, which `by` names. Hopper multiplies 8-bit floats as halves, in `pairs`: first two
-    of every four along K, then the other two; c is added last, to nearest. It multiplies `m8n8k4` in single precision, `one` product after
-    another, c last.
+    Operations for which a GPU has no unit are computed by other means, which `by` names. Hopper multiplies 8-bit floats as halves, in
+    `pairs`: first two of every four along K, then the other two; c is added last, to nearest. It computes `m8n8k4` in single precision,
+    `one` product after another, c last.
     """
 
     kept: int = 25
@@ -59,8 +58,8 @@ class Adder:
 
 @cache
 def adder(target: str, instruction: str, type: str, k: int) -> Adder:
-    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and as many
-    products."""
+    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and a
+    depth of the product."""
     found = re.search(r"\d+", target)
     architecture = int(found[0]) if found else 90
     small = type not in (".f16", ".bf16", ".tf32")
@@ -81,7 +80,7 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
 
 @attrs.frozen(eq=False, slots=False)
 class Factor:
-    """A multiplicand: elements as indices into the tables of their format."""
+    """A multiplicand: its elements are indices into the tables of their format."""
 
     format: Format
     index: Array
@@ -129,9 +128,9 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
 
 @contextmanager
 def rough_products() -> Iterator[None]:
-    """Within it the last bits of products are not those of a tensor core: for who does not look at them.
+    """Within this context, the last bits of products may differ from those of a tensor core, for callers that do not depend on them.
 
-    Equal factors have equal products all the same.
+    Equal factors still have equal products.
     """
     token = _ROUGH.set(True)
     try:
@@ -146,7 +145,7 @@ def _rough_product(a: Factor, b: Factor, c: Array, bits: int) -> Array:
 
 
 def is_rough() -> bool:
-    """Whether nobody looks at the last bits of products."""
+    """Whether `rough_products` is active."""
     return _ROUGH.get()
 
 
@@ -154,13 +153,13 @@ def rough_product_of(a: Array, b: Array, c: Array, bits: int) -> Array:
     """a·b + c of values, rounded once."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         product = _product(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
-        # zero has no sign, as that of a tensor core
+        # zeros are positive, as on a tensor core
         total: Array = product + c
         return canonical(total.astype(np.float16) + np.float16(0) if bits == 16 else total.astype(np.float32) + np.float32(0))
 
 
 def _product(a: Array, b: Array) -> Array:
-    """a·b of values, so few rows at a time that no threads are started for them, which would wait for one another."""
+    """a·b of values, in blocks of rows small enough that NumPy starts no threads, which would contend with each other."""
     rows = max(1, _ALONE // (b.shape[1] * b.shape[2]))
     if a.shape[1] <= rows:
         product: Array = np.matmul(a, b)
@@ -169,7 +168,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
-    """Two of every four products, the other two, then c; with the exponents that the values have as halves."""
+    """Two of every four products, then the other two, then c, with the exponents of the values as halves."""
     a, b = Factor(_as_halves(a.format), a.index), Factor(_as_halves(b.format), b.index)
     along = np.arange(a.index.shape[2])
     total = np.zeros(c.shape, np.float16 if bits == 16 else np.float32)
@@ -190,7 +189,7 @@ def _as_halves(format: Format) -> Format:
 
 
 def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
-    """Each sum to nearest in single precision: c last for `.f32`, c first and the products in another order for `.f16`."""
+    """Every sum is rounded to nearest in single precision: c last for `.f32`; c first and the products in another order for `.f16`."""
     products = [a.values[:, :, k, None] * b.values[:, k, None, :] for k in range(a.index.shape[2])]
     summands = [c, products[1], products[0], products[3], products[2]] if bits == 16 else [*products, c]
     total = np.zeros(c.shape)
@@ -201,7 +200,7 @@ def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
 
 
 def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]:
-    """The aligned sum: an array of float64 and the exponent by which it is still to be scaled."""
+    """The aligned sum, as float64 and the exponent by which it is still to be scaled."""
     c = c.astype(np.float64)
     highest, lowest = (x + y for x, y in zip(a.range(), b.range(), strict=True))
     if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept):
@@ -224,11 +223,11 @@ def _nothing_is_cut(highest: int, lowest: int, c: Array, kept: int) -> bool:
 
 
 def aligned_sum(a: Array, ea: Array, b: Array, eb: Array, c: Array, kept: int) -> tuple[Array, Array]:
-    """Σ a·b + c, every summand cut `kept` bits below the greatest exponent; as integers and the exponent of their unit.
+    """Σ a·b + c, with every summand truncated `kept` bits below the greatest exponent; as integers and the exponent of their unit.
 
-    a and b may be float32 where products of the format are exact in it and far from the ends of its range.
+    a and b may be float32 if products of the format are exact in it and far from the ends of its range.
     """
-    across = c.shape[2] < 64  # what lies innermost: groups where rows are short, so that NumPy's loops are long
+    across = c.shape[2] < 64  # the innermost axis: groups if rows are short, so that NumPy's inner loops are long
     factors, exponents = _along_k(a, b, across), _along_k(ea, eb, across)
     if across:
         c = np.ascontiguousarray(c.transpose(1, 2, 0))
@@ -252,7 +251,8 @@ def aligned_sum(a: Array, ea: Array, b: Array, eb: Array, c: Array, kept: int) -
 
 
 def _along_k(a: Array, b: Array, across: bool) -> list[tuple[Array, Array]]:
-    """For each K the column of A and the row of B, to be broadcast against each other: (M, N, groups) if `across`, else (groups, M, N)."""
+    """For each K, the column of A and the row of B, to be broadcast against each other: (M, N, groups) if `across`, otherwise (groups,
+    M, N)."""
     a = np.ascontiguousarray(a.transpose(2, 1, 0) if across else a.transpose(2, 0, 1))
     left = a[:, :, None] if across else a[..., None]
     if b.ndim == 4:
@@ -262,14 +262,14 @@ def _along_k(a: Array, b: Array, across: bool) -> list[tuple[Array, Array]]:
 
 
 def exponents_of(c: Array) -> NDArray[np.int16]:
-    """The exponents of an accumulator's values as the adder takes them; those of infinities and NaNs do not count."""
+    """The exponents of accumulator values as the adder uses them; infinities and NaNs are ignored."""
     _, exponent = np.frexp(c)
     exponent = np.maximum(exponent - 1, -126)
     return np.where((c == 0) | ~np.isfinite(c), NO_EXPONENT, exponent).astype(np.int16)
 
 
 def rounded(total: Array, unit: Array | int, how: Adder, bits: int) -> Array:
-    """A sum as `.f16`, to nearest, or as `.f32`, cut; NaNs are the canonical one, a sum of nothing is +0."""
+    """A sum as `.f16`, rounded to nearest, or as `.f32`, truncated. NaNs are canonical; an empty sum is +0."""
     value = np.ldexp(total, unit) if isinstance(unit, np.ndarray) else total
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         result = (value.astype(np.float16) if bits == 16 else cut(value, how.fraction)) + (np.float16(0) if bits == 16 else np.float32(0))
@@ -277,14 +277,14 @@ def rounded(total: Array, unit: Array | int, how: Adder, bits: int) -> Array:
 
 
 def canonical(values: Array) -> Array:
-    """Values with every NaN the canonical one of a tensor core; changed in place."""
+    """Replaces NaNs by the canonical NaN of a tensor core, in place."""
     bits = values.dtype.itemsize * 8
     values.view(f"uint{bits}")[np.isnan(values)] = CANONICAL_NAN[bits]
     return values
 
 
 def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
-    """float64 to float32 towards zero, keeping so many bits of the fraction; beyond the range it is infinite."""
+    """Truncates float64 to float32, keeping `fraction` bits of the fraction; values beyond the range become infinite."""
     exact = value.astype(np.float32)
     if fraction == 23 and (exact == value).all():
         return exact
@@ -298,7 +298,7 @@ def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
 
 
 def integer_product(a: Array, b: Array, c: Array, saturate: bool) -> NDArray[np.int32]:
-    """a·b + c of integers, wrapping or clamped to 32 bits (`.satfinite`). a and b are integers of up to 8 bits."""
+    """a·b + c of integers, wrapping, or clamped to 32 bits (`.satfinite`). a and b have up to 8 bits."""
     total = np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.int64) + c  # sums stay below 2^24: exact
     if saturate:
         limits = np.iinfo(np.int32)
@@ -308,7 +308,7 @@ def integer_product(a: Array, b: Array, c: Array, saturate: bool) -> NDArray[np.
 
 
 def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int32]:
-    """popc(a op b) + c, where a (groups, M, words) and b (groups, words, N) have the bits along K in words; wrapping."""
+    """popc(a op b) + c, wrapping; a (groups, M, words) and b (groups, words, N) have the bits along K in words."""
     combine = np.bitwise_xor if operation == ".xor" else np.bitwise_and
     total = c.astype(np.int64)
     for word in range(a.shape[2]):
@@ -317,9 +317,9 @@ def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int3
 
 
 def double_product(a: Array, b: Array, c: Array, mode: str) -> NDArray[np.float64]:
-    """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …).
+    """a·b + c in double precision: successive fused multiply-adds along K, each rounded in this mode (`rn` …).
 
-    Of several NaNs that meet in one, that of B stays, else that of the sum so far.
+    If several NaNs meet, that of B is returned, or else that of the sum so far.
     """
     for k in range(a.shape[2]):
         x, y = a[:, :, k, None], b[:, k, None, :]

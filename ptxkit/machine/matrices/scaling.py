@@ -1,7 +1,7 @@
 """Block scaling: a scale for each 16 or 32 elements along K, of rows of A and columns of B (ISA 9.7.14.5).
 
-The scaled elements of 8 bits are summed as others are, the scales' exponents added to the products'. Products of 4-bit elements are summed
-exactly sixteen at a time before they are scaled and aligned, with more bits kept (Xie et al. 2025).
+Scaled 8-bit elements are summed like others, with the exponents of the scales added to those of the products. Products of 4-bit elements
+are summed exactly in blocks of sixteen before they are scaled and aligned, with more bits kept (Xie et al. 2025).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def scaled_product(op: Operation, atype: str, btype: str, stype: str) -> Callabl
 
 
 def scaled(a: Factor, b: Factor, c: Array, ascale: Factor, bscale: Factor, four: bool) -> Array:
-    """Σ (a·ascale)·(b·bscale) + c as `float32`: ascale (groups, M, scales), bscale (groups, scales, N), spread evenly over K."""
+    """Σ (a·ascale)·(b·bscale) + c as `float32`; ascale (groups, M, scales) and bscale (groups, scales, N) are distributed evenly over K."""
     groups, m, k = a.index.shape
     count = ascale.index.shape[2]
     how = Adder(KEPT_OF_FOUR if four else 25)

@@ -1,14 +1,11 @@
-"""Sparse A: where the kept elements belong (ISA 9.7.15.5.1, 9.7.16.6.1).
+"""Sparse A: positions of the kept elements (ISA 9.7.15.5.1, 9.7.16.6.1).
 
-Of each chunk of a row half is kept. An index of two bits names a kept element's index in a chunk of four (pairs of elements for integers
-of 4 bits and `.e2m1` that is packed); for `.tf32` four bits name one of two. A row's indices lie in the words of a group of four lanes:
+Half of each chunk of a row is kept. A 2-bit index gives the position of a kept element in a chunk of four (of pairs, for 4-bit integers and
+packed `.e2m1`); for `.tf32`, four bits select one of two. The indices of a row are in the words of a group of four lanes:
 
-| bits of indices in a row | lanes of the group that have them |
-| --- | --- |
-| 16 | one (the selector): row `g` in the low half, row `g + 8` in the high half |
-| 32, of elements of 16 or 32 bits | two: the first half of both rows, then the second |
-| 32, of smaller elements | two: row `g`, row `g + 8` |
-| 64 | four: the first half of row `g`, of row `g + 8`, then the second halves |
+| bits of indices in a row | lanes of the group that hold them | | --- | --- | | 16 | one (the selector): row `g` in the low half, row `g +
+8` in the high half | | 32, of elements of 16 or 32 bits | two: the first half of both rows, then the second | | 32, of smaller elements |
+two: row `g`, row `g + 8` | | 64 | four: the first half of row `g`, of row `g + 8`, then the second halves |
 """
 
 from __future__ import annotations
@@ -48,7 +45,7 @@ def columns(metadata: Array, selector: int, kept: int, bits: int) -> Array:
 
 
 def spread(words: Array, width: int, bits: int) -> Array:
-    """The columns that indices name: `words` (groups, rows, words) with `width` bits each, low ones first."""
+    """The columns given by indices: `words` (groups, rows, words) of `width` bits each, low ones first."""
     if bits == 32:
         nibbles = words[..., None] >> np.arange(0, width, 4, dtype=np.uint32) & 15
         places = (nibbles >> 1 & 1).reshape(*words.shape[:2], -1)
@@ -68,5 +65,5 @@ def expanded(a: Array, chosen: Array) -> Array:
 
 
 def matching(b: Array, chosen: Array) -> Array:
-    """The rows of B (groups, K, N) that meet the kept elements: (groups, rows, kept, N)."""
+    """The rows of B (groups, K, N) that match the kept elements: (groups, rows, kept, N)."""
     return b[np.arange(len(b))[:, None, None], chosen]

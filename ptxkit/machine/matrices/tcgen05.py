@@ -1,4 +1,4 @@
-"""Products of the fifth generation of tensor cores: what an instruction descriptor says, and A·B + D (ISA 9.1: 9.7.16.4.2, 9.7.16.10)."""
+"""MMAs of the fifth generation of tensor cores: instruction descriptors, and A·B + D (ISA 9.1: 9.7.16.4.2, 9.7.16.10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RESULTS = {".kind::i8": {2: ".s32"}, ".kind::tf32": {1: ".f32"}}
 
 @attrs.frozen
 class Instruction:
-    """An instruction descriptor, decoded for a kind. `k` is the depth of the product, twice as deep if A is sparse."""
+    """An instruction descriptor, decoded for a kind. `k` is the depth of the product, doubled if A is sparse."""
 
     m: int
     n: int
@@ -49,15 +49,15 @@ class Instruction:
 
     @property
     def bits(self) -> int:
-        """The bits of an element of A and B where they are packed as the kind has it."""
+        """Size of an element of A and B in bits, packed as the kind requires."""
         return 4 if self.k >= 64 and self.scale and self.atype == ".e2m1" and self.packed else BITS[self.atype]
 
     packed: bool = False
-    """Whether elements of 4 bits lie without gaps."""
+    """Whether 4-bit elements are packed without gaps."""
 
 
 def decode(word: int, kind: str, sparse: bool) -> Instruction:
-    """The fields of a descriptor. Raises ValueError for types, sizes or a depth that the kind does not have."""
+    """Decodes a descriptor. Raises ValueError for types, sizes or a depth that the kind does not support."""
 
     def field(at: int, width: int) -> int:
         return word >> at & ((1 << width) - 1)
@@ -125,5 +125,5 @@ def product(
 
 
 def halves(cells: Array) -> Array:
-    """`float16` values in the lower halves of cells."""
+    """The `float16` values in the lower halves of cells."""
     return (cells & 0xFFFF).astype(np.uint16).view(np.float16)

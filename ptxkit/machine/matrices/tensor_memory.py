@@ -1,6 +1,6 @@
-"""Tensor memory: 128 lanes of 512 cells of 32 bits for each CTA, its allocation, and where matrices lie in it (ISA 9.1: 9.7.16.1 ff.).
+"""Tensor memory: 128 lanes of 512 32-bit cells for each CTA, its allocation, and the layout of matrices in it (ISA 9.1: 9.7.16.1 ff.).
 
-An address has the lane in its upper half and the column in the lower.
+An address has the lane in its upper half and the column in its lower half.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Index = NDArray[np.intp]
 LANES, COLUMNS = 128, 512
 
 CELL = 4
-"""Bytes."""
+"""Size of a cell in bytes."""
 SPACE = ".tensor"
-"""What monitors call it."""
+"""Its name for monitors."""
 
 UNDEFINED = 0xFFFF_FFFF
-"""What is in cells that nobody has written: NaN as a float of any width."""
+"""Initial contents of cells: NaN as a float of any width."""
 
 
 class TensorMemory:
@@ -31,11 +31,11 @@ class TensorMemory:
     def __init__(self) -> None:
         self.cells = np.full((LANES, COLUMNS), UNDEFINED, np.uint32)
         self.taken: dict[int, int] = {}
-        """The columns of each allocation by the first of them."""
+        """The number of columns of each allocation, by its first column."""
         self.permit = True
 
     def room(self, columns: int) -> int:
-        """The first of so many free columns, -1 if there are none."""
+        """The first of this many free columns, or -1 if there are none."""
         free = np.ones(COLUMNS, bool)
         for first, count in self.taken.items():
             free[first : first + count] = False
@@ -43,7 +43,7 @@ class TensorMemory:
         return starts[0] if starts else -1
 
     def allocated(self, first: int, last: int) -> bool:
-        """Whether all columns from the first to the last belong to allocations."""
+        """Whether all columns from the first to the last are allocated."""
         columns = np.zeros(max(COLUMNS, last + 1), bool)
         for start, count in self.taken.items():
             columns[start : start + count] = True
@@ -51,7 +51,7 @@ class TensorMemory:
 
 
 def offsets(cta: int, rows: Array, columns: Array) -> Array:
-    """Where cells lie, in bytes, if the tensor memories of the resident CTAs come one after another."""
+    """The positions of cells in bytes, if the tensor memories of the resident CTAs are concatenated."""
     found: Array = ((cta * LANES + rows) * COLUMNS + columns).astype(np.int64) * CELL
     return found
 
@@ -63,9 +63,9 @@ def split(address: int) -> tuple[int, int]:
 
 @cache
 def cells_of_lanes(shape: str, registers: int, packed: bool, offset: int = 0) -> tuple[Index, Index]:
-    """For each lane of a warp and each register of `tcgen05.ld` and `.st` the lane and the column, from those of the address.
+    """For each lane of a warp and each register of `tcgen05.ld` and `.st`, the lane and column relative to the address.
 
-    A packed register has two columns, this and the next, half of each. `offset` is that of the second half of `.16x32bx2`.
+    A packed register covers this column and the next, half of each. `offset` is that of the second half of `.16x32bx2`.
     """
     lane, register = np.arange(32)[:, None], np.arange(registers)[None, :]
     width = 2 if packed else 1
@@ -88,9 +88,9 @@ def cells_of_lanes(shape: str, registers: int, packed: bool, offset: int = 0) ->
 
 @cache
 def accumulator(rows: int, columns: int, stationary: bool, pair: bool, sparse: bool) -> tuple[Index, Index]:
-    """Lane and column of each element of D (rows, columns) in a CTA; `rows` are those of this CTA (the layouts A to G of the manual).
+    """Lane and column of each element of D (rows, columns) in a CTA; `rows` are those of this CTA (layouts A to G of the manual).
 
-    With fewer rows than lanes: 64 rows lie in half of the lanes of each warp, or parts of the columns below each other.
+    With fewer rows than lanes, 64 rows use half of the lanes of each warp, or groups of columns are stacked.
     """
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     folded = stationary or (pair and not sparse)
@@ -113,10 +113,10 @@ def rows_of(rows: int, folded: bool) -> Index:
 
 
 def metadata(cells: Array, lane: int, column: int, rows: int, words: int, folded: bool) -> Array:
-    """The indices of a sparse A: (1, rows, 2 words) of 16 bits each, from so many columns.
+    """The indices of a sparse A, 16 bits each: (1, rows, 2 words), from this many columns.
 
-    Sixteen rows have sixteen lanes: the first eight the indices of the first half of a word's chunks, the others those of the second, rows
-    `r` in the lower half of a cell, rows `r + 8` in the upper.
+    Sixteen rows use sixteen lanes: the first eight hold the indices of the first half of a word's chunks, the others those of the second
+    half; rows `r` are in the lower half of a cell, rows `r + 8` in the upper half.
     """
     group, inside = np.arange(rows) // 16, np.arange(rows) % 16
     base = group * (16 if rows == LANES or folded else 32)
@@ -129,14 +129,14 @@ def metadata(cells: Array, lane: int, column: int, rows: int, words: int, folded
 
 
 def scales(cells: Array, column: int, byte: int, rows: int, count: int) -> Array:
-    """The codes of block scales: (rows, count); row r in lane r mod 32, column r / 32, from this byte on."""
+    """The codes of block scales (rows, count): row r is in lane r mod 32, column r / 32, from this byte on."""
     row = np.arange(rows)
     word = cells[row % 32, column + row // 32]
     return (word[:, None] >> (8 * (byte + np.arange(count, dtype=np.uint32)))).astype(np.uint8)
 
 
 def moved_down(matrix: Array) -> Array:
-    """Rows moved down by one, except the last, which falls out; the first stays as well."""
+    """The rows moved down by one: the last row is dropped, and the first one is duplicated."""
     result = matrix.copy()
     result[1:] = matrix[:-1]
     return result

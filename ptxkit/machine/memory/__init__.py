@@ -1,4 +1,4 @@
-"""Bytes: state spaces, allocations, generic windows, loads, stores and atomics (ISA 5.1, 9.7.10, 9.7.14.5)."""
+"""Memory: state spaces, allocations, generic windows, loads, stores and atomics (ISA 5.1, 9.7.10, 9.7.14.5)."""
 
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.memory import Access, Memory

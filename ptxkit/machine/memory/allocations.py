@@ -1,4 +1,4 @@
-"""Which ranges of global memory are allocated: a table that answers for whole arrays of addresses, and names the nearest allocation."""
+"""Allocated ranges of global memory: a table with vectorized lookups, which also finds the nearest allocation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @attrs.frozen(order=True)
 class Allocation:
-    """A range of addresses, `start` to `end` (not included), and what it is called in messages."""
+    """A range of addresses from `start` to `end` (exclusive), and its name in messages."""
 
     start: int
     end: int
@@ -23,10 +23,10 @@ class Allocation:
 
 
 class Allocations:
-    """A set of ranges that do not overlap.
+    """A set of disjoint ranges.
 
-    The table of what begins where is changed in one step, and the sorted list made from it when it is asked for: the collector of garbage
-    may free an allocation in the middle of anything here, and so may other threads.
+    The table by start address is updated atomically, and the sorted list is derived from it on demand, since the garbage collector or other
+    threads may free an allocation at any point.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Allocations:
         return iter(self._in_order()[2])
 
     def add(self, allocation: Allocation) -> None:
-        """Raises ValueError if it overlaps another."""
+        """Adds an allocation. Raises ValueError if it overlaps another one."""
         near = self._at(allocation.end - 1) if allocation.size else None
         if near is None:
             near = self._by_start.get(allocation.start)
@@ -49,13 +49,13 @@ class Allocations:
         self._change += 1
 
     def remove(self, start: int) -> Allocation:
-        """The allocation that begins there, no longer in the table; raises KeyError if none does."""
+        """Removes and returns the allocation that starts here. Raises KeyError if there is none."""
         found = self._by_start.pop(start)
         self._change += 1
         return found
 
     def _in_order(self) -> tuple[int, list[int], list[Allocation]]:
-        """At which change, where allocations begin, and the allocations."""
+        """The version of the table, the start addresses, and the allocations in order."""
         known = self._sorted
         if known[0] == self._change:
             return known
@@ -70,13 +70,13 @@ class Allocations:
         return every[i] if i >= 0 else None
 
     def hold(self, low: int, high: int) -> bool:
-        """Whether one allocation has all addresses from `low` to `high` (not included)."""
+        """Whether a single allocation contains all addresses from `low` to `high` (exclusive)."""
         known = self._sorted if self._sorted[0] == self._change else self._in_order()
         i = bisect_right(known[1], low) - 1
         return i >= 0 and high <= known[2][i].end
 
     def outside(self, addresses: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-        """For each address whether the `size` bytes at it are not all in one allocation."""
+        """For each address, whether the `size` bytes there are not all in one allocation."""
         change, begun, every = self._in_order()
         if not every:
             return np.ones(len(addresses), bool)
@@ -89,12 +89,12 @@ class Allocations:
         return (i < 0) | (last > ends[i]) | (last < addresses)
 
     def containing(self, address: int) -> Allocation | None:
-        """The allocation that an address lies in."""
+        """The allocation that contains an address; None if there is none."""
         found = self._at(address)
         return found if found is not None and address < found.end else None
 
     def nearest(self, address: int) -> str:
-        """Where an address lies, in words: in, before or after which allocation."""
+        """Describes where an address lies: in, before or after which allocation."""
         before = self._at(address)
         if before is not None and address < before.end:
             return f"{address - before.start} bytes into {describe(before)}"
@@ -111,6 +111,6 @@ class Allocations:
 
 
 def describe(allocation: Allocation) -> str:
-    """`out` (1024 bytes at 0x1000)."""
+    """The description of an allocation: `out` (1024 bytes at 0x1000)."""
     name = f"`{allocation.name}`" if allocation.name else "an allocation"
     return f"{name} ({allocation.size} bytes at {allocation.start:#x})"

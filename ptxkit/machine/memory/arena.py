@@ -1,4 +1,4 @@
-"""Memory of this process for machines with its addresses: allocations lie near together, so that monitors can count by address."""
+"""Allocates host memory for machines that use host addresses. Allocations are close together, so that monitors can use dense tables."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ptxkit.machine.memory.allocations import Allocations
 from ptxkit.machine.memory.buffer import Buffer
 
 RESERVED = 1 << 38
-"""Bytes of addresses; they take memory when they are written."""
+"""Size of the reserved address range in bytes. Physical memory is used only when written."""
 
 GUARD = 4096
 """Bytes between two allocations."""
 
 WATCHED = 1 << 36
-"""Monitors keep columns for all bytes from the first allocation to the last: no more than so many."""
+"""Maximum size in bytes of the range from the first to the last allocation that monitors can track."""
 
 
 class Arena:
-    """Allocations one after another. What was freed is used again for the same size."""
+    """A bump allocator. Freed memory is reused for allocations of the same size."""
 
     def __init__(self) -> None:
         self._map: Any = None
@@ -38,7 +38,7 @@ class Arena:
             self._start = int(np.frombuffer(self._map, np.uint8, 1).ctypes.data)
 
     def allocate(self, size: int, align: int, may_be_elsewhere: bool = True) -> int:
-        """The address of so many zeros, `may_be_elsewhere` than among the reserved ones. Raises MemoryError."""
+        """Allocates zeroed memory, outside the reserved range only if `may_be_elsewhere`. Raises MemoryError."""
         align = max(align, 4096)
         room = _room(size)
         freed = self._free.get(room, [])
@@ -57,7 +57,7 @@ class Arena:
         return address
 
     def free(self, address: int, size: int) -> None:
-        """Frees what was allocated there."""
+        """Frees an allocation."""
         if self._kept.pop(address, None) is not None or self._map is None:
             return
         room = _room(size)
@@ -66,12 +66,12 @@ class Arena:
 
 
 def _room(size: int) -> int:
-    """Bytes that an allocation takes with what lies between it and the next."""
+    """Size of an allocation with the gap to the next one, in bytes."""
     return -(-(size + GUARD) // 4096) * 4096
 
 
 def watched(whole: Buffer, allocations: Allocations) -> Buffer:
-    """The bytes from the first allocation to the last. Raises MemoryError if these are too many to be watched."""
+    """The bytes from the first to the last allocation. Raises MemoryError if these are too many to be tracked."""
     every = list(allocations)
     if not every:
         return Buffer(whole.data[:64], whole.origin)

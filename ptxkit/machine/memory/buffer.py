@@ -1,4 +1,4 @@
-"""A flat run of bytes that is read and written as elements of any type, at arrays of byte offsets."""
+"""A flat buffer of bytes that is read and written as elements of any type, at arrays of byte offsets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Array = np.ndarray[Any, Any]
 
 
 _WHOLE: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
-"""Vectors of these sizes are gathered as one element, which is several times faster. Their bits are only copied."""
+"""Vectors of these sizes are gathered as a single element, which is several times faster. Only their bits are copied."""
 
 
 class Buffer:
-    """Bytes and their typed views. `at` is the address of the bytes, counted from `origin`, the address of the first: an `int`, or an int64
-    array with one for each lane. It is a multiple of the element's size, and so is `origin`; both are checked by who asks."""
+    """Bytes with typed views. Addresses `at` are counted from `origin`, the address of the first byte: an `int`, or an int64 array with
+    one for each lane. Both must be multiples of the element size; the caller checks this."""
 
     def __init__(self, data: Array, origin: int = 0) -> None:
         self.data = data
@@ -26,12 +26,12 @@ class Buffer:
 
     @staticmethod
     def of_size(size: int, fill: int = 0, origin: int = 0) -> Buffer:
-        """A buffer of at least `size` bytes. Its length is a multiple of 64, so that every type has a view of all of it."""
+        """A buffer of at least `size` bytes. Its length is a multiple of 64, so that views of all types cover it."""
         length = -(-max(size, 1) // 64) * 64
         return Buffer(np.full(length, fill, np.uint8) if fill else zeros(length), origin)
 
     def anew(self, size: int, fill: int) -> Buffer:
-        """As `of_size`, in the same memory if that is as large: to write to it costs less than to ask for new pages."""
+        """Like `of_size`, but reuses this memory if it has the right size, which is cheaper than allocating new pages."""
         length = -(-max(size, 1) // 64) * 64
         if not fill or len(self.data) != length:
             return Buffer.of_size(size, fill, self.origin)
@@ -39,13 +39,13 @@ class Buffer:
         return self
 
     def extend(self, size: int, fill: int = 0) -> None:
-        """Makes it longer; addresses stay what they are."""
+        """Extends the buffer. Addresses remain valid."""
         longer = Buffer.of_size(size, fill).data
         longer[: len(self.data)] = self.data[: len(longer)]
         self.data, self._views = longer, {}
 
     def index(self, at: Any, size: int) -> Any:
-        """Which element of a size lies at each address."""
+        """The index of the element of a given size at each address."""
         if not isinstance(at, np.ndarray):
             return (at - self.origin) // size
         if self.origin:
@@ -53,12 +53,12 @@ class Buffer:
         return at if size == 1 else at >> (size.bit_length() - 1)
 
     def span(self, at: int, size: int) -> Array:
-        """The `size` bytes at an address: a view."""
+        """A view of the `size` bytes at an address."""
         first = at - self.origin
         return self.data[first : first + size]
 
     def view(self, dtype: Any) -> Array:
-        """All of it as an array of a type."""
+        """The whole buffer as an array of a type."""
         try:
             return self._views[dtype]
         except KeyError:
@@ -66,7 +66,7 @@ class Buffer:
             return self._views.setdefault(dtype, self.data[:whole].view(dtype))
 
     def get(self, at: Any, dtype: np.dtype[Any], width: int = 1) -> Any:
-        """The elements at the addresses, as arrays of their own; `width` of them, aligned as a whole, as a tuple."""
+        """Copies of the elements at some addresses; a tuple of `width` arrays for vectors, which are aligned as a whole."""
         view = self.view(dtype)
         size = dtype.itemsize
         if not isinstance(at, np.ndarray):
@@ -92,8 +92,8 @@ class Buffer:
         return tuple(view[index + j] if j else view[index] for j in range(width))
 
     def gather(self, index: Array, shift: int, dtype: np.dtype[Any], width: int) -> Any:
-        """As `get`, where it is known which element of the whole size lies at each address, `shift` before the one asked for. All of
-        them are inside: `wrap` takes the least time."""
+        """Like `get`, given the index of the element of the whole size at each address, `shift` before the requested one. All indices
+        are valid; `wrap` is the fastest mode."""
         if width == 1:
             return self.view(dtype)[shift:].take(index, mode="wrap")
         whole = _WHOLE.get(dtype.itemsize * width)
@@ -104,7 +104,7 @@ class Buffer:
         return tuple(column.copy() for column in rows.T)
 
     def put(self, at: Any, values: Any, dtype: np.dtype[Any]) -> None:
-        """Stores values at the offsets; a tuple one after another. Of lanes that write one element, the last one's value stays."""
+        """Stores values at some addresses; a tuple is stored consecutively. If several lanes write one element, the last one wins."""
         view = self.view(dtype)
         size = dtype.itemsize
         many = values if isinstance(values, tuple) else (values,)
@@ -134,7 +134,7 @@ class Buffer:
 
 
 def progression(at: Array) -> int:
-    """The step of an array that goes up evenly, else 0: then a slice is several times faster than a gather."""
+    """The step of an arithmetic progression, or 0 if the array is none. Slices are several times faster than gathers."""
     count = len(at)
     if count < 2:
         return 0

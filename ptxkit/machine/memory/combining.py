@@ -1,4 +1,4 @@
-"""What atomic operations and reductions do to a value in memory, by operation and type (ISA 9.7.14.5)."""
+"""The effect of atomic operations and reductions on a value in memory, by operation and type (ISA 9.7.14.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 @attrs.frozen(eq=False)
 class Combining:
-    """An update of elements of a type. A packed value in a register holds several `dtype` elements, which are updated each on its own."""
+    """An update of elements of a type. A packed register value has several `dtype` elements, each updated separately."""
 
     update: Update
     dtype: np.dtype[Any]
@@ -24,10 +24,10 @@ class Combining:
 
 @cache
 def combining(op: str, type: str, noftz: bool = False) -> Combining:
-    """The update that a modifier (`.add`, `.cas`, …) names, for a PTX type. Raises KeyError if there is none.
+    """The update for a modifier (`.add`, `.cas`, …) and a PTX type. Raises KeyError if there is none.
 
-    Unless `noftz`, adding `.f32` in global memory flushes subnormal numbers. Adding `.f64` there keeps a NaN's bits, signaling ones
-    too, and of two NaNs it is that of the operand; in shared memory it is the one that was there, made quiet (measured on sm_90).
+    Unless `noftz`, adding `.f32` in global memory flushes subnormals. Adding `.f64` in global memory preserves the bits of NaNs, including
+    signaling ones, and of two NaNs returns the operand; in shared memory it returns the old value, made quiet (measured on sm_90).
     """
     element = type.removesuffix("x2")
     if op == ".exch":
@@ -68,7 +68,7 @@ def _same(a: Any, b: Any) -> Any:
 
 
 def _swapped(start: Any, expected: Array, new: Array) -> Array:
-    """All states of a location: it only changes at the next lane that expects what is there."""
+    """All states of a location. It only changes at the next lane whose expected value matches."""
     count = len(expected)
     states = np.empty(count + 1, expected.dtype)
     states[:] = start
@@ -135,7 +135,7 @@ def _add_flushed(old: Any, b: Any) -> Any:
 
 
 _SMALL = np.float32(2.0**-102)
-"""Sums of numbers that are at least this large, or zero, are multiples of 2**-125, so none of them is subnormal."""
+"""Sums of numbers that are zero or at least this large in magnitude are multiples of 2**-125, so they are never subnormal."""
 
 
 def _never_subnormal(*values: Any) -> bool:
@@ -151,7 +151,7 @@ def _states_flushed(start: Any, b: Array) -> Any:
 
 
 def _many_flushed(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
-    """Additions where nobody asks what was there, and nothing can be subnormal: as in shared memory."""
+    """Additions without results where nothing can be subnormal, as in shared memory."""
     if not _never_subnormal(view[index], operands[0]):
         return None
     at = _SINGLE.at
@@ -175,7 +175,7 @@ def _states_double(start: Any, b: Array) -> Any:
 
 
 def _many_double(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
-    """Additions where nobody asks what was there, and no operand is a NaN."""
+    """Additions without results where no operand is a NaN."""
     if np.isnan(view[index]).any() or np.isnan(operands[0]).any():
         return None
     np.add.at(view, index, operands[0])
@@ -186,7 +186,7 @@ _DOUBLE_IN_GLOBAL = Update(_add_double, _states_double, many_silent=_many_double
 
 
 def flushed(x: Any) -> Any:
-    """Subnormal numbers become zeros of their sign (ISA 9.7.3)."""
+    """Flushes subnormals to zero with the same sign (ISA 9.7.3)."""
     x = np.asarray(x)
     small = np.abs(x) < np.finfo(x.dtype).tiny
     return np.where(small, np.copysign(np.zeros_like(x), x), x) if small.any() else x
@@ -196,7 +196,7 @@ _CANONICAL = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF)}
 
 
 def canonical(x: Any) -> Any:
-    """Every NaN is the one that operations give: all bits set but the sign. Those of `.f64` keep their payloads, as IEEE 754 has it."""
+    """Replaces NaNs by the canonical one: all bits set except the sign. NaNs of `.f64` keep their payload, as in IEEE 754."""
     x = np.asarray(x)
     if x.dtype.itemsize == 8:
         return x
@@ -205,7 +205,7 @@ def canonical(x: Any) -> Any:
 
 
 def _halves(op: str, type: str) -> Update:
-    """Each operation on its own is rounded to nearest even: through single precision that is exact, for 24 >= 2 * 11 + 2 bits."""
+    """Each operation is rounded to nearest even. Computing in single precision is exact, since 24 >= 2 * 11 + 2 bits."""
     wide, narrow = (_wide_bf16, to_bf16) if type == ".bf16" else (_wide_f16, _narrow_f16)
     functions: dict[str, Any] = {".add": np.add, ".min": minimum, ".max": maximum}
     function = functions[op]
@@ -217,12 +217,12 @@ def _halves(op: str, type: str) -> Update:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller number; a NaN counts only if both are, and -0 is smaller than +0 (ISA 9.7.3, min)."""
+    """The smaller number; NaN only if both are NaN; -0 is smaller than +0 (ISA 9.7.3, min)."""
     return np.where(a == b, np.where(np.signbit(a), a, b), np.fmin(a, b))
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger number; a NaN counts only if both are, and +0 is larger than -0 (ISA 9.7.3, max)."""
+    """The larger number; NaN only if both are NaN; +0 is larger than -0 (ISA 9.7.3, max)."""
     return np.where(a == b, np.where(np.signbit(a), b, a), np.fmax(a, b))
 
 
@@ -239,7 +239,7 @@ def _wide_bf16(x: Any) -> Any:
 
 
 def to_bf16(x: Array) -> Any:
-    """Single precision rounded to the nearest bfloat, even if halfway, as bits."""
+    """Rounds single precision to bfloat16, to nearest even, as bits."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     up = (bits >> np.uint32(16)) & np.uint32(1)
     rounded = ((bits + np.uint32(0x7FFF) + up) >> np.uint32(16)).astype(np.uint16)

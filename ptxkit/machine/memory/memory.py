@@ -1,4 +1,4 @@
-"""The memory of a launch: every load, store and atomic update of any state space goes through here."""
+"""The memory of a launch. All loads, stores and atomic updates of all state spaces are performed here."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ptxkit.machine.values.distinct import distinct_numbers
 Array = np.ndarray[Any, Any]
 
 GLOBAL_BASE = 0x7F00_0000_0000
-"""The first address of global memory, where it is not that of the process."""
+"""First address of global memory, unless host addresses are used."""
 
 GUARD = 4096
-"""Bytes between two allocations that belong to none, so that an index that is off by a little lands nowhere."""
+"""Unallocated bytes between two allocations, so that slightly wrong indices are detected."""
 
 GLOBAL_AT_FIRST = 1 << 26
-"""Bytes of the buffer of global memory before it grows; what nobody accesses costs nothing."""
+"""Initial size of the global memory buffer in bytes. Pages that are never accessed cost nothing."""
 
 TRIMMED = 1 << 23
-"""So many bytes at most are set to zero again when they are released; of more, the whole buffer is returned to the system."""
+"""At most this many bytes are zeroed when they are released; if there are more, a new buffer is allocated."""
 
 UNDEFINED = 0xCB
-"""What shared and local memory are filled with before a launch: their contents are undefined (ISA 5.1.7), and a zero would hide that."""
+"""Initial contents of shared and local memory. These are undefined (ISA 5.1.7), and zeros would hide uses of them."""
 
 STRIDE_ALIGN = 1024
-"""The shared memories of the CTAs lie a multiple of this apart: no layout in shared memory looks at higher bits of an address."""
+"""The shared memories of CTAs are a multiple of this apart, since no shared memory layout depends on higher address bits."""
 
 
 @attrs.frozen(eq=False)
 class Access:
-    """An access as monitors see it. `at` are addresses in the buffer of `space`; `Memory.owner` says whose they are."""
+    """An access as monitors see it. `at` are addresses in the buffer of `space`; `Memory.owner` gives their owner."""
 
     kind: str
     lanes: Any
@@ -50,17 +50,17 @@ class Access:
     size: int
     proxy: str = "generic"
     values: Any = None
-    """What a store writes, a tuple of elements, or the operands of an update; None where that is not known before."""
+    """The values that a store writes, as a tuple of elements, or the operands of an update; None if unknown in advance."""
 
 
 class Memory:
-    """State spaces as buffers of bytes.
+    """State spaces as byte buffers.
 
-    Global memory: `allocate`, `free`, `write`, `read`, `view`; with `host=True` addresses are those of this process, and `register` says
-    which of them a kernel may access. `begin` lays out shared, local and parameter memory for the CTAs that are resident together.
+    Global memory has `allocate`, `free`, `write`, `read` and `view`. With `host=True`, addresses are those of this process, and `register`
+    defines which of them a kernel may access. `begin` lays out shared, local and parameter memory of the resident CTAs.
 
-    `watch`, if it is set, is called with an `Access` before every access. A bad access calls
-    `lanes.fault(mask, reason, "address")`, which raises.
+    If `watch` is set, it is called with an `Access` before every access. An invalid access calls `lanes.fault(mask, reason, "address")`,
+    which raises.
     """
 
     def __init__(self, host: bool = False) -> None:
@@ -68,7 +68,7 @@ class Memory:
         self.allocations = Allocations()
         self.watch: Callable[[Access], None] | None = None
         self.objects: dict[int, Any] = {}
-        """Textures, samplers and surfaces by their handles."""
+        """Textures, samplers and surfaces by handle."""
         self.constant = Buffer.of_size(0)
         self.constant_size = 0
         self.shared, self.local, self.parameters = Buffer.of_size(0), Buffer.of_size(0), Buffer.of_size(0)
@@ -78,13 +78,14 @@ class Memory:
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
         self.places = AddressCache()
         self.unwritten: dict[int, Array] = {}
-        """Of allocations whose contents are undefined at first, by address, which bytes have been written since."""
+        """For allocations with undefined initial contents, by address: which bytes have been written."""
         self.globals = _whole_process() if host else Buffer.of_size(GLOBAL_AT_FIRST, origin=GLOBAL_BASE)
 
-    # -- what the host does
+    # -- host operations
 
     def allocate(self, size: int, name: str = "", align: int = 256) -> int:
-        """The address of `size` new bytes of global memory, all zero. Raises ValueError in host mode, where the process allocates."""
+        """Allocates `size` zeroed bytes of global memory and returns the address. Raises ValueError in host mode, where the process
+        allocates."""
         if self.host:
             raise ValueError("in host mode memory is allocated by the process, and registered")
         start = -(-self._top // align) * align
@@ -94,18 +95,18 @@ class Memory:
         return start
 
     def reserve(self, size: int) -> None:
-        """Makes room for so many bytes that are going to be allocated, if there are: else the buffer is copied each time that it grows."""
+        """Reserves room for allocations of this size if possible, so that the buffer is not copied each time it grows."""
         if not self.host:
             with contextlib.suppress(MemoryError):
                 self._hold(self._top + size)
 
     def _hold(self, end: int) -> None:
-        """Makes the buffer of global memory reach to an address."""
+        """Grows the global memory buffer up to an address."""
         if end - GLOBAL_BASE > len(self.globals.data):
             self._move(max(2 * len(self.globals.data), -(-(end - GLOBAL_BASE) // 4096) * 4096))
 
     def _move(self, length: int) -> None:
-        """Puts what was allocated into a new buffer of so many bytes."""
+        """Moves global memory to a new buffer of a given size in bytes."""
         used = self._top - GLOBAL_BASE
         moved = zeros(length)
         moved[:used] = self.globals.data[:used]
@@ -113,38 +114,38 @@ class Memory:
 
     @property
     def end(self) -> int:
-        """Where the next allocation lies at least."""
+        """Lower bound for the address of the next allocation."""
         return self._top
 
     def trim(self, end: int = 0) -> None:
-        """Lets the addresses behind the last allocation, but none before `end`, be allocated again, with zeros there: for who is done with
-        all that lay there."""
+        """Makes the addresses after the last allocation, but none before `end`, available again, filled with zeros. The caller no longer
+        uses anything there."""
         last = max([GLOBAL_BASE, end, *[one.end + GUARD for one in self.allocations]])
         if self.host or last >= self._top:
             return
         released, self._top = self._top - last, last
         if released > max(TRIMMED, last - GLOBAL_BASE):
-            # new zeros cost less than to write these
+            # new zero pages are cheaper than clearing these
             self._move(max(GLOBAL_AT_FIRST, -(-(last - GLOBAL_BASE) // 4096) * 4096))
         else:
             self.globals.data[last - GLOBAL_BASE : last - GLOBAL_BASE + released] = 0
 
     @property
     def size(self) -> int:
-        """Bytes of global memory that are allocated, or were and are not given again."""
+        """Bytes of global memory that are allocated, or were allocated and are not reused."""
         return self._top - GLOBAL_BASE
 
     def free(self, address: int) -> None:
-        """Accesses to what was allocated there are faults from now on. Raises KeyError if nothing begins there."""
+        """Frees an allocation: accesses to it then fault. Raises KeyError if no allocation starts here."""
         self.allocations.remove(address)
         self.unwritten.pop(address, None)
 
     def register(self, address: int, size: int, name: str = "") -> None:
-        """Says that a kernel may access these bytes of the process (host mode)."""
+        """Allows kernels to access these bytes of the process (host mode)."""
         self.allocations.add(Allocation(address, address + size, name))
 
     def view(self, address: int, size: int) -> Array:
-        """Bytes of global memory, not copied: valid until the next `allocate`. Raises ValueError if they are not all of one allocation."""
+        """A view of global memory, valid until the next `allocate`. Raises ValueError if the bytes are not all in one allocation."""
         if not self.allocations.hold(address, address + size):
             raise ValueError(f"{size} bytes at {address:#x} are not allocated: {self.allocations.nearest(address)}")
         if self.unwritten:
@@ -152,7 +153,7 @@ class Memory:
         return self.globals.span(address, size)
 
     def defined(self, address: int, size: int) -> None:
-        """The host may have written these bytes."""
+        """Marks bytes as written, since the host may have written them."""
         found = self.allocations.containing(address)
         written = self.unwritten.get(found.start) if found is not None else None
         if found is None or written is None:
@@ -163,16 +164,16 @@ class Memory:
             written[address - found.start : address - found.start + size] = 1
 
     def write(self, address: int, data: Any) -> None:
-        """Copies bytes, or an array, to global memory."""
+        """Copies bytes or an array to global memory."""
         raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).ravel().view(np.uint8)
         self.view(address, len(raw))[:] = raw
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of bytes of global memory."""
+        """Returns a copy of bytes of global memory."""
         return self.view(address, size).tobytes()
 
     def set_constants(self, data: bytes) -> None:
-        """The contents of `.const` memory, from address 0."""
+        """Sets the contents of `.const` memory, from address 0."""
         self.constant, self.constant_size = _filled(data), len(data)
 
     def begin(
@@ -186,8 +187,8 @@ class Memory:
         parameters: bytes = b"",
         fill: int = UNDEFINED,
     ) -> None:
-        """Memory for `ctas` resident CTAs of `threads` threads, the CTAs of a cluster one after another: bytes of shared memory a CTA,
-        of local memory a thread, and the kernel's parameters."""
+        """Lays out memory for `ctas` resident CTAs of `threads` threads, with CTAs of a cluster consecutive: `shared` bytes for each
+        CTA, `local` bytes for each thread, and the kernel's parameters."""
         self.ctas, self.threads, self.cluster = ctas, threads, cluster
         self.shared_size, self.shared_stride = shared, -(-max(shared, 1) // STRIDE_ALIGN) * STRIDE_ALIGN
         self.local_size, self.local_stride = local, -(-max(local, 1) // 64) * 64
@@ -198,7 +199,7 @@ class Memory:
         self.places.clear()
 
     def grow(self, ctas: int) -> None:
-        """Memory for more resident CTAs; that of those which are there keeps its contents, and what is in flight its destination."""
+        """Extends memory for more resident CTAs. Existing memory keeps its contents and addresses."""
         self.ctas = ctas
         self.shared.extend(self.shared_stride * ctas, UNDEFINED)
         if self.local_size:
@@ -206,10 +207,11 @@ class Memory:
         self._bases = {}
         self.places.clear()
 
-    # -- what lanes do
+    # -- lane operations
 
     def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
-        """What lies at an address a lane (or one for all): `width` elements as a tuple, or just one. The same for all lanes is a scalar.
+        """Loads from an address for each lane, or one for all: `width` elements as a tuple, or a single one. The result is a scalar if it
+        is the same for all lanes.
 
         The address may be a `SplitAddress`.
         """
@@ -231,7 +233,7 @@ class Memory:
         return found if width > 1 else found[0]
 
     def _load_split(self, lanes: Any, space: str, place: SplitAddress, dtype: np.dtype[Any], width: int) -> Any:
-        """A load that is nothing special; None if it is, or may fault."""
+        """The fast path of loads; None if the load needs the general path or may fault."""
         register, offset = place
         size = dtype.itemsize * width
         if self.watch is not None or self.cluster > 1 or not register.ndim or size & (size - 1) or offset & (size - 1):
@@ -251,16 +253,16 @@ class Memory:
         return buffer.gather(known.index(buffer.origin, size), offset // size, dtype, width)
 
     def store(self, lanes: Any, space: str, address: Any, values: Any, dtype: Any = None) -> None:
-        """Stores a value a lane, or a tuple of them one after another. Of lanes that write the same bytes, the last stays."""
+        """Stores a value for each lane, or a tuple of consecutive values. If several lanes write the same bytes, the last one wins."""
         many = values if isinstance(values, tuple) else (values,)
         dtype = np.dtype(dtype) if dtype is not None else np.asarray(many[0]).dtype
         for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * len(many), "write", values=many):
             buffer.put(at, _chosen(many, mine), dtype)
 
     def update(self, lanes: Any, space: str, address: Any, update: Update | Callable[..., Any], dtype: Any = None, *operands: Any) -> Any:
-        """Updates memory atomically, lane after lane, and gives what each found; None if the update says that nobody asks.
+        """Updates memory atomically, one lane after the other, and returns the old values; None if the update does not need them.
 
-        The type is that of the first operand if none is given. `update` may be a function of what is found and the lane's operands.
+        The type is by default that of the first operand. `update` may be a function of the old value and the lane's operands.
         """
         update = update if isinstance(update, Update) else Update(update)
         dtype = np.dtype(dtype) if dtype is not None else np.asarray(operands[0]).dtype
@@ -277,7 +279,7 @@ class Memory:
                 found[mine] = part
         return found
 
-    # -- from addresses to bytes
+    # -- translation of addresses
 
     def locate(
         self,
@@ -291,10 +293,10 @@ class Memory:
         watched: bool = True,
         values: Any = None,
     ) -> list[tuple[Buffer, Any, Any]]:
-        """Where the bytes of an access are: buffers, addresses in them, and for which lanes (their numbers in `lanes`; None: all).
+        """The location of the bytes of an access: buffers, addresses in them, and positions of the lanes concerned (None: all).
 
-        Faults where an address is not a multiple of `align` (the size, if that is 0), lies outside of all allocations, or is not to be
-        written. With `watched=False` no monitor is notified: nothing is accessed yet.
+        Faults if an address is not a multiple of `align` (by default the size), is outside all allocations, or is read-only. With
+        `watched=False`, monitors are not notified, since nothing is accessed yet.
         """
         pieces = []
         for which, local_address, mine in self._spaces(space, address):
@@ -307,13 +309,13 @@ class Memory:
         return pieces
 
     def accessed(self, lanes: Any, buffer: Buffer, at: Any, size: int, kind: str, proxy: str) -> None:
-        """Tells the monitors of an access by what was in flight, whose address was computed earlier."""
+        """Notifies monitors of an access by an asynchronous operation whose address was computed earlier."""
         if self.watch is None:
             return
         self.watch(Access(kind, lanes, self.space_of(buffer), at, size, proxy))
 
     def space_of(self, buffer: Buffer) -> str:
-        """The state space that a buffer holds."""
+        """The state space of a buffer."""
         return next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
 
     def buffer(self, space: str, address: Any = 0) -> Buffer:
@@ -327,7 +329,7 @@ class Memory:
         return self.parameters if space.startswith(".param") else self.constant
 
     def _spaces(self, space: str, address: Any) -> list[tuple[str, Any, Any]]:
-        """A state space, addresses in it, and for which lanes; a generic address says itself which space it is of."""
+        """The state spaces of an access, with addresses in them and the lanes concerned. A generic address determines its space."""
         if space != ".generic":
             return [(space, address, None)]
         low, high = _smallest(address) >> windows.WINDOW_BITS, _largest(address) >> windows.WINDOW_BITS
@@ -426,7 +428,7 @@ class Memory:
         return address.view(np.int64) if isinstance(address, np.ndarray) else int(address)
 
     def _base(self, lanes: Any, space: str) -> Array:
-        """For each lane where its own memory begins. The last answer is remembered: groups rarely change between two accesses."""
+        """The start of each lane's own memory. The last result is cached, since groups rarely change between accesses."""
         name, cta = (".local", lanes.cta) if space == ".local" else (".shared", lanes.cta)
         thread = lanes.thread if name == ".local" else None
         known = self._bases.get(name)
@@ -442,13 +444,13 @@ class Memory:
         return 0 if self.cluster == 1 else (cta % self.cluster) << windows.RANK_BITS
 
     def owner(self, space: str, at: int) -> tuple[int, int]:
-        """Of an address in a buffer, as an `Access` has it: whose memory it is (a resident CTA, or a thread among the resident ones; 0 in
-        other spaces), and the address within that."""
+        """For an address in a buffer, as in an `Access`: its owner (a resident CTA or thread; 0 in other spaces), and the address
+        relative to the owner's memory."""
         stride = self.shared_stride if space.startswith(".shared") else self.local_stride if space == ".local" else 0
         return divmod(at, stride) if stride else (0, at)
 
     def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str, bad: tuple[str, str, str, int, int]) -> None:
-        """Ends the launch; `bad` is why, what kind of access, the state space, the size, and the alignment or the bytes that there are."""
+        """Ends the launch. `bad` has the reason, kind of access, state space, size, and the required alignment or available bytes."""
         mask = np.broadcast_to(wrong, lanes.count) if np.ndim(wrong) == 0 or len(wrong) != lanes.count else wrong
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
         why, kind, space, size, limit = bad
@@ -482,7 +484,7 @@ def _filled(data: bytes) -> Buffer:
 
 
 class _Everything:
-    """All addresses of the process, as NumPy's array interface wants them."""
+    """All addresses of the process, in NumPy's array interface."""
 
     FIRST = 4096
     __array_interface__ = {"data": (FIRST, False), "shape": ((1 << 47) - 2 * FIRST,), "typestr": "|u1", "version": 3}

@@ -1,4 +1,4 @@
-"""Addresses as a register and an offset: what has been found out about the register serves every access through it."""
+"""Addresses as register plus offset. Properties of the register are cached and reused by all accesses through it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from ptxkit.machine.memory.buffer import progression
 
 MOST = 8
-"""Of so many registers it is remembered."""
+"""Maximum number of cached registers."""
 
 
 class SplitAddress(tuple[Any, int]):
-    """A register, of 32 or 64 bits, and a constant that is not negative: the address is their sum, in the register's width."""
+    """A 32-bit or 64-bit register and a non-negative constant. The address is their sum, in the width of the register."""
 
     __slots__ = ()
 
@@ -28,23 +28,23 @@ class SplitAddress(tuple[Any, int]):
 
 @attrs.define(eq=False)
 class Known:
-    """What is known of a register's values as addresses."""
+    """Properties of a register's values as addresses."""
 
     register: Any
     base: Any
-    """The array of where each lane's memory begins in the buffer, or None."""
+    """The start of each lane's memory in the buffer, as an array, or None."""
     low: int
     high: int
     bits: int
-    """All bits that are set in any."""
+    """The bitwise or of all values."""
     at: Any
     """The addresses in the buffer."""
     is_even: bool
-    """Whether they go up evenly: then a slice is faster than a gather."""
+    """Whether they form an arithmetic progression, for which a slice is faster than a gather."""
     indices: dict[int, Any] = attrs.field(factory=dict)
 
     def index(self, origin: int, size: int) -> Any:
-        """Which element of a size lies at each address."""
+        """The index of the element of a given size at each address."""
         found = self.indices.get(size)
         if found is None:
             found = self.indices[size] = (self.at - origin) >> (size.bit_length() - 1)
@@ -52,7 +52,7 @@ class Known:
 
 
 class AddressCache:
-    """What is known of the last few registers that were used as addresses. An array in a register is never changed."""
+    """Properties of the registers used last as addresses. Arrays in registers are immutable."""
 
     def __init__(self) -> None:
         self._known: dict[int, Known] = {}
@@ -61,7 +61,7 @@ class AddressCache:
         self._known = {}
 
     def known(self, register: Any, base: Any) -> Known:
-        """What is known of a register's values, each beside its lane's `base`."""
+        """The properties of a register's values, relative to each lane's `base`."""
         found = self._known.get(id(register))
         if found is not None and found.register is register and found.base is base:
             return found

@@ -1,4 +1,4 @@
-"""Zeros of which few are ever written: memory takes pages where it is, and no more than that."""
+"""Zeroed arrays of which only few pages are ever written and use memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 LARGE = 1 << 22
-"""From so many bytes on NumPy asks for pages of 2 MiB, each of which is zeroed as a whole when one byte of it is accessed."""
+"""From this size in bytes, NumPy requests 2 MiB pages, each of which is cleared as a whole on first access."""
 
 
 def zeros(count: int, dtype: Any = np.uint8) -> Array:
-    """An array of zeros, of small pages."""
+    """An array of zeros, in small pages."""
     kind = np.dtype(dtype)
     size = count * kind.itemsize
     if size < LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):

@@ -1,7 +1,7 @@
-"""Atomic updates of many lanes at once (ISA 9.7.14.5): as if they came one after another, where addresses coincide.
+"""Atomic updates by many lanes (ISA 9.7.14.5), with the effect of performing them one after another if addresses coincide.
 
-Lanes whose addresses differ are updated together. What remains after a few rounds are addresses that many lanes want: there, all states
-that a location goes through are computed at once, if the operation can say them (`Update.states`).
+Lanes with different addresses are updated together. After a few rounds, the remaining addresses are contended by many lanes; for these, all
+states of a location are computed at once if the operation supports it (`Update.states`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ ROUNDS = 4
 class Update:
     """How an atomic operation changes memory.
 
-    `step(old, *operands)` gives what is stored, for arrays. `states(start, *operands)` gives the n + 1 values that a location has, before,
-    between and after n updates. `at(view, index, operand)` updates where nobody asks for the old values, as `np.add.at` does.
-    `in_global` is what is done instead in global memory, where that differs. `wanted` says whether old values are asked for.
-    `many(view, index, operands)` updates any locations at once, if it can; else it gives None and has done nothing. `many_silent` is the
-    same where nobody asks for old values.
+    `step(old, *operands)` computes the stored values, for arrays. `states(start, *operands)` computes the n + 1 values of a location
+    before, between and after n updates. `at(view, index, operand)` updates without returning old values, like `np.add.at`. `in_global`
+    replaces the update in global memory if it differs there. `wanted` says whether old values are needed. `many(view, index, operands)`
+    updates arbitrary locations at once; if it cannot, it returns None without an effect. `many_silent` is the same without old values.
     """
 
     step: Callable[..., Any]
@@ -36,11 +35,11 @@ class Update:
     many_silent: Callable[[Array, Array, tuple[Any, ...]], Array | None] | None = None
 
     def silent(self) -> Update:
-        """The same update where nobody asks what was there."""
+        """The same update without old values."""
         return attrs.evolve(self, wanted=False)
 
     def chain(self, start: Any, operands: tuple[Any, ...], count: int) -> Array:
-        """All values of one location under `count` updates, one after another."""
+        """All values of one location under `count` successive updates."""
         if self.states is not None:
             return np.asarray(self.states(start, *(np.broadcast_to(o, count) for o in operands)))
         start = np.asarray(start)
@@ -53,7 +52,7 @@ class Update:
 
 
 def folding(ufunc: np.ufunc) -> Update:
-    """An update by a function of two values that NumPy accumulates in order: add, minimum, bitwise operations."""
+    """An update by a binary ufunc that NumPy can accumulate in order: add, minimum, bitwise operations."""
 
     def states(start: Any, operand: Array) -> Array:
         return np.asarray(ufunc.accumulate(np.concatenate([np.asarray(start, operand.dtype)[None], operand]), dtype=operand.dtype))
@@ -62,15 +61,15 @@ def folding(ufunc: np.ufunc) -> Update:
 
 
 _ALL = 1 << 36
-"""No buffer but that of host memory has so many elements."""
+"""Only host memory has this many elements."""
 
 
 def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...], count: int, wanted: bool = True) -> Any:
-    """Updates `view[index]` for `count` lanes one after another, and gives what each found there (None if that is not `wanted`)."""
+    """Updates `view[index]` for `count` lanes one after another, and returns the old values (None if not `wanted`)."""
     if not isinstance(index, np.ndarray):
         return _one_location(view, int(index), update, operands, count)
     if len(view) >= _ALL:
-        # all of a process's memory: NumPy must not take it for an array of that size
+        # the whole memory of the process: NumPy must not treat it as an array of that size
         first = int(index.min())
         view, index = view[first : int(index.max()) + 1], index - first
     if not wanted and update.at is not None:
@@ -121,7 +120,7 @@ def _one_location(view: Array, index: int, update: Update, operands: tuple[Any, 
 
 
 def _first(index: Array, low: int, high: int) -> Array:
-    """For each lane whether it is the first with its index."""
+    """For each lane, whether it is the first with its index."""
     count = len(index)
     if high - low > 1 << 24:
         keep = np.zeros(count, bool)

@@ -1,10 +1,10 @@
-"""Where the state spaces lie among the generic addresses, and how an address in shared memory names the CTA (ISA 9.7.10.19, 9.7.10.22).
+"""The windows of state spaces in generic addresses, and the CTA rank in shared memory addresses (ISA 9.7.10.19, 9.7.10.22).
 
-A generic address is that of global memory, unless its upper 16 bits name a window. The windows begin at multiples of 2**32, so that the
-lower half of a generic address in shared memory is the address in `.shared`, as programs expect that truncate one.
+A generic address is a global address unless its upper 16 bits select a window. Windows start at multiples of 2**32, so that the lower half
+of a generic shared memory address is the address in `.shared`, as programs that truncate addresses expect.
 
-An address in `.shared` has the rank of the CTA in its cluster in bits 24 and up, and the offset below, as on the hardware: so an address
-of the own CTA is one in `.shared::cluster` too, and clearing a bit of the rank gives the address in the other CTA of a pair.
+As on hardware, an address in `.shared` has the rank of the CTA in its cluster in bits 24 and up, and the offset below. An address of the
+own CTA is therefore also valid in `.shared::cluster`, and clearing a bit of the rank gives the address in the other CTA of a pair.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CONST = 4 << 48
 WINDOW_BITS = 48
 
 RANK_BITS = 24
-"""Where the rank of a CTA begins in an address in shared memory."""
+"""Position of the CTA rank in a shared memory address."""
 
 OFFSET_MASK = (1 << RANK_BITS) - 1
 
 PARAM_FRAME = 1 << 20
-"""From here on, an address in `.param` is one in the thread's local memory: parameters of device functions lie in its stack."""
+"""Addresses in `.param` from here on refer to the thread's local memory: parameters of device functions are in its stack."""
 
 WINDOWS = {
     ".global": 0,
@@ -50,17 +50,17 @@ def to_generic(space: str, address: Any) -> Any:
 
 
 def cluster_rank(address: Any) -> Any:
-    """The rank of the CTA that an address in shared memory (or a generic one of it) names (`getctarank`)."""
+    """The CTA rank in a shared memory address or a generic address of shared memory (`getctarank`)."""
     return (np.asarray(address).astype(np.uint64)[()] & np.uint64(0xFFFFFFFF)) >> np.uint64(RANK_BITS)
 
 
 def cluster_offset(address: Any) -> Any:
-    """The offset in the CTA's shared memory of an address in shared memory."""
+    """The offset in the CTA's shared memory of a shared memory address."""
     return np.asarray(address).astype(np.uint64)[()] & np.uint64(OFFSET_MASK)
 
 
 def cluster_address(address: Any, rank: Any) -> Any:
-    """The address in the CTA of a rank that corresponds to an address in shared memory; a generic one stays generic (`mapa`)."""
+    """The corresponding shared memory address in the CTA with a given rank; a generic address stays generic (`mapa`)."""
     address = np.asarray(address).astype(np.uint64)[()]
     keep = np.uint64(0xFFFFFFFF_00000000 | OFFSET_MASK)
     return (address & keep) | (np.asarray(rank).astype(np.uint64)[()] << np.uint64(RANK_BITS))

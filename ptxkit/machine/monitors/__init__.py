@@ -1,4 +1,4 @@
-"""What watches a launch: each module a monitor, with what it finds (`findings`). `CHECKS` are those that `checks=` names."""
+"""Monitors of launches, one in each module, with their `findings`. `CHECKS` has the names for `checks=`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     "mbarriers": lambda _: Mbarriers(),
     "uninitialized": lambda _: Uninitialized(),
 }
-"""What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
+"""Creates the monitor of a check from the names of all requested checks, since one monitor may implement several."""
 
 
 def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
-    """The monitors of some checks: names, or `all`. Raises ValueError for a name that is none."""
+    """The monitors of some checks: names, or `all`. Raises ValueError for an unknown name."""
     names = (checks,) if isinstance(checks, str) else tuple(checks)
     unknown = [name for name in names if name != "all" and name not in CHECKS]
     if unknown:
@@ -36,7 +36,7 @@ def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
 
 
 def not_covered(monitors: Sequence[Monitor]) -> list[str]:
-    """What monitors have not looked at in a launch, in words."""
+    """Descriptions of what monitors did not check in a launch."""
     found = []
     for monitor in monitors:
         name = next((check for check, make in CHECKS.items() if isinstance(monitor, type(make(())))), type(monitor).__name__)

@@ -1,12 +1,10 @@
-"""Accesses that lie where nothing is: outside of every variable and buffer, misaligned, in another state space (ISA 5.1, 6.4, 9.7.10).
+"""Invalid accesses: outside of all variables and buffers, misaligned, or in another state space (ISA 5.1, 6.4, 9.7.10).
 
-What memory refuses ends the launch; here it becomes a finding that names the thread, the bytes, and the variable or buffer that was missed.
-It speaks for S001, S002, S005, R006 and R007, for A007 where the access is that of a cp.async, and for M012 and M014 where it is that of an
-mbarrier, and for F008.
+An access that memory rejects ends the launch; this monitor converts the fault to a finding with the thread, the bytes, and the nearest
+variable or buffer. It covers S001, S002, S005, R006 and R007; A007 for a cp.async; M012 and M014 for an mbarrier; and F008.
 
-Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
-the instruction, or is the only one that the register is computed from) and that is to bytes beside that variable is reported too; the
-launch goes on.
+Memory has no guards between the variables of a CTA. If an address can only derive from one variable (whose name is in the instruction, or
+the only one that the register is computed from), an access to bytes outside that variable is reported as well; the launch continues.
 """
 
 from __future__ import annotations
@@ -44,19 +42,19 @@ PARAMETER: Rule = ("R006", "parameter-width")
 INDEX: Rule = ("R007", "branch-index-range")
 UNUSED_LANE: Rule = ("F008", "ldmatrix-unused-lane-address")
 LAST_TARGET = 75
-"""Up to this target every lane gives ldmatrix a valid address, also those whose row is not loaded (9.7.15.4.15)."""
+"""Up to this target, every lane passes a valid address to ldmatrix, even if its row is not loaded (9.7.15.4.15)."""
 COPY: Rule = ("A007", "cpasync-operand")
 MBARRIER_ALIGNMENT: Rule = ("M012", "mbarrier-alignment")
 MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
 
 
 ROWS, ROW = 8, 16
-"""Rows of a matrix that ldmatrix loads, each with the address of a lane, and the bytes of one."""
+"""Rows of a matrix that ldmatrix loads, each at the address of one lane, and the size of a row in bytes."""
 
 
 @attrs.frozen
 class _Object:
-    """The bytes `start` to `end` of a state space that an instruction may access, and what they are called."""
+    """The bytes `start` to `end` of a state space that an instruction may access, and their name."""
 
     name: str
     space: str
@@ -65,7 +63,7 @@ class _Object:
 
 
 class Addresses(Monitor):
-    """Watches what memory refuses, and accesses that leave the one variable that they can be meant for."""
+    """Detects accesses that memory rejects, and accesses that leave the only variable that they can refer to."""
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -105,7 +103,7 @@ class Addresses(Monitor):
         self.collected.add((id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count)
 
     def _beyond_targets(self, fault: Fault) -> None:
-        """A branch by an index that its list of targets does not have."""
+        """Reports an indexed branch beyond its list of targets."""
         cta, thread = fault.threads[0]
         side = {"cta": list(cta), "thread": list(thread), "line": fault.line or 0, "kind": "branch"}
         witness = {"accesses": [side], "space": "", "variable": "", "offset": 0, "bytes": 0}
@@ -113,7 +111,7 @@ class Addresses(Monitor):
         self.collected.add(("branch", fault.line), INDEX, message, None, witness, span=fault.diagnostic.span, count=fault.count)
 
     def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
-        """The variable or buffer that a bad access is next to, the offset from its start, and where it is in words."""
+        """The variable or buffer nearest to an invalid access, the offset from its start, and a description of the location."""
         name, start, end = self._nearest(bad.space, at)
         offset = at - start
         called = short(name) if name else f"{bad.space.removeprefix('.')} memory"
@@ -138,12 +136,12 @@ class Addresses(Monitor):
         return name, offset, f"at {bytes_}, {bytes_of(offset - (end - start))} past its end: it has {bytes_of(end - start)}"
 
     def _is_of_another_width(self, bad: BadAccess, at: int) -> bool:
-        """Whether an access begins within a parameter and leaves it: then its alignment is that of something else, too."""
+        """Whether an access starts within a parameter and extends beyond it. Its alignment is then wrong for the parameter as well."""
         _, start, end = self._nearest(bad.space, at) if bad.space.startswith(".param") else ("", 0, 0)
         return start <= at < end < at + bad.size
 
     def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
-        """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
+        """The variable or buffer at an address, or else the nearest one: name, start, end (0: there is none)."""
         near = sorted(self._nearby(space), key=lambda one: one[1])
         before = [one for one in near if one[1] <= at]
         if not before:
@@ -164,7 +162,7 @@ class Addresses(Monitor):
             return [(name, start, start + size) for name, start, size, _ in launch.program.layout()]
         return [("", 0, memory.local_size if space == ".local" else memory.constant_size)]
 
-    # --- addresses that nothing is loaded from
+    # --- unused addresses
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         bound = lanes.site.bound
@@ -195,7 +193,7 @@ class Addresses(Monitor):
             count=int(np.count_nonzero(wrong)),
         )
 
-    # --- one variable into the next
+    # --- from one variable into the next
 
     def access(self, access: Access) -> None:
         if access.space == ".global":
@@ -247,7 +245,7 @@ class Addresses(Monitor):
         )
 
     def _object(self, site: Site, size: int) -> _Object | None:
-        """The one variable that an instruction's address can come from; None if that is not certain."""
+        """The only variable that an instruction's address can derive from; None if that is not certain."""
         bound = site.bound
         if not isinstance(bound, Bound):
             return None
@@ -269,7 +267,7 @@ class Addresses(Monitor):
         return self._bytes_of(site.body, next(iter(symbols.values())))
 
     def _bytes_of(self, body: Body, symbol: Symbol) -> _Object | None:
-        """Where a variable lies; None if that is not known, or if others may lie over it."""
+        """The location of a variable; None if unknown, or if other variables may overlap it."""
         program = self.launch.program
         space = symbol.space or ""
         if symbol.kind is Kind.PARAMETER and body is program.entry:
@@ -289,12 +287,12 @@ class Addresses(Monitor):
 
 
 class _Sources:
-    """Of each register of a function the variables whose addresses it is computed from."""
+    """For each register of a function, the variables whose addresses it is computed from."""
 
     def __init__(self, body: Body) -> None:
         self.body = body
         self.made: dict[int, list[tuple[Site, list[Node]]]] = {}
-        """By register, what the instructions that write it read; an instruction that does not just compute reads nothing."""
+        """For each register, what the instructions that write it read; only for instructions that just compute."""
         for site in body.sites:
             bound = site.bound
             if not isinstance(bound, Bound) or bound.flow:
@@ -308,7 +306,7 @@ class _Sources:
                         self.made.setdefault(number, []).append((site, reads))
 
     def of(self, site: Site, node: Node) -> dict[int, Symbol]:
-        """The variables that an operand's value comes from, by `id`."""
+        """The variables that an operand's value derives from, by `id`."""
         found: dict[int, Symbol] = {}
         seen: set[int] = set()
         waiting = [(site, node)]
@@ -337,10 +335,10 @@ def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
 
 
 def _is_copy(site: Site | None) -> bool:
-    """Whether an instruction is a cp.async, whose operands have an alignment of their own."""
+    """Whether the instruction is a cp.async, whose operands have alignment rules of their own."""
     return site is not None and isinstance(site.bound, Bound) and group_of(site.bound) == "cp.async"
 
 
 def _window(space: str, at: int) -> bool:
-    """Whether an address is a generic one where one of another state space is asked for."""
+    """Whether an address is a generic one where an address of a specific state space is expected."""
     return space != ".global" and at >> windows.WINDOW_BITS > 0

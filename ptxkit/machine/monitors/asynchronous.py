@@ -1,9 +1,9 @@
-"""Operations in flight: who uses their bytes before it is known that they are done (ISA 8.9.1.1, 9.7.10.24, 9.7.14.15, 9.7.16).
+"""Operations in flight: detects uses of their bytes before their completion is known (ISA 8.9.1.1, 9.7.10.24, 9.7.14.15, 9.7.16).
 
-An operation in flight reads and writes from its instruction until some thread knows of its completion: the one that waits for its group,
-those that observe the phase of its mbarrier, and those that synchronize with these. Until then any access that conflicts is reported, under
-every schedule. Afterwards what it accessed has been accessed by the thread that waited, or, where an mbarrier or a wait of a warpgroup
-signals it, by an agent of its own, which those who observe the signal come after.
+An asynchronous operation reads and writes from its instruction until a thread knows of its completion: the thread that waits for its group,
+threads that observe the phase of its mbarrier, and threads that synchronize with these. Until then, every conflicting access is reported,
+under every schedule. Afterwards, its accesses count as those of the thread that waited or, if an mbarrier or a wait of a warpgroup signals
+completion, as those of an agent of its own, which threads that observe the signal come after.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.agents import Footprint
+from ptxkit.machine.asynchronous.agents import Footprint, coalesced
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 WARP, WARPGROUP = 32, 128
 BYTES_AN_OPERATION = 512
-"""To follow so many bytes in flight costs as much as to execute an operation."""
+"""Tracking this many bytes in flight costs as much as executing an operation."""
 WORD = 4
 SIGNALLED = "mbarrier"
-"""The group of an operation that an mbarrier signals."""
+"""The group of operations whose completion an mbarrier signals."""
 
 RULES = {
     "A001": "cpasync-read-before-wait",
@@ -59,14 +59,14 @@ RULES = {
 
 
 def group_of(bound: Bound) -> str:
-    """The kind of groups that an instruction starts something in, or `mbarrier`; empty if it is not asynchronous."""
+    """The queue in which an instruction starts an operation, or `mbarrier`; empty if it is not asynchronous."""
     opened = next((one.group for one in bound.asynchronous if one.action == "open"), "")
     return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
 
 
 @attrs.define(eq=False)
 class Flying:
-    """What an operation in flight accesses, a row each; `left`: of which rows nobody knows yet that it is done."""
+    """The accesses of an operation in flight, one row each. `left` marks the rows whose completion is not yet known."""
 
     flight: Flight
     kind: Kind
@@ -74,12 +74,12 @@ class Flying:
     place: Array
     left: Array
     waits: Array
-    """How often the thread of each row had waited, in any queue, when the operation began."""
+    """For each row, how often its thread had waited in any queue when the operation started."""
 
 
 @attrs.define(eq=False)
 class Done:
-    """Reads of operations that are done, by an agent, at a stamp."""
+    """Reads of completed operations, attributed to an agent at a stamp."""
 
     agent: int
     stamp: int
@@ -90,7 +90,7 @@ class Done:
 
 @attrs.define(eq=False)
 class _Reads:
-    """Such reads, a row for each of their accesses; `number` says of which of them a row is."""
+    """Such reads as columns, one row for each access; `number` is the index into `of`."""
 
     of: tuple[Done, ...]
     number: Array
@@ -101,7 +101,7 @@ class _Reads:
 
 
 class InFlight:
-    """Of one launch, beside the accesses that `races` follows."""
+    """The operations in flight of one launch. Complements the accesses that `races` tracks."""
 
     def __init__(self, races: Races) -> None:
         self.races = races
@@ -111,13 +111,13 @@ class InFlight:
         self.reset()
 
     def reset(self) -> None:
-        """Other CTAs are resident."""
+        """Called when other CTAs become resident."""
         self.flying: list[Flying] = []
         self.marks: dict[str, Array] = {}
-        """How many rows in flight have a word, by space."""
+        """For each space and word, the number of rows in flight."""
         self.done: dict[str, dict[Any, Done]] = {}
         self._reads: dict[str, _Reads] = {}
-        """The same as columns, until there are more."""
+        """The same reads as columns, cached until there are more."""
         self.done_marks: dict[str, Array] = {}
         self.committed: dict[str, Array] = {}
         self.waited: dict[str, Array] = {}
@@ -128,11 +128,11 @@ class InFlight:
         """What threads knew when operations began that signal mbarriers, by the number of the operation."""
 
     def issuer(self, thread: int) -> int:
-        """The thread that is to be named for an access."""
+        """The thread to report for an access."""
         return self.issuers.get(thread, thread)
 
     def issuers_of(self, thread: Array) -> Array:
-        """The threads that are to be named for accesses."""
+        """The threads to report for accesses."""
         each, which = np.unique(thread, return_inverse=True)
         return np.array([self.issuer(one) for one in each.tolist()], np.int64)[which]
 
@@ -147,7 +147,7 @@ class InFlight:
     # --- events
 
     def started(self, flight: Flight) -> None:
-        """An operation is in flight."""
+        """An operation starts."""
         lanes = flight.lanes
         knowledge = self.races.knowledge
         if flight.signals is not None:
@@ -160,8 +160,9 @@ class InFlight:
         for footprint in flight.footprints():
             if not len(footprint.at):
                 continue
-            place = lanes.place[footprint.lane]
             self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
+            footprint = coalesced(footprint)
+            place = lanes.place[footprint.lane]
             self.races.launch.operations += int(footprint.size.sum()) // BYTES_AN_OPERATION
             waits = self._waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)
@@ -179,7 +180,7 @@ class InFlight:
         return sum([self._counts(self.waited, queue)[place] for queue in self.waited], 0 * place)
 
     def _counts(self, by: dict[str, Array], queue: str) -> Array:
-        """The numbers of all resident threads in a queue."""
+        """The counters of all resident threads for a queue."""
         found, count = by.get(queue), self.races.knowledge.count
         if found is None or len(found) < count:
             known = found if found is not None else np.zeros(0, np.int64)
@@ -190,7 +191,7 @@ class InFlight:
         self._counts(self.committed, queue)[lanes.place] += 1
 
     def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
-        """Threads know now that groups of theirs are done."""
+        """Threads now know that groups of theirs are complete."""
         knowledge = self.races.knowledge
         self._counts(self.waited, queue)[lanes.place] += 1
         for place in lanes.place.tolist() if self.known else ():
@@ -220,7 +221,7 @@ class InFlight:
             knowledge.tick()
 
     def landing(self, flight: Flight, positions: Array) -> None:
-        """Operations of some lanes are done, and threads that observe the phases of their mbarriers will know."""
+        """Operations of some lanes are complete, and threads that observe the phases of their mbarriers will know."""
         if flight.signals is None or not len(positions):
             return
         changed = False
@@ -265,7 +266,7 @@ class InFlight:
         return True
 
     def _releases(self, flight: Flight, positions: Array) -> None:
-        """What completes comes after what threads did before they started it (8.9.1.1)."""
+        """A completion comes after everything that its threads did before they started the operation (8.9.1.1)."""
         assert flight.signals is not None
         known = self.at_issue.get(flight.number, {})
         for position in positions.tolist():
@@ -278,7 +279,7 @@ class InFlight:
             self.at_issue.pop(flight.number, None)
 
     def _releases_completed(self, flight: Flight, positions: Array) -> None:
-        """A commit is for all that its threads have started before, also what an earlier one has signalled already (9.7.16.12)."""
+        """A commit covers everything that its threads have started before, including what an earlier commit has signalled (9.7.16.12)."""
         assert flight.signals is not None
         for position in positions.tolist():
             place = int(flight.lanes.place[position])
@@ -288,13 +289,13 @@ class InFlight:
                     self._release(signal, place, clock)
 
     def _release(self, signal: int, place: int, clock: int) -> None:
-        """The phase of an mbarrier that is not complete will release a clock."""
+        """The current phase of an mbarrier will release a clock."""
         races = self.races
         knowledge = races.knowledge
         word = races.launch.machine.memory.shared.view(np.dtype(np.uint64))[signal >> 3]
         cta = (place + knowledge.first) // knowledge.threads
         if not races.by_the_letter:
-            # who waits at an mbarrier observes what completed there, also what another CTA started: nobody writes a scope for that
+            # a wait at an mbarrier observes what completed there, even if another CTA started it; the manual gives no scope for that
             cta = knowledge.first // knowledge.threads + races.launch.machine.memory.owner(".shared", signal)[0]
         released = races.phase(signal, int(objects.parity(word)))
         released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
@@ -304,7 +305,7 @@ class InFlight:
         return clock
 
     def exited(self, lanes: Any) -> None:
-        """Threads end whose bulk copies may still read shared memory."""
+        """Threads exit while their bulk copies may still read shared memory."""
         for one in self.flying:
             if one.flight.queue != "bulk" or one.footprint.kind != "read" or one.footprint.space != ".shared":
                 continue
@@ -313,10 +314,10 @@ class InFlight:
                 rule, why = self._lacking(one, int(rows[0]))
                 self.races.unawaited(one, int(rows[0]), len(rows), rule or "A014", why)
 
-    # --- from flight to the past
+    # --- from in flight to completed
 
     def _settle(self, one: Flying, rows: Array, agent: int) -> None:
-        """Rows have been accessed: by an agent (-1: by their threads), now."""
+        """Records rows as accessed now, by an agent (-1: by their threads)."""
         one.left[rows] = False
         self._mark(one, rows, -1)
         footprint, races = one.footprint, self.races
@@ -359,14 +360,14 @@ class InFlight:
     # --- conflicts
 
     def check(self, space: str, at: Array, size: Any, how: str, kind: Kind, thread: Array) -> None:
-        """Accesses of threads against what is in flight, and of writes against what operations have read that are done."""
+        """Checks accesses of threads against operations in flight, and writes also against reads of completed operations."""
         size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
         if self.flying and self._is_marked(self.marks, space, at, size):
             for one in self.flying:
                 if one.footprint.space == space and not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
                     if space == TENSOR and kind.group == one.kind.group:
-                        # products and copies of a thread follow one another (9.1: 9.7.16.11)
+                        # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
                         left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
                     now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
                     if len(now):
@@ -402,7 +403,7 @@ class InFlight:
             races.conflict(space, start, end, (one.agent, int(thread[i])), (one.kind, kind), ("read", how), len(mine), rule)
 
     def _reads_of(self, space: str) -> _Reads:
-        """What operations have read that are done."""
+        """The reads of completed operations."""
         found = self._reads.get(space)
         if found is None:
             of = tuple(self.done[space].values())
@@ -413,7 +414,8 @@ class InFlight:
         return found
 
     def happens_before(self, kind: Kind, place: Array, thread: Array, stamp: Array) -> Array:
-        """Whether accesses happen before what threads do now; before an operation of a warpgroup, if they do for one of its threads."""
+        """Whether accesses happen before what threads do now. For an operation of a warpgroup, it suffices that they happen before one
+        of its threads."""
         knowledge = self.races.knowledge
         known: Array = knowledge.known(place, thread, stamp)
         if not kind.is_collective or known.all():
@@ -430,8 +432,8 @@ class InFlight:
         return known
 
     def _known_by_readers(self, one: Flying, place: Array, before: Entries) -> Array:
-        """Which accesses happen before an operation of a warpgroup for every warp that reads: each begins when its own threads have come to
-        it (9.7.16.5: `.sync` waits for the threads of the warp)."""
+        """Which accesses happen before an operation of a warpgroup for every warp that reads. Each warp starts when its own threads have
+        arrived (9.7.16.5: `.sync` waits for the threads of the warp)."""
         knowledge = self.races.knowledge
         found = np.ones(len(place), bool)
         group = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
@@ -449,14 +451,14 @@ class InFlight:
         return found
 
     def _against_threads(self, one: Flying) -> None:
-        """An operation that begins against what has been accessed before."""
+        """Checks an operation that starts against earlier accesses."""
         races, footprint = self.races, one.footprint
         shadow = races.shadow(footprint.space, footprint.at, footprint.size)
         piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
         for what, now, before in self._before(shadow, piece, one, row):
             place = one.place[row[now]]
-            # of many pieces few differ in who accessed them, and when
+            # among many pieces, there are few distinct threads and stamps
             first, which = distinct(place, before.thread, before.stamp)
             asked = before.at(first)
             is_before = self.happens_before(one.kind, place[first], asked.thread, asked.stamp)
@@ -475,7 +477,7 @@ class InFlight:
                 races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
 
     def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:
-        """The accesses that conflict: writes, and, where it writes, reads."""
+        """The earlier accesses that conflict: writes, and reads if the operation writes."""
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
             yield "write", there, shadow.last_writes(piece[there])
@@ -508,7 +510,7 @@ class InFlight:
             yield what, now, found.at(which)
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
-        """Races of an operation that begins; of each instruction the first of different warps, if there is one."""
+        """Reports races of an operation that starts: for each instruction the first one, preferably between different warps."""
         if not len(rows):
             return
         warp = self.races.knowledge.warp_of
@@ -524,7 +526,7 @@ class InFlight:
             self.races.conflict(one.footprint.space, start, end, threads, (earlier, one.kind), (what, one.footprint.kind), count, rule)
 
     def _against_itself(self, one: Flying) -> None:
-        """Lanes that start writing the same bytes with one instruction."""
+        """Reports lanes that write the same bytes with one asynchronous instruction."""
         at, size = one.footprint.at, one.footprint.size
         order = np.argsort(at, kind="stable")
         bad = np.flatnonzero(at[order][1:] < (at + size)[order][:-1])
@@ -536,7 +538,7 @@ class InFlight:
             self.races.conflict(one.footprint.space, int(at[b]), end, threads, (one.kind, one.kind), ("write", "write"), len(bad), "")
 
     def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: Kind, thread: Array) -> None:
-        """An access to bytes of an operation in flight."""
+        """Reports an access to bytes of an operation in flight."""
         i, row = int(now[0]), int(rows[0])
         start = max(int(at[i]), int(one.footprint.at[row]))
         end = min(int(at[i] + size[i]), int(one.footprint.at[row] + one.footprint.size[row]))
@@ -545,7 +547,7 @@ class InFlight:
         self.races.conflict(one.footprint.space, start, end, threads, (one.kind, kind), (one.footprint.kind, how), len(now), rule, why)
 
     def _early(self, one: Flying, row: int, how: str, kind: Kind, place: int) -> tuple[str, str]:
-        """What is missing between an operation in flight and an access: the rule, and why in words."""
+        """What is missing between an operation in flight and an access: the rule, and the reason in words."""
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.footprint.kind == "read"
         if not queue:
@@ -558,7 +560,7 @@ class InFlight:
         return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
 
     def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
-        """What is wrong with the waits for an operation of a group; nothing if there are none."""
+        """What is wrong with the waits for an operation of a group; empty if there are none."""
         queue, issuer = one.flight.queue, int(one.place[row])
         waited = self._counts(self.waited, queue)
         everywhere = int(self._waits(np.array([issuer]))[0]) > one.waits[row]
@@ -576,7 +578,7 @@ class InFlight:
 
 
 def after(earlier: Kind, what: str, later: Kind, how: str) -> str:
-    """The rule of a race of which a side is asynchronous; empty where that makes no difference."""
+    """The rule for a race with an asynchronous side; empty if it is the same as for other races."""
     if earlier.group in ("wgmma", "tcgen05") and what == "read":
         return "W007"
     if earlier.group == SIGNALLED and what != "read":

@@ -1,20 +1,16 @@
-"""Who comes to barriers and to what a warp does together, and who does not (ISA 9.7.14.1 to 9.7.14.3, 9.7.10.6, 9.7.15, 9.7.19.5).
+"""Participation in barriers and in operations that a warp executes together (ISA 9.7.14.1 to 9.7.14.3, 9.7.10.6, 9.7.15, 9.7.19.5).
 
-| rule | what is seen |
-| --- | --- |
-| B001, B002 | a barrier's number or thread count that none may have |
-| B003 | a barrier's thread count is not that of the threads that come to it |
-| B005 | `bar.red` and `bar.sync` or `bar.arrive` in one phase of a barrier |
-| B006 | a thread arrives again in the same phase; all arrive and nobody waits |
-| C001 | an aligned barrier executed by part of a warp or, without a thread count, by part of a CTA |
-| C002, C003 | an aligned instruction executed by part of a warp, or of a warpgroup |
-| C004, C005 | an executing lane is not in its mask; a lane in the mask waits elsewhere, or has another mask |
-| C008 | an instruction for whole warps after lanes of one have exited |
-| C010, C011, C012 | unpaired arrivals at the cluster's barrier; setmaxnreg that no pool can grant; `.uni` where threads part |
+| rule | condition | | --- | --- | | B001, B002 | an invalid barrier number or thread count | | B003 | the thread count of a barrier differs
+from the number of threads that arrive | | B005 | `bar.red` and `bar.sync` or `bar.arrive` in one phase of a barrier | | B006 | a thread
+arrives again in the same phase; all threads arrive and none waits | | C001 | part of a warp or, without a thread count, part of a CTA
+executes an aligned barrier | | C002, C003 | part of a warp or warpgroup executes an aligned instruction | | C004, C005 | an executing lane
+is not in its mask; a lane in the mask waits elsewhere, or has another mask | | C008 | an instruction for whole warps after lanes of one
+have exited | | C010, C011, C012 | unpaired arrivals at the cluster barrier; setmaxnreg that no pool can grant; divergent threads at `.uni`
+|
 
-Threads that have exited count as having arrived, as hardware from sm_70 on has it, and no mask misses them. Lanes of a warp may come to a
-barrier one after another (they spun in a loop, say): a warp is partial only if its barrier completes, or everybody waits, without some of
-them. A deadlock is a finding too, unless somebody in it waits for an mbarrier: then it is one of `mbarriers`.
+Threads that have exited count as arrived, as on hardware from sm_70 on, and no mask misses them. Lanes of a warp may arrive at a barrier
+one after another, for example after a spin loop; a warp is partial only if the barrier completes, or all threads wait, without some of its
+lanes. A deadlock is a finding too, unless some of its threads wait for an mbarrier: `mbarriers` then reports it.
 """
 
 from __future__ import annotations
@@ -60,11 +56,11 @@ NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
 REGISTER_FILE = 1 << 16
 """Registers of a multiprocessor."""
 STEP = 8
-"""Registers are given in steps of so many."""
+"""Granularity of register allocation."""
 
 
 class Barriers(Monitor):
-    """Watches barriers of CTAs and clusters, collectives of warps and warpgroups, and who waits when nobody can go on."""
+    """Monitors barriers of CTAs and clusters, collectives of warps and warpgroups, and deadlocks."""
 
     residents: Residents
     _phase: Array
@@ -193,7 +189,7 @@ class Barriers(Monitor):
         )
 
     def _refused(self, fault: Fault) -> None:
-        """An instruction that the machine does not execute for part of a warp or warpgroup."""
+        """Reports an instruction that the machine does not execute for part of a warp or warpgroup."""
         if any(finding.diagnostic.span == fault.diagnostic.span for finding in self.findings):
             return
         cta, thread = fault.threads[0]
@@ -206,7 +202,7 @@ class Barriers(Monitor):
     # --- barriers of clusters
 
     def _at_cluster(self, lanes: Any, bound: Bound) -> None:
-        """A thread waits between two arrivals, whether or not the phase is complete."""
+        """Between two arrivals a thread has to wait, whether or not the phase is complete."""
         if any(barrier.action == "wait" for barrier in bound.barrier):
             self._owing[lanes.place] = False
             return
@@ -238,7 +234,7 @@ class Barriers(Monitor):
         here = np.bincount(lanes.cta, minlength=residents.ctas)
         key = lanes.cta * BARRIERS + number
         if count is None and not number.ndim:
-            # CTAs of which everybody comes at once, with nothing else going on at the barrier, are right
+            # CTAs whose threads arrive all together, with nothing else in progress at the barrier, are correct
             whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
             if whole[lanes.cta].all():
                 return
@@ -256,7 +252,7 @@ class Barriers(Monitor):
                     self._open[id(lanes.site), one] = lanes.site
 
     def _compare(self, lanes: Any, key: Array, phase: Array, expected: Array, kind: int, waits: bool) -> None:
-        """These arrivals against those before them in the same phase, and with the number that is awaited."""
+        """Compares arrivals with earlier ones in the same phase, and with the expected thread count."""
         barriers, site = self.residents.barriers, self._number(lanes.site)
         keys, first, counts = np.unique(key, return_index=True, return_counts=True)
         now = phase[first]
@@ -286,7 +282,7 @@ class Barriers(Monitor):
         self._phase[keys], self._site[keys], self._expected[keys], self._kind[keys] = now, site, expected[first], kind
 
     def _differ(self, lanes: Any, key: Array, keys: Array, rule: Rule, what: str) -> None:
-        """Arrivals in one phase that do not go together."""
+        """Reports arrivals in one phase that are inconsistent."""
         if not len(keys):
             return
         barrier = int(keys[0])
@@ -321,7 +317,7 @@ class Barriers(Monitor):
         return "another number" if site.bound.threads is not None else "all"  # type: ignore[union-attr]
 
     def _arrived_before(self, barrier: int, mine: Array) -> Array:
-        """The threads that have come to a barrier in its present phase."""
+        """The threads that have arrived at a barrier in its current phase."""
         residents, number = self.residents, barrier % BARRIERS
         first = barrier // BARRIERS * residents.threads
         places = first + np.flatnonzero(self._came[number, first : first + residents.threads] == self._phase[barrier])
@@ -329,7 +325,7 @@ class Barriers(Monitor):
         return found[~np.isin(found, mine)]  # type: ignore[no-any-return]
 
     def _again(self, lanes: Any, number: Array, phase: Array) -> None:
-        """Threads that have arrived in this phase already."""
+        """Reports threads that have already arrived in this phase."""
         twice = np.flatnonzero(self._came[number, lanes.place] == phase)
         if not len(twice) or self.collected.knows((id(lanes.site), "again"), len(twice)):
             return
@@ -346,7 +342,7 @@ class Barriers(Monitor):
         )
 
     def _unwaited(self, keys: Array) -> None:
-        """Barriers that have completed a phase: whether anybody waited in it."""
+        """Reports barriers that completed a phase in which no thread waited."""
         alone = keys[~self._waited[keys]]
         if not len(alone):
             return
@@ -366,7 +362,7 @@ class Barriers(Monitor):
         )
 
     def _parts(self, lanes: Any, key: Array, phase: Array) -> None:
-        """Notes the warps of which only some lanes come."""
+        """Records warps of which only some lanes arrive."""
         short = lanes.warp_mask != self.residents.alive_mask[lanes.warps]
         if not short.any():
             return
@@ -380,7 +376,7 @@ class Barriers(Monitor):
             self._partial[here] = (lanes.site, mask | int(lanes.warp_mask[row]))
 
     def _judge(self, warp: int, barrier: int, phase: int) -> None:
-        """Part of a warp came to a barrier that is complete: whether the others have exited, or came too."""
+        """Part of a warp arrived at a barrier that is now complete: checks whether the other lanes have exited, or arrived too."""
         site, mask = self._partial.pop((warp, barrier, phase))
         absent = int(self.residents.alive_mask[warp]) & ~mask
         if not absent or self.collected.knows((id(site), "part")):
@@ -399,7 +395,7 @@ class Barriers(Monitor):
         )
 
     def access(self, access: Access) -> None:
-        """Threads that do what comes after a barrier at which others wait, and have not been there."""
+        """Detects threads that execute what follows a barrier at which others wait, without having arrived there."""
         if not self._open:
             return
         lanes = access.lanes
@@ -411,7 +407,7 @@ class Barriers(Monitor):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Threads that end while others wait at a barrier to which they have not come: hardware counts them as arrived."""
+        """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived."""
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
@@ -427,7 +423,7 @@ class Barriers(Monitor):
         self._found_missing(lanes, past, key, number, site, "skipped", f"which have not come to it, are past it (line {now})")
 
     def _missed(self, lanes: Any, number: int, site: Site) -> tuple[Array, Array]:
-        """Which lanes have not come to a barrier of the whole CTA at which others wait now, and the barrier of each lane."""
+        """The lanes that have not arrived at a barrier of the whole CTA at which others now wait, and the barrier of each lane."""
         barriers = self.residents.barriers
         key = lanes.cta * BARRIERS + number
         phase = barriers.phase[key]
@@ -457,7 +453,7 @@ class Barriers(Monitor):
         )
 
     def _is_after(self, barrier: Site, site: Site) -> bool:
-        """Whether an instruction can come after a barrier and not before it."""
+        """Whether an instruction can only execute after a barrier, never before it."""
         key = (id(barrier), id(site))
         found = self._after.get(key)
         if found is None:
@@ -468,7 +464,7 @@ class Barriers(Monitor):
     # --- warps
 
     def _masks(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
-        """Masks of members: who executes it is in its own, and those that it names have the same."""
+        """Checks member masks: each executing lane is in its own mask, and all lanes in it have the same mask."""
         assert bound.members is not None
         mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
         if not mask.ndim and mask == 0xFFFFFFFF:
@@ -520,7 +516,7 @@ class Barriers(Monitor):
         )
 
     def _named(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> Array:
-        """The lanes of each warp, as bits, that an instruction is for: those that masks name, or all."""
+        """For each warp, the lanes that must execute an instruction, as bits: those in masks, or all."""
         if bound.members is None or not bound.members.reads:
             return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
         mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
@@ -528,7 +524,7 @@ class Barriers(Monitor):
         return found
 
     def _whole(self, lanes: Any, level: str, named: Array) -> None:
-        """Instructions that miss also those that have exited."""
+        """Checks instructions that require lanes that have exited."""
         if level == "warp" and lanes.count % WARP == 0 and len(lanes.warps) * WARP == lanes.count:
             return
         gone = named & ~self.residents.alive_mask[lanes.warps]
@@ -549,9 +545,9 @@ class Barriers(Monitor):
         )
 
     def _branch(self, lanes: Any, taken: Any) -> None:
-        """A branch that claims to be uniform.
+        """Checks a branch that is marked uniform.
 
-        Under a schedule by lot, lanes of a warp may have waited for a limited time, some longer than others: what parts them is the lot.
+        Under a random schedule, time-limited waits of lanes of one warp may end at different times; divergence is then due to the schedule.
         """
         if not getattr(taken, "ndim", 0) or isinstance(self.collected.launch.schedule, int):
             return
@@ -589,7 +585,7 @@ class Barriers(Monitor):
             self._granted[cta, number] = (count, lanes.site)
 
     def _begin_with(self) -> int:
-        """The registers that each thread begins with, where the kernel says so (`.maxnreg`); else 0."""
+        """The registers with which each thread starts if the kernel specifies it (`.maxnreg`); otherwise 0."""
         for directive in self.launch.program.entry.function.header.directives:
             if directive.name == ".maxnreg" and directive.arguments:
                 return -(-int(constant_value(directive.arguments[0]) or 0) // STEP) * STEP
@@ -599,7 +595,7 @@ class Barriers(Monitor):
         return ".maxnreg" if self._begin_with() else f"{self.residents.threads} threads a CTA"
 
     def _pool(self) -> None:
-        """Whether all warpgroups can have the registers that they have asked for last, and others those that they began with."""
+        """Checks whether all warpgroups can have the registers that they last requested, and the others those that they started with."""
         begin, threads = self._begin_with(), self.residents.threads
         pool = begin * threads or REGISTER_FILE
         what = f"it has {pool} (.maxnreg)" if begin else f"a multiprocessor has {pool}"
@@ -658,7 +654,7 @@ def _block_of(site: Site) -> int:
 
 
 def _reaches(body: Body, start: int, end: int) -> bool:
-    """Whether control can come from the end of a block to another one."""
+    """Whether control can reach one block from the end of another."""
     seen: set[int] = set()
     waiting = [start]
     while waiting:

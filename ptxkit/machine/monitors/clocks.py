@@ -1,10 +1,10 @@
-"""What a thread knows to have happened before: vector clocks, kept small (ISA 8.9.5, causality order).
+"""What a thread knows to have happened before: compact vector clocks (ISA 8.9.5, causality order).
 
-A stamp is a number that grows with every synchronization; each access has one. A clock says up to which stamp the accesses of a thread, of
-all threads of a warp, or of all threads of a CTA happen before. Clocks never change and are numbered; 0 is the one that knows nothing.
+A stamp is a number that increases with every synchronization; each access has one. A clock says up to which stamp the accesses of a thread,
+of all threads of a warp, or of all threads of a CTA happen before. Clocks are immutable and numbered; clock 0 knows nothing.
 
-A clock has what it adds and the clocks below it, so that to join two takes no time in proportion to what they know. Who asks looks through
-those below, the latest first; where these are many, what all of them know is put into one.
+A clock has its own entries and refers to clocks below it, so that joining two clocks takes constant time. A query searches these, the
+latest first; if there are many, their contents are merged into one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 NOTHING = 0
 CTA, CLUSTER, GPU = 1, 2, 3
-"""Scopes; that of the system is the GPU's, as there is one."""
+"""Scopes. That of the system equals that of the GPU, as there is only one."""
 NEAR = 4
-"""So many clocks below one are looked at for whether another is among them."""
+"""Number of nearby clocks that are searched to find out whether a join is redundant."""
 DEEP = 48
-"""A clock of which more than so many below are looked at is flattened."""
+"""A clock is flattened once a query visits more clocks than this."""
 
 
 class Clock(NamedTuple):
-    """Stamps by thread, warp and CTA of the launch, besides what the clocks `below` know."""
+    """Stamps by thread, warp and CTA of the launch, in addition to those of the clocks `below`."""
 
     threads: Mapping[int, int] = {}
     warps: Mapping[int, int] = {}
@@ -34,12 +34,12 @@ class Clock(NamedTuple):
     below: tuple[int, ...] = ()
 
     def knows(self, stamp: int, thread: int, warp: int, cta: int) -> bool:
-        """Whether an access of a thread with this stamp happens before, as far as the clock itself says."""
+        """Whether an access of a thread with this stamp happens before, according to the clock's own entries."""
         return self.threads.get(thread, -1) >= stamp or self.warps.get(warp, -1) >= stamp or self.ctas.get(cta, -1) >= stamp
 
 
 class Clocks:
-    """The clocks of a launch, by number. Those below one have lower numbers."""
+    """The clocks of a launch by number. A clock only refers to lower numbers."""
 
     def __init__(self) -> None:
         self.all = [Clock()]
@@ -50,7 +50,7 @@ class Clocks:
         return len(self.all) - 1
 
     def join(self, one: int, other: int) -> int:
-        """What either knows."""
+        """A clock that knows what either of two clocks knows."""
         if one == other or other == NOTHING:
             return one
         if one == NOTHING:
@@ -68,7 +68,7 @@ class Clocks:
         return found
 
     def _is_below(self, number: int, other: int) -> bool:
-        """Whether a clock is among the nearest ones below another: then to join them adds nothing."""
+        """Whether a clock is among the nearest below another, so that joining them is redundant."""
         clocks = self.all
         near = [number]
         for one in near:
@@ -80,7 +80,7 @@ class Clocks:
         return False
 
     def knows(self, number: int, stamp: int, thread: int, warp: int, cta: int) -> bool:
-        """Whether an access of a thread with this stamp happens before, to whom knows the clock."""
+        """Whether an access of a thread with this stamp happens before, according to the clock."""
         clocks = self.all
         near = [number]
         seen = {number}
@@ -98,7 +98,7 @@ class Clocks:
         return False
 
     def _flatten(self, number: int) -> None:
-        """Puts what all clocks below one know into it."""
+        """Merges the entries of all clocks below a clock into it."""
         clocks = self.all
         found: tuple[dict[int, int], dict[int, int], dict[int, int]] = ({}, {}, {})
         left = [number]
@@ -121,9 +121,9 @@ class Clocks:
 
 @attrs.define(eq=False)
 class Releases:
-    """What has been released, by the scope of the release and where it was: who acquires gets what is morally strong with it (8.7).
+    """Released clocks by scope and position of the release. An acquire obtains those that are morally strong with it (8.7).
 
-    `wide` is of releases at the scope of the GPU, `clusters` of those of a cluster at that scope or a wider one, `ctas` of any of a CTA.
+    `wide` is for releases at GPU scope, `clusters` for releases of a cluster at cluster scope or wider, `ctas` for all releases of a CTA.
     """
 
     wide: int = NOTHING
@@ -131,7 +131,7 @@ class Releases:
     ctas: dict[int, int] = attrs.field(factory=dict)
 
     def add(self, clocks: Clocks, scope: int, cluster: int, cta: int, clock: int) -> None:
-        """A release by a thread of a CTA."""
+        """Adds a release by a thread of a CTA."""
         self.ctas[cta] = clocks.join(self.ctas.get(cta, NOTHING), clock)
         if scope >= CLUSTER:
             self.clusters[cluster] = clocks.join(self.clusters.get(cluster, NOTHING), clock)

@@ -1,4 +1,4 @@
-"""Findings of a monitor as they come: one a cause, with a count, each with its sentence, its rule and its witness."""
+"""Collects the findings of a monitor: one for each cause, with a count, a message, a rule and a witness."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
 
 LONGEST = 160
-"""Characters of a sentence."""
+"""Maximum length of a message."""
 SHOWN = 4
-"""So many threads of a group are named."""
+"""Maximum number of threads that are listed for a group."""
 Rule = tuple[str, str]
 """Id and name of a rule."""
 DOES = {"read": "reads", "write": "writes", "update": "updates"}
@@ -40,7 +40,7 @@ class _One:
 
 
 class Collected:
-    """What a monitor has found in a launch."""
+    """The findings of a monitor in a launch."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -48,7 +48,7 @@ class Collected:
         self._found: dict[Hashable, _One] = {}
 
     def knows(self, cause: Hashable, count: int = 1) -> bool:
-        """Whether there is a finding for a cause already; it is counted again then."""
+        """Whether there is already a finding for a cause; if so, increases its count."""
         known = self._found.get(cause)
         if known is None:
             return False
@@ -69,7 +69,7 @@ class Collected:
         span: Span | None = None,
         count: int = 1,
     ) -> None:
-        """A finding, unless there is one for this cause. A sentence that is too long loses its end."""
+        """Adds a finding, unless there is one for this cause. A message that is too long is truncated."""
         if self.knows(cause, count):
             return
         where = span or (self.launch.span(site) if site is not None else NOWHERE)
@@ -94,20 +94,20 @@ class Collected:
     # --- threads
 
     def thread(self, lanes: Any, lane: int) -> tuple[Dimensions, Dimensions]:
-        """The CTA and the index of a lane."""
+        """The CTA and thread index of a lane."""
         return self.names.thread(int(lanes.index[lane]))
 
     def line(self, site: Site | None) -> int:
         return int(self.launch.span(site).line) if site is not None else 0
 
     def access(self, lanes: Any, lane: int, kind: str, site: Site | None, value: str | None = None) -> dict[str, Any]:
-        """One of the accesses of a witness."""
+        """An access in a witness."""
         cta, thread = self.thread(lanes, lane)
         found = {"cta": list(cta), "thread": list(thread), "line": self.line(site), "kind": kind}
         return found if value is None else {**found, "value": value}
 
     def groups(self, index: Any, line: int, what: str, **more: Any) -> list[dict[str, Any]]:
-        """Threads by their number in the launch as the groups of a witness: one for each CTA, some of the threads, and how many."""
+        """The groups of a witness for threads given by their index in the launch: for each CTA, some of the threads and their number."""
         index = np.sort(np.asarray(index))
         cta = index // self.launch.threads
         found = []
@@ -145,5 +145,5 @@ def bytes_of(count: int) -> str:
 
 
 def short(name: str, most: int = 40) -> str:
-    """A name that is not too long for a sentence."""
+    """A name, truncated for use in a message."""
     return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""What a launch executes, counted without probes: instructions, divergence, accesses with their sectors and bank conflicts, waits."""
+"""Counts what a launch executes, without probes: instructions, divergence, accesses with sectors and bank conflicts, waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BANKS = 32
 """Banks of shared memory, of 4 bytes each."""
 WARP = 32
 WIDEST = 16
-"""Bytes of the widest access by which a thread uses banks of shared memory."""
+"""Bytes of the widest shared memory access of a thread."""
 Row = dict[str, str | int]
 
 
@@ -38,7 +38,7 @@ class _Block:
 
 @attrs.define(eq=False)
 class _Accesses:
-    """Of one instruction, in one state space."""
+    """Counts of one instruction in one state space."""
 
     site: Site
     space: str
@@ -51,14 +51,14 @@ class _Accesses:
     passes: int = 0
     conflicts: int = 0
     lanes: Any = None
-    """Those of the last access."""
+    """The lanes of the last access."""
 
 
 class Counters(Monitor):
-    """Counts. `tables` are of all that was watched so far; warps count once for each group of theirs that executes together.
+    """Counts events. `tables` cover everything since creation; a warp counts once for each of its groups that executes separately.
 
-    Threads come from the program alone. Into how many groups a warp is parted, and so its requests, follows from where the machine joins
-    them: as soon as their paths meet.
+    Thread counts depend on the program alone. The number of groups of a warp, and thus of requests, depends on where the machine
+    reconverges them, which is at the merge of their paths.
     """
 
     def __init__(self) -> None:
@@ -67,9 +67,9 @@ class Counters(Monitor):
         self._accesses: dict[tuple[int, str], _Accesses] = {}
         self._waits: dict[int, list[Any]] = {}
         self._looks: dict[int, Access] = {}
-        """The last look at an mbarrier, by the instruction."""
+        """The last access to an mbarrier, by instruction."""
         self._gone: dict[int, Any] = {}
-        """Who has gone on from an mbarrier at which nobody had looked, and is about to look at it, by the instruction."""
+        """Lanes that passed an mbarrier before any access to it, by instruction."""
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -93,7 +93,7 @@ class Counters(Monitor):
         if site is None:
             return
         if _is_wait(site):
-            # it looks as often as the machine lets it: what counts is that it goes on
+            # the number of polls depends on the machine; only the final success counts
             self._looks[id(site)] = access
             if id(site) in self._gone:
                 self._look(self._gone.pop(id(site)), access, site)
@@ -114,7 +114,7 @@ class Counters(Monitor):
         found.lanes = lanes
         at = np.asarray(access.at)
         if at.ndim > 1 or at.size not in (1, lanes.count) or access.proxy != "generic" or access.size > SECTOR:
-            # what a copy in bulk, or a matrix product, accesses is not that of single threads
+            # accesses of bulk copies and MMAs are not those of single threads
             found.bytes += int(at.size) * access.size
             found.threads += lanes.count
             return
@@ -143,7 +143,7 @@ class Counters(Monitor):
         found[2] += lanes.count
 
     def _look(self, lanes: Any, look: Access, site: Site) -> None:
-        """Lanes have gone on from an mbarrier. Where others looked last, all look at the same."""
+        """Counts the access of lanes that passed an mbarrier. If other lanes polled last, all access the same one."""
         at = look.at if np.size(look.at) == lanes.count else np.broadcast_to(np.ravel(look.at)[:1], lanes.count)
         self._count(attrs.evolve(look, lanes=lanes, at=at), lanes, site)
 
@@ -224,15 +224,15 @@ class Counters(Monitor):
 
 
 def sectors(warp: Array, at: Array) -> int:
-    """How many sectors threads access, each counted once for each warp. An access lies in one sector."""
+    """Number of sectors that threads access, counted once for each warp. Each access lies in one sector."""
     return len(np.unique(np.stack([warp, at // SECTOR]), axis=1).T)
 
 
 def bank_passes(warp: Array, lane: Array, at: Array, size: int) -> tuple[int, int]:
-    """In how many passes the banks of shared memory serve threads of warps, and how many of these are for conflicts.
+    """Number of passes in which the banks of shared memory serve warps, and how many of these are due to conflicts.
 
-    Of accesses of 8 bytes half a warp is served at once, of 16 bytes a quarter; two parts together where all threads want what the thread
-    beside them wants. In a pass a bank gives one word, to all who want that.
+    For 8-byte accesses half a warp is served at once, for 16-byte accesses a quarter; two parts are served together if all threads access
+    the same as their neighbour. In one pass, a bank delivers one word to all threads that access it.
     """
     words = max(1, size // 4)
     groups = BANKS // words
@@ -251,8 +251,8 @@ def bank_passes(warp: Array, lane: Array, at: Array, size: int) -> tuple[int, in
 
 
 def _pairs(warp: Array, lane: Array, unit: Array) -> Array:
-    """For each thread whether two parts of its warp are served together: where all threads want what the one at a distance of 1, or of 2,
-    wants; a thread that is not there wants nothing."""
+    """For each thread, whether two parts of its warp are served together, that is, whether all threads access the same as the one at
+    distance 1, or at distance 2. Absent threads match any."""
     rows, row = np.unique(warp, return_inverse=True)
     wants = np.full((len(rows), WARP), -1, np.int64)
     wants[row, lane] = unit
@@ -265,7 +265,7 @@ def _pairs(warp: Array, lane: Array, unit: Array) -> Array:
 
 
 def _sites(one: _Block) -> list[Site]:
-    """The instructions of a block; the one at its end is one of them."""
+    """The instructions of a block, including the one at its end."""
     block = one.block
     return one.body.sites[block.start : block.end + (block.last >= 0)]
 

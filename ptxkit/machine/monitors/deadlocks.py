@@ -1,4 +1,4 @@
-"""A deadlock in words and as data: every group of threads that waits, what it waits for, and who could still come."""
+"""Reports a deadlock in words and as data: each group of waiting threads, what it waits for, and which threads could still arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 BARRIERS = 16
 CHANGE = "what its loop reads to change"
-"""What those who iterate wait for."""
+"""What threads that iterate wait for."""
 KINDS = ("deadlock", "standstill")
 NO_ONE: Rule = ("deadlock", "deadlock")
 CTA_BARRIER: Rule = ("C001", "aligned-barrier-divergent")
@@ -37,16 +37,17 @@ TOO_FEW_BYTES: Rule = ("M006", "expect-tx-vs-bytes")
 
 @attrs.frozen
 class Waiting:
-    """Threads that wait for one thing at one instruction."""
+    """Threads that wait for the same thing at the same instruction."""
 
     wait: Wait
     index: Array
-    """The threads, by their number in the launch."""
+    """The threads, by their index in the launch."""
     what: str
     rule: Rule
     missing: str = ""
     state: Mapping[str, int] = attrs.field(factory=dict)
-    """Of an mbarrier how many have `arrived` in its phase, and how many `bytes` are to come; of those too many it is a negative number."""
+    """For an mbarrier, how many threads have `arrived` in its phase, and how many `bytes` are expected; negative if too many have
+    arrived."""
 
 
 def is_mbarrier_wait(wait: Wait) -> bool:
@@ -55,13 +56,13 @@ def is_mbarrier_wait(wait: Wait) -> bool:
 
 
 def given(wait: Wait) -> dict[str, Any]:
-    """The operands of an instruction by their names."""
+    """The operands of an instruction by name."""
     bound = wait.site.bound
     return dict(zip(order(Operation(bound)), wait.arguments, strict=False)) if isinstance(bound, Bound) else {}
 
 
 def located(launch: Launch, lanes: Any, bound: Bound, address: Any, name: str = "m") -> Array:
-    """Where objects of shared memory lie in its buffer."""
+    """The positions of mbarriers in the buffer of shared memory."""
     found = np.empty(lanes.count, np.int64)
     space = Operation(bound).space(name)
     for _, at, mine in launch.machine.memory.locate(lanes, space, address, 8, "read", watched=False):
@@ -141,13 +142,13 @@ def _at_mbarriers(collected: Collected, wait: Wait) -> list[Waiting]:
 
 
 def spoken_mbarrier(collected: Collected, at: int) -> str:
-    """An mbarrier by the variable that it lies in."""
+    """An mbarrier, named by the variable that contains it."""
     variable, offset = collected.names.variable(".shared", at)
     return f"{variable}[{offset}]" if variable else f"at {offset:#x} of shared memory"
 
 
 def spoken_lanes(mask: int) -> str:
-    """`0..15, 20` for a mask of lanes."""
+    """A lane mask in words: `0..15, 20`."""
     lanes = [lane for lane in range(32) if mask >> lane & 1]
     runs: list[list[int]] = []
     for lane in lanes:
@@ -159,7 +160,7 @@ def spoken_lanes(mask: int) -> str:
 
 
 def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dict[str, list[int]], of_mbarriers: bool) -> None:
-    """A deadlock as one finding: the rule is that of the first group for which one speaks."""
+    """Reports a deadlock as one finding, with the rule of the first group that has one."""
     lines = [collected.line(one.wait.site) for one in groups]
     first = next((one for one in groups if is_mbarrier_wait(one.wait) == of_mbarriers and one.rule != NO_ONE), groups[0])
     parts: dict[tuple[int, str], int] = {}

@@ -1,10 +1,10 @@
-"""Grids that depend on another and access global memory before they have waited for it (ISA 9.7.14.13).
+"""Dependent grids that access global memory before they have waited for the grid they depend on (ISA 9.7.14.13).
 
-A kernel that executes `griddepcontrol` may be launched while a grid that it depends on still runs, and writes memory. Which memory that is
-nobody says. What is read through `.nc` is not written meanwhile (9.7.10.8). Of the rest that is looked at which the kernel writes itself,
-and, where it reads some through `.nc` and some not, that which it reads otherwise.
+A kernel that executes `griddepcontrol` may start while a grid that it depends on is still running and writing memory. It is unknown which
+memory that is. Memory read through `.nc` is not written meanwhile (9.7.10.8). Of other memory, the monitor considers what the kernel itself
+writes and, if the kernel reads some memory through `.nc`, what it reads otherwise.
 
-It speaks for G001 and G002: in this launch nothing goes wrong, in one that starts early it may.
+It covers G001 and G002. Nothing goes wrong in this launch, but a launch that starts early may fail.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOO_EARLY: Rule = ("G002", "griddepcontrol-access-before-wait")
 
 @attrs.frozen(eq=False)
 class _Early:
-    """An access of a buffer by a thread that has not waited: the first of its instruction."""
+    """The first access of an instruction to a buffer by a thread that has not waited."""
 
     site: Site
     thread: int
@@ -42,7 +42,7 @@ class _Early:
 
 
 class Grids(Monitor):
-    """Watches what kernels access before they have waited for the grids that they depend on."""
+    """Detects accesses of kernels before they have waited for the grids that they depend on."""
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -84,7 +84,8 @@ class Grids(Monitor):
             self._early[id(site)] = _Early(site, thread, access.kind, buffer.start, name)
 
     def end(self, launch: Launch) -> None:
-        """The first access of what another grid may still write: whether a thread waits, and what is written, is known now."""
+        """Reports the first access to memory that another grid may still write. Only now is it known whether a thread waits, and what is
+        written."""
         found = next((one for one in self._early.values() if self._matters(one)), None)
         if found is None:
             return
@@ -106,5 +107,5 @@ class Grids(Monitor):
         if not self.waits:
             return one.kind == "read" and (self._has_constants or is_own)
         is_of_others = self._has_constants and one.kind == "read" and one.start not in self._after
-        # warps with other tasks need not wait where one of them does
+        # warps with other tasks need not wait if one warp does
         return bool(self._waited[one.thread]) and (one.kind != "read" or is_own or is_of_others)

@@ -1,4 +1,4 @@
-"""What the instruction table says of the accesses of an instruction, as monitors need it."""
+"""Properties of an instruction's accesses, from the instruction table, as monitors need them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import attrs
 
 @attrs.frozen(eq=False)
 class Kind:
-    """The accesses of one instruction; `number` is that of its site."""
+    """The accesses of one instruction; `number` is the number of its site."""
 
     number: int
     line: int
     order: str
     strength: int
-    """The scope of a strong access; 0: weak."""
+    """The scope of a strong access; 0 for a weak one."""
     is_watched: bool
     is_asked: bool
-    """Whether it matters with whom it races: what it orders is followed in any case."""
+    """Whether its races are reported. What it orders is tracked in any case."""
     updates: bool
     group: str
-    """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""
+    """The queue in which it starts an operation, or `mbarrier`; empty if it is not asynchronous."""
     proxy: str
     is_collective: bool
-    """Whether a warpgroup executes it as one."""
+    """Whether a warpgroup executes it as a unit."""
     is_warps: bool
-    """Whether a warp makes its accesses as one."""
+    """Whether a warp performs its accesses as a unit."""
     is_object: bool
-    """Whether it is an operation on an mbarrier."""
+    """Whether it is an mbarrier operation."""

@@ -1,7 +1,7 @@
-"""What each resident thread knows to have happened before, as synchronization spreads it (ISA 8.7 to 8.9).
+"""What each resident thread knows to have happened before, as synchronization propagates it (ISA 8.7 to 8.9).
 
-Most of it is in two columns: up to which stamp the accesses of its CTA and of its warp happen before (`floor_cta`, `floor_warp`). The rest,
-what releases, partial barriers and clusters gave, is the number of a clock (`extra`).
+Two columns hold most of it: up to which stamp the accesses of the thread's CTA and of its warp happen before (`floor_cta`, `floor_warp`).
+The rest, from releases, partial barriers and clusters, is in a clock, by number (`extra`).
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ Array = np.ndarray[Any, Any]
 WARP = 32
 
 MANY = 8
-"""So many questions are answered by clock, fewer one after the other."""
+"""From this many queries on, they are grouped by clock; fewer are answered one by one."""
 MOST_THREADS = 1 << 13
-"""In a launch of more threads each question is answered by itself."""
+"""In launches with more threads, queries are answered one by one."""
 MOST_REACHED = 1 << 22
-"""So many stamps are remembered, one for each thread and clock."""
+"""Maximum number of cached stamps, one for each thread and clock."""
 
 
 class Knowledge:
-    """Of the resident threads, by `lanes.place`."""
+    """The knowledge of resident threads, indexed by `lanes.place`."""
 
     def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int, ctas: int) -> None:
         self.clocks = clocks
         self.first_agent = ctas + 1
-        """Agents that threads started operations on are counted from here on, as if each was the first thread of a CTA behind the grid."""
+        """Agents, which stand for asynchronous operations, are numbered from here on, as if each were the first thread of a CTA after
+        the grid."""
         self.threads = threads_per_cta
         self.cluster = cluster
         self.warps_per_cta = -(-threads_per_cta // WARP)
         self.stamp = 1
         self._reached: dict[int, Array] = {}
-        """By clock: what it knows of each thread; a clock never learns anything."""
+        """For each clock, what it knows of each thread. Valid forever, since clocks are immutable."""
         self._limit = self._stamps = 0
-        """How many threads that is of, and how many stamps are remembered."""
+        """The number of threads that the cache covers, and the number of cached stamps."""
         self.reset(0, 0)
 
     def reset(self, first_cta: int, count: int) -> None:
-        """New threads, who know nothing."""
+        """Starts with new threads, which know nothing."""
         self.first = first_cta * self.threads
         self.floor_cta = self.floor_warp = np.empty(0, np.int64)
         self.extra = np.empty(0, np.int64)
@@ -51,12 +52,12 @@ class Knowledge:
         self.widths: set[int] = set()
         """The scopes of all release fences so far."""
         self.pending: dict[int, Releases] = {}
-        """What relaxed reads have observed: a later fence acquires it."""
+        """What relaxed reads have observed, and a later fence acquires."""
         self.grow(count)
 
     @property
     def count(self) -> int:
-        """How many threads are resident."""
+        """Number of resident threads."""
         return len(self.extra)
 
     def grow(self, count: int) -> None:
@@ -67,7 +68,7 @@ class Knowledge:
         self.fences = np.concatenate([self.fences, np.full((4, 4, more), -1)], axis=2)
 
     def tick(self) -> int:
-        """The stamp of what came until now; what comes has a later one."""
+        """The stamp of everything up to now; what follows has a later one."""
         self.stamp += 1
         return self.stamp - 1
 
@@ -79,7 +80,7 @@ class Knowledge:
     # --- what is known
 
     def known(self, place: Array, thread: Array, stamp: Array) -> Array:
-        """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at these indices do now."""
+        """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at `place` do now."""
         mine = place + self.first
         same_cta = mine // self.threads == thread // self.threads
         known: Array = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))
@@ -125,10 +126,9 @@ class Knowledge:
         return np.array(found, bool)
 
     def _reach(self, number: int, limit: int) -> Array:
-        """Up to which stamp a clock knows of what each of the first threads of the launch did, and each agent that there was; -1: of
-        nothing.
+        """The stamp up to which a clock knows what each thread of the launch, and each agent so far, has done; -1: nothing.
 
-        Of some of the many below it that is remembered too: the next to be asked are seldom far from them.
+        Some of the clocks below it are cached too, since later queries are usually for nearby clocks.
         """
         if limit != self._limit or self._stamps > MOST_REACHED:
             self._reached, self._limit, self._stamps = {}, limit, 0
@@ -144,7 +144,7 @@ class Knowledge:
         return found
 
     def _unknown(self, number: int) -> set[int]:
-        """A clock and those below it, no further than to those whose reach is known."""
+        """A clock and those below it, stopping at clocks whose reach is cached."""
         clocks, reached = self.clocks.all, self._reached
         left, seen = [number], {number}
         while left:
@@ -155,7 +155,7 @@ class Knowledge:
         return seen
 
     def _made(self, number: int, limit: int) -> Array:
-        """The reach of a clock: what itself and those below it say, and what is known of some of these."""
+        """Computes the reach of a clock from its own entries, those of clocks below it, and cached reaches."""
         found = np.full(limit, -1, np.int64)
         agents: dict[int, int] = {}
         clocks, reached = self.clocks.all, self._reached
@@ -179,7 +179,7 @@ class Knowledge:
         return found
 
     def _raise(self, found: Array, agents: dict[int, int], clock: Clock) -> None:
-        """Raises the stamps of threads and agents to those that a clock itself says."""
+        """Raises the stamps of threads and agents to a clock's own entries."""
         for thread, stamp in clock.threads.items():
             if thread >= self.first_agent * self.threads:
                 agent = thread // self.threads - self.first_agent
@@ -196,11 +196,11 @@ class Knowledge:
             np.maximum(part, stamp, out=part)
 
     def snapshot(self, place: int) -> int:
-        """All that a thread knows, itself included, as a clock."""
+        """Everything that a thread knows, including its own accesses, as a clock."""
         return self._clock(place, self.stamp, int(self.floor_cta[place]), int(self.floor_warp[place]), int(self.extra[place]))
 
     def at_fence(self, place: int, scope: int) -> int:
-        """What it knew at its latest release fence of a scope; NOTHING if it has executed none."""
+        """What a thread knew at its latest release fence of a scope; NOTHING if it has executed none."""
         stamp, floor_cta, floor_warp, extra = self.fences[scope, :, place].tolist()
         return NOTHING if stamp < 0 else self._clock(place, stamp, floor_cta, floor_warp, extra)
 
@@ -211,7 +211,7 @@ class Knowledge:
         return self.clocks.add(Clock({thread: stamp}, warps, ctas, (extra,) if extra != NOTHING else ()))
 
     def together(self, places: Array) -> int:
-        """All that some threads know, themselves included; whole warps as such."""
+        """Everything that some threads know, including their own accesses; whole warps are stored as such."""
         thread = places + self.first
         warp = self.warp_of(thread)
         cta = thread // self.threads
@@ -230,7 +230,7 @@ class Knowledge:
     # --- what is learned
 
     def learn(self, places: Array, clock: int) -> None:
-        """These threads get to know what a clock knows."""
+        """These threads learn what a clock knows."""
         if clock == NOTHING:
             return
         old = self.extra[places]
@@ -238,18 +238,18 @@ class Knowledge:
             self.extra[places[old == number]] = self.clocks.join(number, clock)
 
     def share(self, places: Array, clock: int) -> None:
-        """These threads get to know what a clock knows, which is all that each of them knew, and more."""
+        """These threads learn what a clock knows, which includes everything that each of them knew."""
         if clock != NOTHING:
             self.extra[places] = clock
 
     def settled(self, alive: Array) -> Array:
-        """By CTA: up to which stamp the accesses of its threads happen before all that its threads do from now on."""
+        """For each CTA, the stamp up to which the accesses of its threads happen before everything that its threads do from now on."""
         floor = np.where(alive, self.floor_cta, np.iinfo(np.int64).max)
         found: Array = floor.reshape(-1, self.threads).min(axis=1)
         return found
 
     def fence(self, places: Array, scope: int) -> None:
-        """A release fence."""
+        """Records a release fence."""
         self.widths.add(scope)
         self.fences[scope, 0, places] = self.stamp
         self.fences[scope, 1, places] = self.floor_cta[places]
@@ -257,7 +257,7 @@ class Knowledge:
         self.fences[scope, 3, places] = self.extra[places]
 
     def released(self, place: int, scope: int, is_release: bool) -> Releases | None:
-        """What a strong write of a thread releases: by itself, and by the fences before it. None: nothing."""
+        """What a strong write of a thread releases, by itself and by earlier fences; None if nothing."""
         found = Releases()
         thread = place + self.first
         cta = thread // self.threads
@@ -275,7 +275,7 @@ class Knowledge:
         self.extra[place] = self.clocks.join(int(self.extra[place]), clock)
 
     def observe(self, place: int, released: Releases) -> None:
-        """A relaxed read has seen this: a fence may acquire it."""
+        """A relaxed read has observed this; a later fence may acquire it."""
         mine = self.pending.get(place)
         if mine is None:
             mine = self.pending[place] = Releases()

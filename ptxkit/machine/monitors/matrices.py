@@ -1,12 +1,11 @@
-"""Registers of matrix products in flight (ISA 9.7.16.7, 9.1: 9.7.16.8): who uses them too early, and where a `wgmma.fence` is missing.
+"""Registers of MMAs in flight (ISA 9.7.16.7, 9.1: 9.7.16.8): premature uses, and missing `wgmma.fence`s.
 
-A wgmma holds its accumulators and the registers of A from its instruction until its group has been waited for, a `tcgen05.ld` what it
-loads until `tcgen05.wait::ld`. Registers that are written need a `wgmma.fence` before a wgmma uses them, except that wgmmas of one shape
-follow each other on the same accumulators. Constants and copies that compilers put between fence and wgmma do not count.
+A wgmma uses its accumulators and the registers of A from its instruction until its group has been waited for, and a `tcgen05.ld` its
+results until `tcgen05.wait::ld`. Between a write to registers and a wgmma that uses them there must be a `wgmma.fence`, except that wgmmas
+of the same shape can follow each other on the same accumulators. Constants and copies that compilers insert between fence and wgmma are not
+counted. The element layout of `wmma` fragments is unspecified, so a fragment must be read as the same kind as it was created (9.7.15.3.5).
 
-Of the fragments of `wmma` nobody knows which element is where: what was made as one is to be read as the same (9.7.15.3.5).
-
-It speaks for W001 to W005 and T003, for tensor memory that is not deallocated (T001), and for fragments (F001 to F004).
+Covers W001 to W005 and T003, tensor memory that is not deallocated (T001), and fragments (F001 to F004).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _MATRICES = {"a": "matrix A", "b": "matrix B", "c": "an accumulator"}
 
 @attrs.define(eq=False)
 class _Operation:
-    """An operation in flight, of threads: when each has started it (in waits), and in which group."""
+    """An operation in flight: for each thread its group, and how often the thread had waited when it started it."""
 
     site: Site
     queue: str
@@ -63,19 +62,19 @@ class _Operation:
 
 
 class _Registers:
-    """Of one function: the registers that operations hold, a row each, with a column for each resident thread."""
+    """The registers of one function that operations use: one row each, with a column for each resident thread."""
 
     def __init__(self, body: Body, threads: int) -> None:
         self.row = {number: row for row, number in enumerate(bits(body.held))}
         count = len(self.row)
         self.holder = np.zeros((count, threads), np.int32)
-        """The number of the operation in flight that holds it; 0: none."""
+        """The number of the operation in flight that uses it; 0 if none does."""
         self.written = np.zeros((count, threads), bool)
-        """Written since the last fence."""
+        """Whether it was written since the last fence."""
         self.fragment = np.zeros((count, threads), np.int16)
-        """The fragment that it is a register of, by number; 0: none, or nobody knows."""
+        """The number of the fragment that it belongs to; 0 if unknown or none."""
         self.shape = np.zeros((count, threads), np.int16)
-        """The shape of the wgmma that wrote it since the last fence; 0: none did."""
+        """The shape of the wgmma that wrote it since the last fence; 0 if none did."""
 
     def rows(self, mask: int) -> Array:
         return np.array([self.row[number] for number in bits(mask)], np.int64)
@@ -85,7 +84,7 @@ class _Registers:
 
 
 class Matrices(Monitor):
-    """Watches the registers of matrix products, and tensor memory. `findings` has what it found."""
+    """Monitors registers of MMAs, and tensor memory."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -179,7 +178,7 @@ class Matrices(Monitor):
         return found
 
     def _computes(self, site: Site) -> bool:
-        """Whether an instruction writes more than constants."""
+        """Whether an instruction writes anything but constants."""
         bound = site.bound
         assert isinstance(bound, Bound)
         return bool(bound.memory) or any(operand.reads and operand.shape.kind != "immediate" for operand in bound.operands)
@@ -187,7 +186,7 @@ class Matrices(Monitor):
     # --- fragments
 
     def _fragments_at(self, of: _Registers, lanes: Any, into: Array) -> None:
-        """What is read as a fragment was made as that one; what is written is one, or nothing that is known."""
+        """Checks fragments that an instruction reads against how they were created, and records those that it writes."""
         site, places = lanes.site, lanes.place
         fragments = site.body.fragments(site)
         for fragment, writes, numbers in fragments:
@@ -207,7 +206,8 @@ class Matrices(Monitor):
         return found
 
     def _read_as(self, taken: Fragment, made: Array, lanes: Any) -> None:
-        """Registers are read as a fragment: all of a thread were made as parts of fragments (`made`), of which one is another."""
+        """Registers are read as a fragment. Reports if all of a thread's registers come from fragments (`made`), of which one is of
+        another kind."""
         known = (made > 0).all(axis=0)
         for number in distinct_numbers(made[:, known]).tolist():
             fragment, maker = self._makers[number - 1]
@@ -225,7 +225,7 @@ class Matrices(Monitor):
     # --- operations in flight
 
     def _opened(self, lanes: Any) -> None:
-        """An operation begins, and holds registers."""
+        """An operation starts and uses registers."""
         site, places = lanes.site, lanes.place
         self.operations += 1
         of = self._of(site.body)
@@ -267,7 +267,7 @@ class Matrices(Monitor):
         self._report("W001" if is_first else "W002", site, site, message, (who,), name)
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
-        """Registers are used: does an operation hold them? `results` and `sources`: whether it matters for which."""
+        """Reports registers that an operation in flight uses. `results` and `sources` select which of its registers count."""
         if not len(rows):
             return
         held = of.holder[np.ix_(rows, lanes.place)]
@@ -331,7 +331,7 @@ class Matrices(Monitor):
     # --- findings
 
     def _name(self, site: Site, row: int) -> str:
-        """What an instruction calls a register of its function."""
+        """The name of a register in an instruction."""
         if row < 0:
             return ""
         number = next(one for one, at in self._of(site.body).row.items() if at == row)
@@ -352,7 +352,7 @@ class Matrices(Monitor):
         count: int = 1,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Notes a finding; of an operation the first one, as what reads its results often reads all of them."""
+        """Adds a finding, the first for each operation, since code that reads its results often reads all of them."""
         key = rule, id(first)
         known = self._found.get(key)
         if known is not None:
@@ -376,7 +376,7 @@ class Matrices(Monitor):
 
 
 def _mismatch(made: Fragment, taken: Fragment) -> tuple[str, str]:
-    """The rule that a fragment breaks which is read as another, and what is read as what; empty if they are the same."""
+    """The rule that is violated if a fragment is read as another kind, and a description; empty if the kinds are the same."""
     if made.shape != taken.shape:
         return "F001", f"as one of shape {taken.shape} what was made as one of shape {made.shape}"
     if made.matrix != taken.matrix:

@@ -1,21 +1,16 @@
-"""Barrier objects in shared memory: what is done to them, by whom, and when (ISA 9.7.14.15), and shared memory of CTAs that have ended.
+"""Monitors mbarriers in shared memory (ISA 9.7.14.15), and shared memory of CTAs that have exited.
 
-| rule | what is seen |
-| --- | --- |
-| M001 | an operation on bytes that are no object: nobody has initialized it |
-| M002, M003 | a thread uses an object whose initialization nothing orders before it: in its CTA, in another CTA of the cluster |
-| M004 | an object is initialized while it is one |
-| M005 | more threads arrive than a phase has pending, or fewer and others wait without end |
-| M006, M007 | bytes that are expected and do not come; bytes that come and are not expected, or come in a later phase |
-| M009 | a wait for a phase at which nobody arrives |
-| M011 | the bytes of an object are accessed as data; an object is used after mbarrier.inval |
-| M013, M015 | a count that no object can have; an arrival that completes a phase and must not |
-| T005 | a wait for tcgen05 operations that have not been committed |
-| M020 | an arrival at an object of another CTA that releases to its own CTA only |
-| G004 | shared memory of a CTA that has ended, or that may have: nothing orders the access before its end |
+| rule | condition | | --- | --- | | M001 | an operation on bytes that no thread has initialized as an mbarrier | | M002, M003 | a use of an
+mbarrier that is unordered with its initialization: in its CTA, in another CTA of the cluster | | M004 | an mbarrier is initialized while it
+is in use | | M005 | more threads arrive than the phase has pending, or fewer while others wait forever | | M006, M007 | expected bytes do
+not arrive; bytes arrive that are not expected, or in a later phase | | M009 | a wait for a phase at which no thread arrives | | M011 | the
+bytes of an mbarrier are accessed as data; an mbarrier is used after mbarrier.inval | | M013, M015 | an invalid count; an arrival completes
+a phase that it must not complete | | T005 | a wait for tcgen05 operations that have not been committed | | M020 | an arrival at an mbarrier
+of another CTA that only releases to its own CTA | | G004 | an access to shared memory of a CTA that has exited, or may have: the access is
+unordered with its exit |
 
-Which threads know of an initialization, or of an access, follows from what synchronizes, as for races (`races`, whose knowledge is used if
-it watches too). A wait for the wrong parity that returns at once is not seen here: what is read then is (`races`).
+Whether a thread knows of an initialization or access follows from synchronization, as for races (the knowledge of `races` is used if that
+monitor is active). A wait for the wrong parity that returns at once is not detected here, but the premature read that follows is (`races`).
 """
 
 from __future__ import annotations
@@ -64,18 +59,18 @@ NOT_COMMITTED: Rule = ("T005", "tcgen05-mma-not-committed")
 OWNER_ENDED: Rule = ("G004", "dsmem-owner-may-exit")
 NEVER = 1 << 60
 _ALLOTTED = 8
-"""Bytes of an object."""
+"""Size of an mbarrier in bytes."""
 
 
 class Order(Races):
-    """Follows what happens before what, and looks for no races."""
+    """Tracks happens-before without detecting races."""
 
     def _access(self, access: Access, space: str, kind: Any) -> None:
         if space == ".global" and self.launch.cluster_size == 1:
-            # threads of one CTA tell one another by barriers and mbarriers that an object is ready, hardly by flags in global memory
+            # threads of one CTA signal by barriers and mbarriers that an mbarrier is ready, hardly ever by flags in global memory
             return
         if access.lanes.site.bound.form.mnemonic == "mbarrier":
-            # what these order is known by their operation
+            # the ordering effect of mbarrier operations is tracked elsewhere
             return
         if kind.strength or self.chains:
             lanes = access.lanes
@@ -99,7 +94,7 @@ class Order(Races):
 
 
 class Mbarriers(Monitor):
-    """Watches mbarriers, and shared memory that other CTAs of a cluster access."""
+    """Monitors mbarriers, and accesses to shared memory of other CTAs in a cluster."""
 
     residents: Residents
     order: Races
@@ -171,7 +166,7 @@ class Mbarriers(Monitor):
         """By the rank of a CTA and by thread, when the thread accessed shared memory of that CTA last."""
         self._remote_site = np.full((ranks, residents.count if ranks else 0), -1)
 
-    # --- what is done to an object
+    # --- operations on an mbarrier
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         if self._idle:
@@ -251,7 +246,7 @@ class Mbarriers(Monitor):
         self._note(lanes, word)
 
     def _used(self, lanes: Any, at: Array, word: Array) -> None:
-        """Whether the object is one, and its initialization is known to who uses it."""
+        """Checks that the operand is an mbarrier, and that its initialization is known to the thread that uses it."""
         dead = np.flatnonzero(~self._live[word])
         if len(dead):
             lane = int(dead[0])
@@ -430,7 +425,7 @@ class Mbarriers(Monitor):
     # --- shared memory of other CTAs
 
     def _far(self, access: Access, site: Site) -> None:
-        """Notes accesses to shared memory of other CTAs, and finds those to CTAs that have ended."""
+        """Records accesses to shared memory of other CTAs, and reports those to CTAs that have exited."""
         lanes, residents = access.lanes, self.residents
         owner = np.broadcast_to(access.at, lanes.count) // self.launch.machine.memory.shared_stride
         far = np.flatnonzero(owner != lanes.cta)
@@ -446,12 +441,12 @@ class Mbarriers(Monitor):
         if site.bound.asynchronous or site.bound.completes or any(memory.is_async for memory in site.bound.memory):
             return
         rank = owner[far] % self.launch.cluster_size
-        # who waits for an arrival knows of it: it was published before it is made
+        # a thread that waits for an arrival knows of it; the mbarrier was published before
         self._remote[rank, lanes.place[far]] = self.order.knowledge.stamp - _is_operation(site.bound)
         self._remote_site[rank, lanes.place[far]] = self._number(site)
 
     def exit(self, lanes: Any) -> None:
-        """Where the last threads of a CTA end, what others did in its shared memory must happen before."""
+        """When the last threads of a CTA exit, accesses of other CTAs to its shared memory must happen before."""
         if not len(self._remote):
             return
         residents = self.residents
@@ -491,7 +486,7 @@ class Mbarriers(Monitor):
     # --- faults
 
     def speaks_for(self, fault: Fault) -> bool:
-        """Whether a deadlock is one of mbarriers."""
+        """Whether threads of a deadlock wait for mbarriers."""
         return fault.kind in deadlocks.KINDS and (any(is_mbarrier_wait(wait) for wait in fault.waits) or bool(self._polling(fault)))
 
     def fault(self, fault: Fault) -> None:
@@ -508,12 +503,12 @@ class Mbarriers(Monitor):
             self._refused(fault)
 
     def _not_committed(self, group: deadlocks.Waiting) -> deadlocks.Waiting:
-        """Threads that wait in a CTA whose products are in no group: these would arrive."""
+        """Threads that wait in a CTA whose MMAs are in no group: the commit would arrive."""
         is_lacking = group.rule == deadlocks.NEVER_ARRIVED and self._uncommitted.issuperset(group.wait.lanes.cta.tolist())
         return attrs.evolve(group, rule=NOT_COMMITTED) if is_lacking else group
 
     def _polling(self, fault: Fault) -> tuple[Wait, ...]:
-        """The tests of phases that those who iterate have executed last."""
+        """The phase tests that iterating threads have executed last."""
         iterating = [wait.lanes.place for wait in fault.waits if wait.iterates]
         if not iterating:
             return ()
@@ -521,7 +516,7 @@ class Mbarriers(Monitor):
         return tuple([wait for wait in self._polled.values() if np.isin(wait.lanes.place, places).any()])
 
     def _refused(self, fault: Fault) -> None:
-        """An operation that is undefined."""
+        """Reports an undefined operation."""
         said = fault.reason
         rule = next((rule for word, rule in _REFUSED if word in said), BEFORE_INIT)
         span = fault.diagnostic.span
@@ -591,11 +586,11 @@ _REFUSED = (
     ("more arrivals", ARRIVALS),
     ("transaction count", BYTES),
 )
-"""What the machine says of operations that are undefined, and the rules for it."""
+"""Phrases in the machine's messages about undefined operations, and their rules."""
 
 
 def _is_operation(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction works on mbarriers."""
+    """Whether an instruction operates on mbarriers."""
     if not isinstance(bound, Bound) or not bound.barrier:
         return isinstance(bound, Bound) and bound.form.mnemonic == "mbarrier"
     operand = bound.operand(bound.barrier[0].operand)

@@ -1,4 +1,4 @@
-"""What monitors call things: threads by CTA and index, bytes by the variable or buffer in which they lie."""
+"""Names in findings: threads by CTA and index, bytes by the variable or buffer that contains them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Dimensions = tuple[int, int, int]
 
 @attrs.frozen
 class Side:
-    """One of the accesses of a witness. `value` is what it wrote or read, None if that is not known."""
+    """One of the accesses in a witness. `value` is what it wrote or read, None if unknown."""
 
     cta: Dimensions
     thread: Dimensions
@@ -29,7 +29,7 @@ class Side:
 
 
 class Names:
-    """The names of a launch."""
+    """The names in a launch."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -37,14 +37,15 @@ class Names:
         self._shared = launch.program.shared_variables(launch.shared_bytes)
 
     def thread(self, thread: int) -> tuple[Dimensions, Dimensions]:
-        """The CTA and the index in it of a thread, by its number in the launch (`lanes.index`)."""
+        """The CTA of a thread and its index there, from its index in the launch (`lanes.index`)."""
         cta, inside = divmod(thread, self.launch.threads)
         index = self.launch.places(np.array([cta]))[0]
         x, y, _ = self.launch.block
         return (int(index[0][0]), int(index[1][0]), int(index[2][0])), (inside % x, inside // x % y, inside // (x * y))
 
     def variable(self, space: str, at: int) -> tuple[str, int]:
-        """The name of what lies at an index of the buffer of global or shared memory, and how far from its start; "" if it has no name."""
+        """The name of the variable or buffer at an address in the buffer of global or shared memory, and the offset in it; the name is
+        empty if there is none."""
         memory = self.launch.machine.memory
         if space == ".global":
             found = memory.allocations.containing(at)
@@ -54,18 +55,18 @@ class Names:
         return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
 
     def buffer(self, allocation: Any) -> str:
-        """The name of an allocation: that of the parameter that points to it, else its own."""
+        """The name of an allocation: that of the parameter that points to it, or else its own."""
         return self._parameters.get(allocation.start, allocation.name)  # type: ignore[no-any-return]
 
     def bytes_at(self, space: str, start: int, end: int) -> str:
-        """What lies there, as a hexadecimal number."""
+        """The bytes at an address as a hexadecimal number."""
         memory = self.launch.machine.memory
         buffer = memory.globals if space == ".global" else memory.shared
         return hex(int.from_bytes(buffer.span(start, end - start).tobytes(), "little"))
 
 
 def _buffers_of(launch: Launch) -> dict[int, str]:
-    """The kernel's parameters that point to the beginning of a buffer, by its address."""
+    """The kernel's parameters that point to the start of an allocation, by address."""
     found: dict[int, str] = {}
     for name, at, size, _ in launch.program.layout():
         address = int.from_bytes(launch.parameters[at : at + size], "little") if size == 8 else 0

@@ -1,4 +1,4 @@
-"""Bytes as rows of an address and a size: their pieces, and which rows have bytes in common."""
+"""Operations on byte ranges, given as columns of address and size: division into pieces, and overlaps."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 LARGEST = 1 << 62
 DENSE = 4
-"""Pieces that lie so close, on the average, are counted in a table."""
+"""Pieces are counted in a table if their average distance is below this."""
 SPAN = 32
-"""Keys that lie so close are ranked in a table."""
+"""Keys are ranked in a table if their average distance is below this."""
 
 
 def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
-    """The pieces of bytes, and which row each is of. `grain` is a power of two."""
+    """The pieces of byte ranges, and the row of each. `grain` is a power of two."""
     shift = grain.bit_length() - 1
     start = at - origin
     first = start >> shift
     counts = ((start + (size - 1)) >> shift) - first + 1
     most = int(counts.max(initial=0))
     if most == int(counts.min(initial=most)):
-        # as of most accesses, whose addresses are multiples of their size
+        # the common case: addresses are multiples of the access size
         rows = np.arange(len(at))
         return (first, rows) if most == 1 else ((first[:, None] + np.arange(most)).ravel(), np.repeat(rows, most))
     row = np.repeat(np.arange(len(at)), counts)
@@ -30,7 +30,7 @@ def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Ar
 
 
 def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Array, Array]:
-    """The pairs of rows of two lists that have bytes in common."""
+    """The pairs of rows of two lists that overlap."""
     order = np.argsort(other, kind="stable")
     starts = other[order]
     low = np.searchsorted(starts, at - int(other_size.max(initial=1)), "right")
@@ -42,7 +42,7 @@ def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Arr
 
 
 def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
-    """An order of pieces, and for each of the `other` ones the first position in it of equal pieces, and the one after the last."""
+    """A sort order of pieces, and for each of the `other` pieces the range of equal pieces in that order."""
     order = np.argsort(piece, kind="stable")
     least = int(piece.min(initial=LARGEST))
     span = int(piece.max(initial=0)) - least + 1
@@ -51,13 +51,13 @@ def matching(piece: Array, other: Array) -> tuple[Array, Array, Array]:
         return order, np.searchsorted(arranged, other, "left"), np.searchsorted(arranged, other, "right")
     ends = np.cumsum(np.bincount(piece - least, minlength=span))
     starts = np.concatenate([[0], ends, ends[-1:]])
-    # what is less or more than all of them is at the ends, where nothing is
+    # values below or above all pieces map to the ends, where there are none
     at = np.clip(other - least, -1, span)
     return order, starts[np.maximum(at, 0)], starts[at + 1]
 
 
 def distinct(*columns: Array) -> tuple[Array, Array]:
-    """Of the rows that are equal in all columns of small whole numbers one, and which of these each row is."""
+    """One representative for each set of rows that are equal in all columns (of small integers), and the representative of each row."""
     count = len(columns[0])
     key, span = np.zeros(count, np.int64), 1
     for column in columns:
@@ -77,7 +77,7 @@ def distinct(*columns: Array) -> tuple[Array, Array]:
 
 
 def _ranked(key: Array, span: int) -> tuple[Array, Array, Array]:
-    """The keys that there are, from 0 on and below `span`, in order; where each comes first; and which each row has."""
+    """The keys that occur, all below `span`, in order; the first position of each; and the rank of each row's key."""
     if span > SPAN * (len(key) + 1):
         return np.unique(key, return_index=True, return_inverse=True)
     at = np.full(span, -1)

@@ -1,14 +1,15 @@
-"""Proxies: what the generic proxy wrote and the async proxy reads or overwrites, with no proxy fence between (ISA 8.6, 8.9.5, 9.7.14.4).
+"""Missing proxy fences between writes of the generic proxy and accesses of the async proxy (ISA 8.6, 8.9.5, 9.7.14.4).
 
-A fence between the generic proxy and another one orders accesses if it is executed in the CTA of the operation by the other proxy, and
-lies between the two in base causality order. So for each fence is kept what its thread knew. The reverse, from an asynchronous
-operation to the generic proxy, needs no fence: a completion that was waited for or observed is one (9.7.10.24.2). Operations by the async
-proxy need none between them, not even in different CTAs, once one is known to be complete: that is how multicasts work, though 8.9.5 speaks
-of one CTA.
+A fence between the generic proxy and another one orders accesses if it is executed in the CTA of the operation through the other proxy, and
+lies between the two in base causality order. For each fence, the monitor therefore records what its thread knew. The reverse direction,
+from an asynchronous operation to the generic proxy, needs no fence: a completion that was waited for or observed acts as one (9.7.10.24.2).
+Operations through the async proxy need none between each other, even in different CTAs, once the first is known to be complete: multicast
+relies on this, although 8.9.5 speaks of one CTA.
 
-What the generic proxy has only read and a copy overwrites needs a fence by the letter (P004). Hardly a program has it: it is a note, and
-only looked for with `by_the_letter`. A fence that the thread that has written never executes, but one of its CTA after a barrier, satisfies
-the letter; as it has been seen to fail (P003), it is a warning. Where all threads execute it after the barrier, nothing is said.
+By the letter, data that the generic proxy has only read and a copy overwrites needs a fence too (P004). Hardly any program has it, so this
+is a note, and only checked with `by_the_letter`. A fence that is executed not by the writing thread but by another one of its CTA, after a
+barrier, satisfies the letter. It has been seen to fail (P003), so it is a warning; if all threads execute it after the barrier, nothing is
+reported.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ RULES = {
 
 
 def fenced_proxy(bound: Bound) -> str:
-    """Which proxy an instruction is a fence to; empty if it is none."""
+    """The proxy that an instruction is a fence to; empty if it is none."""
     return next((effect.removeprefix(EFFECT) for effect in bound.effects if effect.startswith(EFFECT)), "")
 
 
 @attrs.define(eq=False)
 class _Fence:
-    """A fence of the threads of a CTA, and what they knew: together, and each."""
+    """A fence by threads of a CTA, and what they knew, together and individually."""
 
     proxy: str
     space: str
@@ -76,7 +77,7 @@ class Fences:
         self.reset()
 
     def reset(self) -> None:
-        """Other CTAs are resident."""
+        """Called when other CTAs become resident."""
         self.of: dict[int, list[_Fence]] = {}
         self.synced: Knowledge | None = None
         """What threads knew at their latest `tcgen05.fence::after_thread_sync`."""
@@ -99,11 +100,11 @@ class Fences:
         knowledge.tick()
 
     def concerns(self, kind: Kind, space: str) -> bool:
-        """Whether accesses are made through another proxy than the generic one."""
+        """Whether accesses are made through a proxy other than the generic one."""
         return kind.proxy not in ("", "generic") and space != TENSOR
 
     def map_read(self, access: Any, space: str, kind: Kind) -> None:
-        """Tensor maps are read, through a proxy of their own: `fence.proxy.tensormap` must follow what has been written to them."""
+        """Tensor maps are read through a proxy of their own: after writes to them, a `fence.proxy.tensormap` is required."""
         races, lanes = self.races, access.lanes
         at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
         size = np.full(lanes.count, access.size)
@@ -131,7 +132,7 @@ class Fences:
     # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
 
     def synchronized(self, lanes: Any) -> None:
-        """What threads know of tensor memory they may rely on from now on."""
+        """Updates what threads may rely on regarding tensor memory."""
         knowledge = self.races.knowledge
         if self.synced is None or self.synced.count < knowledge.count:
             synced = copy.copy(knowledge)
@@ -145,7 +146,7 @@ class Fences:
             getattr(self.synced, name)[lanes.place] = getattr(knowledge, name)[lanes.place]
 
     def after_synchronization(self, access: Any, kind: Kind) -> None:
-        """An access of tensor memory by threads: has each a fence since it synchronized with who wrote it?"""
+        """Checks accesses of threads to tensor memory for a fence since they synchronized with the writer."""
         races, lanes = self.races, access.lanes
         shadow = races.shadows[TENSOR]
         piece = access.at // shadow.grain
@@ -160,7 +161,7 @@ class Fences:
             self._without_fence(lanes.place[there], before, kind, access.kind, there)
 
     def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str, rows: Array) -> None:
-        """Of accesses of tensor memory that happen before, by other warps, those that no fence comes after."""
+        """Reports accesses to tensor memory that are ordered after those of other warps, but without a fence."""
         races = self.races
         knowledge, flying = races.knowledge, races.flying
         known = knowledge.known(place, before.thread, before.stamp)
@@ -177,7 +178,7 @@ class Fences:
             races.conflict(TENSOR, start, start + CELL, threads, (earlier, kind), ("write", how), int(known.sum()), "T006", why)
 
     def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, what: str) -> None:
-        """Accesses that happen before an operation that begins, through another proxy: is there a fence between?"""
+        """Checks for a fence between earlier accesses and an operation through another proxy that starts."""
         if what == "read" and not self.by_the_letter:
             return
         generic = self.races.are(lambda kind: kind.proxy in ("", "generic"), before.site[rows])
@@ -186,7 +187,7 @@ class Fences:
             return
         for number in distinct_numbers(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            # of many accesses few differ in who made them, and when
+            # among many accesses, there are few distinct threads and stamps
             first, which = distinct(before.thread[mine], before.stamp[mine])
             asked = before.at(mine[first])
             left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
@@ -195,13 +196,14 @@ class Fences:
                 self._notes(one, shadow, row, before, mine[(own & ~left)[which]], what, "P003")
 
     def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, at: int = 0) -> tuple[Array, Array]:
-        """Which accesses no fence comes after that happens before what a thread does now; and which none by the thread of the access."""
+        """Which accesses have no fence after them that happens before what a thread does now, and which have none by the accessing
+        thread itself."""
         knowledge, flying = self.races.knowledge, self.races.flying
         left, own = np.ones((2, len(thread)), bool)
         earliest = int(stamp.min(initial=np.iinfo(np.int64).max))
         for fence in reversed(self.of.get(place // knowledge.threads, [])):
             if fence.stamp < earliest:
-                # later accesses happen before none of those that are left
+                # later accesses happen before none of the remaining ones
                 break
             if fence.proxy != proxy or fence.at != at or (fence.space and fence.space != space):
                 continue
@@ -221,7 +223,7 @@ class Fences:
         return left, own
 
     def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array) -> Array:
-        """Whether accesses by other threads happen before a fence of some of its threads."""
+        """Whether accesses by other threads happen before a fence of the chosen threads."""
         knowledge = self.races.knowledge
         threads = fence.places[chosen] + knowledge.first
         found: Array = (thread // knowledge.threads == threads[0] // knowledge.threads) & (stamp <= fence.floor_cta[chosen].max())

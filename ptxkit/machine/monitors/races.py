@@ -1,8 +1,7 @@
-"""Data races: two accesses of the same bytes, at least one a write, that are not morally strong and that nothing orders (ISA 8.7.1).
+"""Data races: unordered accesses to the same bytes that are not morally strong, at least one of them a write (ISA 8.7.1).
 
-Whether one happens before the other is what `knowledge` follows: program order, barriers, release and acquire patterns (8.8, 8.9), fences,
-mbarriers. It speaks for S003 and S009, and for races in global memory. Operations in flight are what `asynchronous` follows, and fences
-between proxies what `proxies` does.
+`knowledge` tracks happens-before: program order, barriers, release and acquire patterns (8.8, 8.9), fences, mbarriers. Covers S003, S009,
+and races in global memory. `asynchronous` tracks operations in flight, and `proxies` fences between proxies.
 """
 
 from __future__ import annotations
@@ -51,16 +50,17 @@ _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
-"""What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
+"""Families of findings: races of all accesses, races of operations in flight among them, and races between proxies."""
 SHOWN = 16
-"""Of so many bytes a witness has the value."""
+"""Maximum number of bytes whose value is in a witness."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
-"""The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
+"""Maximum number of pairs of accesses that are compared for one instruction, and at a time; maximum number of pairs whose observers are
+searched."""
 
 
 @attrs.define(eq=False)
 class _Chain:
-    """What reading a byte observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
+    """What reading a byte observes: releases by the last write, or by earlier writes, continued by read-modify-writes (8.8)."""
 
     writer: int
     strength: int
@@ -69,12 +69,12 @@ class _Chain:
 
 
 class Races(Monitor):
-    """Watches global and shared memory. `races` has what it found, by the pair of instructions.
+    """Monitors global and shared memory. `races` has the races found, by pair of instructions.
 
-    `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
-    proxy fence between. `by_collectives`: takes what the lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …)
-    to order their accesses, as it does on the GPUs that there are. The manual promises that of `bar.warp.sync` alone (9.7.14.2).
-    `lines`: only races between weak accesses on these lines are looked for; None: all.
+    `families` selects the findings to report. `by_the_letter` also reports reads that an asynchronous operation overwrites without a proxy
+    fence. `by_collectives` takes operations that lanes of a warp execute together (`shfl.sync`, `vote.sync`, `match.sync` …) to order their
+    accesses, as on existing GPUs; the manual only guarantees this for `bar.warp.sync` (9.7.14.2). `lines` restricts races between weak
+    accesses to these lines; None: all.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Races(Monitor):
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
         self.unchecked = 0
-        """Pairs of accesses to the same bytes that were too many to look at."""
+        """Number of pairs of accesses to the same bytes that were too many to compare."""
         self._kinds: dict[int, Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}
@@ -155,7 +155,7 @@ class Races(Monitor):
         self.flying.reset()
 
     def end(self, launch: Launch) -> None:
-        # who keeps the findings need not keep what every byte has seen
+        # findings may be kept without the shadow memory
         self.shadows = {}
 
     def exit(self, lanes: Lanes) -> None:
@@ -195,11 +195,11 @@ class Races(Monitor):
                 self.fences.after_synchronization(access, kind)
             return
         if kind.group or not kind.is_watched:
-            # what is in flight is followed from its beginning on
+            # operations in flight are tracked from their start
             self.unwatched += 0 if kind.group else lanes.count
             return
         if kind.is_warps:
-            # one access of a warp, whose threads come together for it
+            # a single access of a warp, for which its threads converge
             access = one_of_each_warp(access)
             self._gathered(lanes)
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
@@ -213,13 +213,13 @@ class Races(Monitor):
         self._access(access, space, kind)
 
     def _gathered(self, lanes: Lanes) -> None:
-        """The first thread of each warp knows what all of its threads know: they execute an instruction together."""
+        """The first thread of each warp learns what all of its threads know, since they execute an instruction together."""
         for warp in distinct_numbers(lanes.warp).tolist():
             places = lanes.place[lanes.warp == warp]
             self.knowledge.learn(places[:1], self.knowledge.together(places))
 
     def _swapped(self, space: str, access: Access) -> Array:
-        """For which lanes a compare-and-swap writes: where it fails it is a read (8.5)."""
+        """The lanes whose compare-and-swap writes. If it fails, it is a read (8.5)."""
         memory = self.launch.machine.memory
         buffer = memory.globals if space == ".global" else memory.shared
         lanes = access.lanes
@@ -248,7 +248,7 @@ class Races(Monitor):
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
     def _compared(self, access: Access, space: str, kind: Kind, at: Array) -> bool:
-        """Looks for races of an access. False if it says nothing new."""
+        """Checks an access for races. Returns False if it is a repetition without news."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
         self._now = access
@@ -274,7 +274,7 @@ class Races(Monitor):
         return True
 
     def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: Kind) -> bool:
-        """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
+        """Whether the same threads have just read the same addresses, with no write or synchronization since."""
         last = self._polls.get(kind.number)
         state = self.knowledge.stamp, shadow.changes
         if last is not None and last[0] is place and last[1] == state and np.array_equal(last[2], at):
@@ -283,7 +283,7 @@ class Races(Monitor):
         return False
 
     def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
-        """Accesses of pieces: checked, and remembered."""
+        """Checks and records accesses to pieces."""
         shadow.use(rows.piece)
         reads, writes = access.kind != "write", access.kind != "read"
         if reads:
@@ -304,14 +304,14 @@ class Races(Monitor):
         return found if space != TENSOR else self.cells()
 
     def cells(self) -> Buffer:
-        """As many bytes as the tensor memories of all resident CTAs have; what is in them does not matter."""
+        """A buffer of the size of the tensor memories of all resident CTAs. Its contents do not matter."""
         size = self.residents.ctas * LANES * COLUMNS * CELL
         if self._cells is None or len(self._cells.data) < size:
             self._cells = Buffer.of_size(size)
         return self._cells
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
-        """The columns of a space, in pieces that bytes begin and end with."""
+        """The shadow of a space, with pieces that match the bounds of byte ranges."""
         low = int(np.bitwise_or.reduce(at | size)) & 3
         return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
@@ -326,7 +326,7 @@ class Races(Monitor):
         return shadow
 
     def _check_writers(self, shadow: Shadow, space: str, rows: _Rows, how: str) -> None:
-        """The last write of each piece, and those that are in the log, against these accesses."""
+        """Checks accesses against the last write of each piece, and the writes in the log."""
         if rows.piece.strides == (0,) and not shadow.writer[rows.piece[0]]:
             return
         writer = shadow.writer[rows.piece]
@@ -368,7 +368,7 @@ class Races(Monitor):
             self._search(shadow.reads.of(rows.piece), space, shadow, rows, "write", "read")
 
     def _search(self, found: Entries | None, space: str, shadow: Shadow, rows: _Rows, how: str, before: str) -> None:
-        """Accesses of the log against accesses now."""
+        """Checks accesses against those in the log."""
         found = self._unsettled(found, rows) if found is not None else None
         if found is None or not len(found.piece):
             return
@@ -384,7 +384,7 @@ class Races(Monitor):
             start = end
 
     def _unsettled(self, found: Entries, rows: _Rows) -> Entries:
-        """Without the accesses that are morally strong with all of these, or happen before all of these: of one counter there are many."""
+        """Drops accesses that are morally strong with all of these, or happen before all of them; a counter has many of the former."""
         left = np.ones(len(found.piece), bool)
         if rows.kind.strength >= GPU:
             sizes = distinct_numbers(bytes_of(rows.code)[0])
@@ -399,7 +399,7 @@ class Races(Monitor):
     def _pairs(
         self, found: Entries, low: Array, high: Array, order: Array, space: str, shadow: Shadow, rows: _Rows, how: str, before: str
     ) -> None:
-        """Each access of the log with those of the accesses now that have its piece."""
+        """Compares accesses from the log with the current accesses to the same pieces."""
         counts = high - low
         which = np.repeat(np.arange(len(counts)), counts)
         offset = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -410,14 +410,14 @@ class Races(Monitor):
             self._judge(space, shadow, rows.at(differ), found.at(differ), how, before)
 
     def _judge(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str) -> None:
-        """Pairs of accesses of different threads: those that nothing orders and that are not morally strong are races."""
+        """Reports pairs of accesses of different threads that are unordered and not morally strong."""
         if rows.kind.strength:
             weak = np.flatnonzero(~self._morally_strong(rows, before))
             if len(weak) < len(rows.piece):
                 rows, before = rows.at(weak), before.at(weak)
         bad = ~self.knowledge.known(rows.place, before.thread, before.stamp)
         if space == TENSOR:
-            # warps access tensor memory as one
+            # warps access tensor memory as a unit
             bad &= self.knowledge.warp_of(rows.thread) != self.knowledge.warp_of(before.thread)
         if not bad.any():
             return
@@ -433,10 +433,10 @@ class Races(Monitor):
         self._note(space, shadow, rows, before, how, what, same)
 
     def _observed(self, shadow: Shadow, rows: _Rows, before: Entries, bad: Array) -> Array:
-        """Which strong writes some strong read or update has observed that happens before what is done now (8.9.5).
+        """Which strong writes have been observed by a strong read or update that happens before the current access (8.9.5).
 
-        Who has observed a write comes after it, and so does what comes after that, without an acquire: the last block to count itself may
-        reset the counter. Every later one at the same piece is taken to have observed it.
+        A thread that observes a write comes after it, and so does everything after that thread, even without an acquire: the last block
+        that increments a counter may reset it. Every later strong read or update of the same piece is taken to have observed the write.
         """
         found = np.zeros(len(bad), bool)
         asked = np.flatnonzero(bad & (before.strength > 0))
@@ -459,7 +459,7 @@ class Races(Monitor):
                     last = np.lexsort((here.thread, here.stamp))[-1]
                     until[n], thread[n], site[n] = here.stamp[last], here.thread[last], here.site[last]
         which = which.reshape(-1)
-        # of lanes that update with one instruction, each observes those before it
+        # among lanes that update with one instruction, each observes those before it
         together = (before.stamp[asked] == until[which]) & (before.site[asked] == site[which])
         found[asked] = (before.stamp[asked] <= until[which]) & ~(together & (before.thread[asked] > thread[which]))
         return found
@@ -467,17 +467,17 @@ class Races(Monitor):
     def _note(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array, collide: bool = False
     ) -> None:
-        """Races, with those of equal values apart. They `collide` if lanes make both accesses at once."""
+        """Reports races, separately for equal values. They `collide` if lanes make both accesses with one instruction."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
-            # a pair of different warps is shown rather than one of the same
+            # prefer pairs of different warps
             chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
                 self._found(space, shadow, rows, before, i, how, what, count, equal, collide)
 
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
-        """The bytes that threads write now to pieces, a row for each; None if that is not known."""
+        """The bytes that threads write to pieces now, one row each; None if unknown."""
         access = self._now
         if access.values is None or access.kind != "write":
             return None
@@ -493,7 +493,7 @@ class Races(Monitor):
         return found
 
     def _held(self, space: str, shadow: Shadow, piece: Array) -> Array:
-        """The bytes that lie there, a row for each piece."""
+        """The current bytes of pieces, one row each."""
         data = self.buffer(space).data
         held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
         return held
@@ -506,15 +506,15 @@ class Races(Monitor):
         return (before.strength > 0) & near & (before.code == rows.code)  # type: ignore[no-any-return]
 
     def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
-        """Pieces have been written to by an operation that was in flight."""
+        """Records pieces that a completed asynchronous operation has written."""
         self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
     def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: Kind) -> None:
-        """Pieces have been read by an operation that was in flight."""
+        """Records pieces that a completed asynchronous operation has read."""
         self._read(shadow, space, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
     def _write(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
-        """These accesses are the last writes of their pieces from now on."""
+        """Records accesses as the last writes of their pieces."""
         lost = self._put(shadow, rows)
         if len(lost):
             self._collide(shadow, space, rows, lost, access)
@@ -524,7 +524,7 @@ class Races(Monitor):
         return shadow.note_writes(rows.piece, rows.thread, self.knowledge.stamp, kind.number, kind.strength, rows.code)
 
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
-        """Lanes that write the same bytes with one instruction."""
+        """Reports lanes that write the same bytes with one instruction."""
         before = shadow.last_writes(rows.piece[lost])
         here = rows.at(lost)
         if rows.kind.strength:
@@ -547,12 +547,12 @@ class Races(Monitor):
         if reads.size <= reads.most:
             return
         within = space == ".shared" and self.knowledge.cluster == 1 and not keeps_all
-        # only threads of its CTA access shared memory
+        # only threads of the same CTA access shared memory
         settled = self.knowledge.settled(self.residents.alive) if within else np.full(self.residents.ctas, -1)
         reads.compact(int(settled.min()), lambda entries: self._is_needed(shadow, settled, entries))
 
     def _is_needed(self, shadow: Shadow, settled: Array, reads: Entries) -> Array:
-        """Which reads a later write may race with, or may be what shows that a write was observed."""
+        """Which reads a later write may race with, or may show that a write was observed."""
         overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength(reads.piece) == 0)
         cta = reads.thread // self.knowledge.threads - self.residents.first_cta
         needed: Array = (reads.strength > 0) | ~(overwritten | (reads.stamp <= settled.take(cta, mode="clip")))
@@ -561,7 +561,7 @@ class Races(Monitor):
     # --- release and acquire
 
     def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: Kind, reads: bool, writes: bool) -> None:
-        """Patterns of 8.8: what strong accesses observe and publish."""
+        """Tracks the patterns of 8.8: what strong accesses observe and publish."""
         knowledge = self.knowledge
         is_release = kind.order in ("release", "acq_rel") and writes
         is_acquire = kind.order in ("acquire", "acq_rel") and reads
@@ -580,7 +580,7 @@ class Races(Monitor):
                     knowledge.observe(place, chain.released)
                     self._joined(self.seen, place, key, chain.released)
             if is_acquire and (place, key) in self.seen:
-                # a strong read of a location and then an acquire of it are an acquire pattern, too
+                # a strong read of a location followed by an acquire of it is an acquire pattern, too
                 knowledge.acquire(place, kind.strength, self.seen[place, key])
             if not writes:
                 continue
@@ -588,11 +588,11 @@ class Races(Monitor):
             if is_release and released is not None:
                 self._joined(self.given, place, key, released)
             elif kind.strength and (place, key) in self.given:
-                # so are a release of a location and a later strong write to it
+                # likewise a release of a location and a later strong write to it
                 released = released or Releases()
                 released.merge(self.clocks, self.given[place, key])
             if reads and linked and chain is not None:
-                # the chain is replaced: what it has is the new one's
+                # the new chain includes the contents of the one it replaces
                 if released is not None:
                     chain.released.merge(self.clocks, released)
                 released = chain.released
@@ -605,7 +605,7 @@ class Races(Monitor):
             knowledge.tick()
 
     def _joined(self, by: dict[tuple[int, tuple[str, int]], Releases], place: int, key: tuple[str, int], released: Releases) -> None:
-        """Remembers releases of a location by thread."""
+        """Records releases of a location by thread."""
         by.setdefault((place, key), Releases()).merge(self.clocks, released)
 
     def _linked(self, chain: _Chain, place: int, size: int, kind: Kind) -> bool:
@@ -649,7 +649,7 @@ class Races(Monitor):
             self._leave(lanes, bound, arguments, token)
 
     def _fence(self, lanes: Any, bound: Bound) -> None:
-        """8.7 and 8.8: what is released by later strong writes, and acquired from what earlier strong reads have observed."""
+        """A fence (8.7, 8.8): later strong writes release, and what earlier strong reads have observed is acquired."""
         knowledge = self.knowledge
         words = [modifier.lstrip(".") for modifier in bound.modifiers]
         is_membar = bound.form.mnemonic == "membar"
@@ -671,7 +671,7 @@ class Races(Monitor):
         knowledge.tick()
 
     def _publish(self, lanes: Lanes) -> None:
-        """A relaxed arrival releases the mbarriers that a fence.mbarrier_init was for (9.7.14.4)."""
+        """A relaxed arrival publishes the mbarriers that a fence.mbarrier_init covers (9.7.14.4)."""
         shadow = self.shadows.get(".shared")
         for place in self.published.keys() & set(lanes.place.tolist()):
             made = np.array(self.published.pop(place), np.int64)
@@ -679,7 +679,7 @@ class Races(Monitor):
                 shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
 
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
-        """Lanes come to a barrier of their CTA or cluster."""
+        """Lanes arrive at a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
         if bound.has(".cluster"):
             if bound.has(".arrive"):
@@ -711,12 +711,12 @@ class Races(Monitor):
             self.brought.pop((barrier, phase - 2), None)
             self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
             if not waits:
-                # they go on at once: what they know now is what they bring
+                # they continue at once: what they know now is what they contribute
                 self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
 
     def _fenced(self, places: Array) -> int:
-        """What threads release by a relaxed arrival at the barrier of their cluster: what the fences before it cover."""
+        """What threads release by a relaxed arrival at the cluster barrier: what earlier fences cover."""
         knowledge = self.knowledge
         some = places[(knowledge.fences[CLUSTER:, 0, places] >= 0).any(axis=0)].tolist()
         return self.clocks.join_all([NOTHING, *[knowledge.at_fence(place, scope) for place in some for scope in (CLUSTER, GPU)]])
@@ -740,27 +740,27 @@ class Races(Monitor):
                 stamp = max(stamp for _, stamp, _ in came)
                 brought = self.brought.get((key, phase))
                 if brought is None:
-                    # what they know when the first one goes on: it may learn more before the last one does
+                    # taken when the first thread continues, since the others may learn more before they do
                     extras = distinct_numbers(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
                     brought = self.brought[key, phase] = self.clocks.join_all(extras.tolist())
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 knowledge.share(mine, brought)
                 if token is None:
-                    # all threads came together, and the barrier did not count a phase
+                    # all threads arrived together, and the barrier did not count a phase
                     self.arrivals.pop((key, phase), None)
                     self.brought.pop((key, phase), None)
                 continue
             clock = NOTHING
             for n, (places, stamp, waits) in enumerate(came):
                 if waits and stamp >= 0:
-                    # they still wait, or have just gone on: what they brought is fixed when the first one goes on
+                    # they still wait, or have just continued: their contribution is fixed when the first one continues
                     came[n] = (places, -knowledge.together(places), False)
                 clock = self.clocks.join(clock, -came[n][1])
             knowledge.share(mine, clock)
         knowledge.tick()
 
     def _leave_together(self, lanes: Any, is_over: bool) -> bool:
-        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to learn of it."""
+        """Whether all threads arrived at one barrier at the same time and continue together, so that no clock is needed."""
         knowledge, places = self.knowledge, lanes.place
         came, self.came_together = self.came_together, None
         if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
@@ -783,7 +783,7 @@ class Races(Monitor):
         self.knowledge.tick()
 
     def _warp(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        """`bar.warp.sync` orders the accesses of the lanes that take part (9.7.14.2)."""
+        """`bar.warp.sync` orders the accesses of the participating lanes (9.7.14.2)."""
         knowledge = self.knowledge
         mask = arguments[0] if arguments else np.uint32(0xFFFFFFFF)
         places, extra, floors = lanes.place, knowledge.extra[lanes.place], knowledge.floor_cta[lanes.place]
@@ -801,7 +801,7 @@ class Races(Monitor):
         knowledge.tick()
 
     def _mbarrier(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], passed: bool) -> None:
-        """Arrivals release, waits that succeed acquire (9.7.14.15), at the scope that they name, `.cta` if none."""
+        """Arrivals release and successful waits acquire (9.7.14.15), at the given scope, `.cta` by default."""
         is_wait, is_try = bound.has(".test_wait") or bound.has(".try_wait"), bound.has(".try_wait")
         is_arrival = bound.has(".arrive") or bound.has(".arrive_drop")
         if bound.has(".init"):
@@ -838,7 +838,7 @@ class Races(Monitor):
                 knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
-        """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
+        """What arrivals at the current phase of an mbarrier release."""
         last, both = self.phases.get(at, (-1, [Releases(), Releases()]))
         if last != parity:
             both[parity] = Releases()
@@ -846,7 +846,7 @@ class Races(Monitor):
         return both[parity]
 
     def located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
-        """Where objects lie in the buffer of shared memory."""
+        """The positions of mbarriers in the buffer of shared memory."""
         given = dict(zip(self._operands(bound), arguments, strict=False))
         op = Operation(bound)
         found = np.empty(lanes.count, np.int64)
@@ -864,11 +864,11 @@ class Races(Monitor):
 
     @property
     def findings(self) -> list[Finding]:
-        """The races, each pair of instructions once."""
+        """The races, one for each pair of instructions."""
         return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
     def forget(self, space: str, pieces: Array) -> None:
-        """All later accesses of these pieces come after all earlier ones."""
+        """Orders all later accesses to these pieces after all earlier ones."""
         shadow = self.shadows[space]
         shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
 
@@ -877,7 +877,7 @@ class Races(Monitor):
         return self._kinds[id(self._sites[number])]
 
     def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
-        """For instructions, by their numbers, whether something holds of their accesses: it is asked once for each."""
+        """Evaluates a predicate for instructions given by number, once for each instruction."""
         if len(numbers) and (numbers == numbers[0]).all():
             return np.full(len(numbers), holds(self.kind_at(int(numbers[0]))))
         each, which = np.unique(numbers, return_inverse=True)
@@ -887,7 +887,7 @@ class Races(Monitor):
         self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
-        """Notes the race of an operation in flight, or of one that was, with another access; `threads` may be agents."""
+        """Records a race of an operation in flight, or of a completed one, with another access. `threads` may be agents."""
         key = (kinds[0].number, kinds[1].number, rule.startswith("P"))
         known = self.races.get(key)
         if known is not None:
@@ -896,7 +896,7 @@ class Races(Monitor):
         variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
         held = self.names.bytes_at(space, start, end) if space != TENSOR and end - start <= SHOWN else None
-        # what is in flight has not been written yet: who reads it reads what lies there
+        # an operation in flight has not written yet, so a read returns the current bytes
         values = [held if done == "read" else None for done in does]
         sides = [Side(*name, kind.line, done, value) for name, kind, done, value in zip(named, kinds, does, values, strict=True)]
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
@@ -905,7 +905,7 @@ class Races(Monitor):
         self.launch.found()
 
     def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
-        """Notes that threads have ended while their copies may still read shared memory."""
+        """Reports threads that exit while their copies may still read shared memory."""
         footprint = one.footprint
         start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(footprint.size[row])
@@ -914,7 +914,7 @@ class Races(Monitor):
         self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> Kind:
-        """What the table says of the accesses of an instruction."""
+        """The table's description of an instruction's accesses."""
         found = self._kinds.get(id(site))
         if found is None:
             found = self._kinds[id(site)] = self._made(site)
@@ -931,7 +931,7 @@ class Races(Monitor):
         line = self.launch.span(site).line
         group = group_of(bound)
         if group and not strength and Operation(bound).slot(".op"):
-            # asynchronous reductions are relaxed operations, by the GPU if they do not say otherwise (9.7.10.24.7, 9.7.10.24.10)
+            # asynchronous reductions are relaxed operations, at GPU scope by default (9.7.10.24.7, 9.7.10.24.10)
             strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
@@ -940,7 +940,7 @@ class Races(Monitor):
         is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
         is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)
         if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
-            # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
+            # arrivals and tests are atomic (9.7.14.15); initialization and invalidation are not
             strength = GPU
         is_end = "dealloc" in bound.effects
         is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
@@ -951,7 +951,7 @@ class Races(Monitor):
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool, collide: bool
     ) -> None:
-        """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
+        """Records the race of a pair of accesses; for each pair of instructions, the first is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
         if known is not None:
@@ -982,19 +982,19 @@ class Races(Monitor):
         self.launch.found()
 
     def _warp_of(self, thread: Any) -> Any:
-        """The warps of threads by their numbers in the launch."""
+        """The warps of threads given by their index in the launch."""
         threads = self.launch.threads
         return thread // threads * -(-threads // 32) + thread % threads // 32
 
     def _written(self, thread: int, offset: int, size: int) -> str | None:
-        """What a thread writes now, from an offset on; None if that is not known."""
+        """What a thread writes now, from an offset on; None if unknown."""
         found = self._stored(np.array([thread]), np.array([code_of(0, offset)]), size)
         return None if found is None else hex(int.from_bytes(found.tobytes(), "little"))
 
 
 @attrs.frozen(eq=False)
 class _Rows:
-    """Accesses now, a row for each piece."""
+    """Current accesses, one row for each piece."""
 
     piece: Array
     place: Array
@@ -1007,7 +1007,7 @@ class _Rows:
 
 
 def apart(keys: Array) -> Iterator[tuple[int, Any]]:
-    """The positions of each key, ascending: as a slice if all keys ascend."""
+    """The positions of each key, ascending; as a slice if the keys are sorted."""
     starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
     firsts, ends = [0, *starts.tolist()], [*starts.tolist(), len(keys)]
     if (keys[starts] > keys[starts - 1]).all():

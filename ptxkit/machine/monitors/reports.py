@@ -1,4 +1,4 @@
-"""Races as findings: the sentence, the rule, and the witness as data."""
+"""Races as findings: message, rule and witness."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
 _NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_stores.RULE: tensor_stores.NAME}
 _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
-"""Of what the letter of the manual asks for and compilers in wide use leave out; all else is an error."""
+"""Severities of what the manual requires and widely used compilers omit; everything else is an error."""
 
 
 @attrs.define
 class Race:
-    """The first of the races between two instructions, and how many pairs of accesses showed it."""
+    """The first race between two instructions, and how many pairs of accesses showed it."""
 
     space: str
     variable: str
@@ -37,7 +37,7 @@ class Race:
     same_value: bool = False
     count: int = 1
     rule: str = ""
-    """That of operations in flight or of proxies; empty: by the space and the threads."""
+    """The rule for operations in flight or proxies; if empty, it follows from space and threads."""
     why: str = "nothing orders them"
 
     @property
@@ -49,11 +49,11 @@ class Race:
         return frozenset({"races", "async"} if is_async else {"races"})
 
     def is_of_a_warp(self, launch: Launch) -> bool:
-        """Whether both accesses are of one warp."""
+        """Whether both accesses are by one warp."""
         return len({_warp(side, launch) for side in self.accesses}) == 1
 
     def witness(self) -> dict[str, Any]:
-        """As JSON has it, without the launch."""
+        """The witness in JSON-compatible data, without the launch."""
         return {
             "accesses": [side.as_json() for side in self.accesses],
             "space": self.space.removeprefix("."),
@@ -64,7 +64,7 @@ class Race:
 
 
 def reported(race: Race, launch: Launch) -> Finding:
-    """A race as a finding: an error, or a note where both threads write the same value."""
+    """A race as a finding: an error, or a note if both threads write the same value."""
     earlier = race.accesses[0]
     spans = [launch.span(site) for site in race.sites]
     rule, name = _rule(race, launch)
@@ -113,14 +113,14 @@ def _message(race: Race) -> str:
 
 
 def _who(race: Race, number: int) -> str:
-    """Whose access it is: a thread, or an operation that it has started."""
+    """The origin of an access: a thread, or an operation that it has started."""
     side, bound = race.accesses[number], race.sites[number].bound
     who = _thread(side) if number == 0 or side.cta != race.accesses[0].cta else f"thread {_index(side.thread)}"
     return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and asynchronous.group_of(bound) else who
 
 
 def _is_repeated(race: Race) -> bool:
-    """Whether one thread has started both sides, by instructions of the same opcode."""
+    """Whether one thread has started both sides by instructions with the same opcode."""
     first, second = (site.bound for site in race.sites)
     if not isinstance(first, Bound) or not isinstance(second, Bound) or not asynchronous.group_of(first):
         return False

@@ -1,7 +1,7 @@
-"""What is remembered of each piece of memory: who wrote it last and who has read it since.
+"""Shadow memory: for each piece of memory, the last write and the reads since then.
 
-A piece is as large as the smallest access so far, 4 bytes at first. Where columns are not enough, as many threads have read a piece, or
-written it with operations that are morally strong, the accesses are in a log, which is searched when it matters.
+A piece is as large as the smallest access so far, initially 4 bytes. If columns do not suffice, because several threads have read a piece
+or written it with morally strong operations, the accesses are in a log, which is searched when needed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
-"""From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
-to a piece stands for those before."""
+"""A log with more than COMPACT entries is compacted: entries that no access can race with are dropped. With more than MERGE entries, the
+last access of each kind by a thread to a piece replaces the earlier ones."""
 FEW, SMALL = 32, 1 << 16
-"""More parts of a log than that become one, if together they have so few entries."""
+"""If a log has more parts than FEW, and these have at most SMALL entries, they are joined."""
 SPAN = 1 << 26
-"""So many pieces are looked up in a table."""
+"""Maximum range of pieces that is looked up in a table."""
 MANY = -1
 UNNUMBERED = -1
 
@@ -31,17 +31,17 @@ _SIZE_BITS = 32
 
 
 def code_of(size: Any, offset: Any) -> Any:
-    """The code of an access of `size` bytes, at a piece that begins `offset` bytes after its first one."""
+    """Encodes an access of `size` bytes, at a piece that starts `offset` bytes after its first byte."""
     return size | offset << _SIZE_BITS
 
 
 def bytes_of(code: Any) -> tuple[Any, Any]:
-    """The size and the offset of a code."""
+    """Decodes size and offset."""
     return code & (1 << _SIZE_BITS) - 1, code >> _SIZE_BITS
 
 
 def repeated(value: int, count: int) -> Array:
-    """As many elements, all the same, in the memory of one. Not to be changed."""
+    """A column of equal elements that uses the memory of one. Immutable."""
     return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
 
 
@@ -52,7 +52,7 @@ def chosen(column: Array, rows: Array) -> Array:
 
 @attrs.define(eq=False)
 class Entries:
-    """Accesses, a row each. `code` says which bytes an access has: of two with one code at a piece, the bytes are the same."""
+    """Accesses, one row each. `code` identifies the bytes of an access: accesses to a piece with the same code have the same bytes."""
 
     piece: Array
     thread: Array
@@ -65,7 +65,7 @@ class Entries:
         return Entries(*[chosen(getattr(self, name.name), rows) for name in attrs.fields(Entries)])
 
     def replaces(self, before: Entries) -> bool:
-        """Whether these are the weak accesses of another one again, later."""
+        """Whether these are a later repetition of the same weak accesses."""
         if self.strength[0] or self.strength.strides != (0,):
             return False
         for name in ("piece", "thread", "strength", "code"):
@@ -80,23 +80,23 @@ def _joined(entries: list[Entries]) -> Entries:
 
 
 def _size(entries: Entries) -> int:
-    """What entries count for: those of one piece take no memory."""
+    """The number of entries, where entries of a single piece count as one, since they use no memory."""
     return 1 if entries.piece.strides == (0,) else len(entries.piece)
 
 
 class Log:
-    """Accesses that no column remembers."""
+    """Accesses that do not fit into columns."""
 
     def __init__(self) -> None:
         self.entries: list[Entries] = []
         self.size = 0
         self.most = COMPACT
-        """So many entries are too many."""
+        """Number of entries from which on the log is compacted."""
         self.least: int | None = None
-        """The narrowest scope of what was ever added (0: weak accesses)."""
+        """The narrowest scope of all entries ever added (0: weak accesses)."""
         self.sizes: set[int] = set()
         self._last: dict[tuple[int, int, int], Entries] = {}
-        """By instruction, first thread and number of threads: what was added last."""
+        """By instruction, first thread and number of threads: the last entries added."""
 
     def add(self, entries: Entries) -> None:
         strengths = entries.strength[:1] if entries.strength.strides == (0,) else entries.strength
@@ -108,7 +108,7 @@ class Log:
         key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
         before = self._last.get(key)
         if before is not None and entries.replaces(before):
-            # a loop that accesses the same again
+            # a loop that repeats its accesses
             before.stamp = entries.stamp
             return
         self._last[key] = entries
@@ -116,8 +116,8 @@ class Log:
         self.size += _size(entries)
 
     def compact(self, since: int, is_needed: Callable[[Entries], Array]) -> None:
-        """Makes the entries fewer, if they are too many: weak ones up to a stamp go, those that are not needed, and those that later ones
-        stand for."""
+        """Compacts the log if it has too many entries: drops weak entries up to a stamp, entries that are not needed, and entries that
+        later ones replace."""
         if self.size <= self.most:
             return
         left = [one for one in self.entries if one.stamp[-1] > since or one.strength[0]]
@@ -154,7 +154,7 @@ class Log:
         found = []
         for one in self.entries:
             where = one.piece[:1] if one.piece.strides == (0,) else one.piece
-            # what is outside comes to lie at an end of the table, where nothing is
+            # pieces outside map to the ends of the table, where there are none
             hits = table.take(where - (low - 1), mode="clip") if table is not None else np.isin(where, pieces)
             if not hits.any():
                 continue
@@ -162,7 +162,7 @@ class Log:
         return _joined(found) if found else None
 
     def _join(self) -> None:
-        """Makes one part of many small ones; those of one piece, which take no memory, stay as they are if they are long."""
+        """Joins many small parts; long ones of a single piece are kept, since they use no memory."""
         if sum([len(one.piece) for one in self.entries]) <= SMALL:
             self.entries, self._last = [_joined(self.entries)], {}
             return
@@ -173,7 +173,7 @@ class Log:
             self._last = {}
 
     def split(self, parts: int, grain: int) -> None:
-        """Pieces become `parts` pieces of `grain` bytes each."""
+        """Divides pieces into `parts` pieces of `grain` bytes each."""
         if not self.entries:
             return
         self._last = {}
@@ -186,13 +186,13 @@ class Log:
 
 
 class Shadow:
-    """The columns of a space, by piece. A thread is written as its number in the launch plus one; 0: nobody.
+    """The columns of a space by piece. A thread is stored as its index in the launch plus one; 0 means none.
 
-    Columns are zeros that take no memory until somebody looks at them; `used` says which pages have been.
+    Columns are zeros that use no memory until accessed; `used` marks the pages that have been.
     """
 
     PAGE = 1 << 12
-    """Pieces."""
+    """In pieces."""
 
     COLUMNS = ("writer", "written", "write_how", "many_writers", "reader", "read", "read_how", "read_cta")
 
@@ -200,14 +200,14 @@ class Shadow:
         self.origin = origin
         self.grain = grain
         self.threads = threads
-        """Of a CTA."""
+        """Number of threads in a CTA."""
         self.length = 0
         self.changes = 0
-        """How often anybody has written."""
+        """Number of writes."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._hows: dict[tuple[int, int, int], Array] = {}
-        """By instruction, strength and size: the numbers of its accesses by their offset; `UNNUMBERED`: there was none yet."""
+        """By instruction, strength and size: the numbers of its accesses by offset; `UNNUMBERED` if there was none yet."""
         self._how = np.zeros((3, 0), np.int64)
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
@@ -215,18 +215,18 @@ class Shadow:
     writer: Array
     written: Array
     write_how: Array
-    """The number of what there is besides of the write: instruction, strength, code."""
+    """The number of the other properties of the write: instruction, strength, code."""
     many_writers: Array
-    """Whether writes are in the log."""
+    """Whether the log has writes."""
     reader: Array
-    """`MANY`: reads are in the log."""
+    """`MANY`: the log has reads."""
     read: Array
     read_how: Array
     read_cta: Array
-    """Of pieces that many have read: the CTA of all of them plus one, or `MANY`."""
+    """For pieces with several readers: their common CTA plus one, or `MANY`."""
 
     def reach(self, size: int) -> None:
-        """Makes room for that many bytes."""
+        """Extends the columns to a size in bytes."""
         length = -(-size // (self.grain * self.PAGE)) * self.PAGE
         if length <= self.length:
             return
@@ -241,7 +241,7 @@ class Shadow:
         return column.reshape(-1, self.PAGE)
 
     def use(self, pieces: Array) -> None:
-        """These pieces are accessed."""
+        """Marks the pages of these pieces as used."""
         low, high = int(pieces.min()) // self.PAGE, int(pieces.max()) // self.PAGE
         if (high - low) * self.PAGE <= 4 * len(pieces):
             self.used[low : high + 1] = True
@@ -263,7 +263,7 @@ class Shadow:
         return found
 
     def _numbers(self, site: int, strength: int, size: int, offset: Array) -> Array:
-        """The numbers of accesses of an instruction that have a size."""
+        """The numbers of accesses of an instruction with a given size."""
         key, last = (site, strength, size), int(offset.max())
         numbers = self._hows.get(key)
         if numbers is None or len(numbers) <= last:
@@ -280,7 +280,7 @@ class Shadow:
         return found
 
     def last_writes(self, pieces: Array) -> Entries:
-        """Of pieces that somebody has written, the last write."""
+        """For pieces that have been written, the last write."""
         site, strength, code = self._how[:, self.write_how[pieces]]
         return Entries(pieces, self.writer[pieces] - 1, self.written[pieces], site, strength, code)
 
@@ -289,28 +289,28 @@ class Shadow:
         return self._how[1, self.write_how[pieces]]  # type: ignore[no-any-return]
 
     def strengthen(self, pieces: Array, strength: int) -> None:
-        """The last writes of pieces count as strong ones."""
+        """Makes the last writes of pieces count as strong."""
         last = self.last_writes(pieces)
         for site in distinct_numbers(last.site).tolist():
             rows = np.flatnonzero(last.site == site)
             self.write_how[pieces[rows]] = self.how(site, strength, last.code[rows])
 
     def only_reads(self, pieces: Array) -> Entries:
-        """Of pieces that one thread has read since, its last read."""
+        """For pieces that one thread has read since the last write, its last read."""
         site, strength, code = self._how[:, self.read_how[pieces]]
         return Entries(pieces, self.reader[pieces] - 1, self.read[pieces], site, strength, code)
 
     def read_by(self, pieces: Array) -> Array:
-        """Of pieces that somebody has read since they were written, the CTA of all who have; `MANY` if there are several."""
+        """For pieces that have been read since the last write, the CTA of all readers; `MANY` if there are several."""
         reader = self.reader[pieces]
         return np.where(reader == MANY, self.read_cta[pieces], (reader - 1) // self.threads + 1) - 1
 
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
-        """These are the last writes from now on; gives the rows whose piece a later row has written, too."""
+        """Records the last writes of pieces. Returns the rows whose piece a later row writes too."""
         self.changes += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
-            # morally strong writes are no races, but do not order one another: all of them are remembered
+            # morally strong writes do not race, but are unordered, so all of them are kept
             self.writes.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(strength, count), code))
             self.many_writers[piece] = 1
             self.writes.compact(-1, lambda entries: np.ones(len(entries.piece), bool))
@@ -318,14 +318,14 @@ class Shadow:
         self.written[piece] = stamp
         self.write_how[piece] = self.how(site, strength, code)
         if not strength:
-            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
+            # earlier unordered readers have been reported, and later writers are after them too
             self.reader[piece] = 0
         return np.flatnonzero(self.writer[piece] != mine)
 
     def note_reads(self, piece: Array, thread: Array, floor: Array, stamp: int, site: int, strength: int, code: Array) -> None:
-        """Threads read pieces: the columns remember it of a piece that one thread reads, and weakly; else it is in the log.
+        """Records reads of pieces: in columns if a single thread reads a piece weakly, otherwise in the log.
 
-        `floor` says up to which stamp what the CTA of each did happens before: a write that is after this read is after those, too.
+        `floor` is the stamp up to which accesses of each thread's CTA happen before it: a write after this read is also after those.
         """
         if piece.strides == (0,) and len(piece) > 1 and not strength:
             self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
@@ -382,7 +382,7 @@ class Shadow:
         self.reader[piece], self.read[piece], self.read_cta[piece] = MANY, stamp, cta
 
     def _read_again(self, piece: Array, thread: Array, mine: Array, old: Array, how: Array, stamp: int, site: int, code: Array) -> bool:
-        """Whether every piece has been read by the same thread before, or by threads of several CTAs: then that is all there is to note."""
+        """Whether every piece was read before by the same thread, or by threads of several CTAs, so that only stamps change."""
         if not old[0]:
             return False
         many = old == MANY
@@ -400,7 +400,7 @@ class Shadow:
         return True
 
     def _make_many(self, piece: Array, mine: Array, old: Array, fine: Array) -> None:
-        """Marks the pieces that not one thread alone reads any more; what the columns had is in the log then."""
+        """Marks pieces that now have several readers, and moves their columns to the log."""
         left = np.flatnonzero(~fine)
         moved = distinct_numbers(piece[left[old[left] > 0]])
         if len(moved):

@@ -1,6 +1,7 @@
-"""Stores to tensor memory that nobody has waited for: `tcgen05.st` only starts, `tcgen05.wait::st` says when it is done (9.1: 9.7.16.8).
+"""Stores to tensor memory that have not been waited for: `tcgen05.st` only starts them, `tcgen05.wait::st` waits for completion (9.1:
+9.7.16.8).
 
-Who accesses what was stored must come after the wait: the warp that stored has executed it, and that happens before the access.
+An access to stored data must come after the wait: the storing warp has executed it, and it happens before the access.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ def is_wait(bound: Bound) -> bool:
 
 
 class TensorStores:
-    """The waits for stores to tensor memory of one launch, by warp."""
+    """The waits for stores to tensor memory in one launch, by warp."""
 
     def __init__(self, races: Races) -> None:
         self.races = races
         self.reset()
 
     def reset(self) -> None:
-        """Other CTAs are resident."""
+        """Called when other CTAs become resident."""
         self.waits: dict[int, list[int]] = {}
 
     def waited(self, lanes: Any) -> None:
-        """Warps have waited for what they stored."""
+        """Warps have waited for their stores."""
         knowledge = self.races.knowledge
         for warp in np.unique(knowledge.warp_of(lanes.place + knowledge.first)).tolist():
             self.waits.setdefault(warp, []).append(knowledge.stamp)
         knowledge.tick()
 
     def check(self, place: Array, before: Entries, kind: Kind, how: str) -> None:
-        """An access of tensor memory, of threads at some indices, and what was written there before."""
+        """Checks accesses of threads to tensor memory against earlier stores."""
         races = self.races
         if kind.group == STORES:
             return
@@ -65,7 +66,7 @@ class TensorStores:
             which
         ]
         is_own = warp == knowledge.warp_of(place + knowledge.first)
-        # what nothing orders is a race, and reported as one
+        # unordered accesses are reported as races
         is_late = (done == NEVER) | ~(is_own | knowledge.known(place, before.thread, done))
         late = is_late & knowledge.known(place, before.thread, before.stamp)
         if late.any():
@@ -77,7 +78,7 @@ class TensorStores:
             races.conflict(TENSOR, start, start + CELL, threads, kinds, ("write", how), int(late.sum()), RULE, why)
 
     def _done(self, warp: int, stamp: int) -> int:
-        """When a warp waited for what it had stored then."""
+        """The stamp at which a warp waited for a store with this stamp."""
         own = self.waits.get(warp, [])
         i = bisect.bisect_left(own, stamp)
         return own[i] if i < len(own) else NEVER

@@ -1,21 +1,20 @@
-"""Values that nobody has made: registers read before they are written, bytes that were never written, shuffles from absent lanes.
+"""Uninitialized values: registers read before they are written, bytes that were never written, shuffles from absent lanes.
 
-Reading is not wrong: a compiler may load a whole vector and use half of it, and copies carry padding. As memory sanitizers do, the value is
-followed, through registers, shuffles, and shared, local and global memory by bytes, until it is *used*:
+Reading them is not an error: a compiler may load a whole vector and use half of it, and copies include padding. As in memory sanitizers,
+the value is tracked through registers, shuffles, and shared, local and global memory (by byte) until it is *used*:
 
-* it decides a branch, or the guard of an instruction that accesses memory or synchronizes;
-* it is an address;
-* it is stored to global memory.
+* it decides a branch, or the guard of an instruction that accesses memory or synchronizes; * it is an address; * it is stored to global
+memory.
 
-A value is undefined if all that it is made from is undefined: arithmetic with an undefined operand is, unless another operand decides the
-result (`selp`, `and`, `or`, comparisons that are combined with a predicate, `x ^ x`); a vector or a word of which some bytes are defined is
-taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed. A matrix that
-a warp loads together, an operand of an MMA in shared memory and the source of a bulk store are used where they are read: a warning (R008),
-if nobody has written any of it; of a bulk copy of a row of bytes, if there are 16 that nobody has written.
+A result is undefined if an operand is, unless another operand decides the result (`selp`, `and`, `or`, comparisons combined with a
+predicate, `x ^ x`). A vector or word with some defined bytes is taken to be defined, and so are results that a warp computes together and
+data of asynchronous copies; some uses are therefore missed. A matrix that a warp loads together, an operand of an MMA in shared memory and
+the source of a bulk store count as used when they are read: a warning (R008) if no byte of it has been written; for a bulk copy of
+contiguous bytes, if 16 consecutive bytes have not been written.
 
-Undefined at first are registers, shared and local memory (R001, R008), what `malloc` gives, and buffers that the host allocated and did not
-write (R008, a warning: here they hold zeros). Global variables are zeros by the ISA. What shfl takes from a lane that is not there, or not
-in the mask, is C006 (9.7.10.6).
+Initially undefined are registers, shared and local memory (R001, R008), memory from `malloc`, and buffers that the host allocated and did
+not write (R008, a warning, since here they contain zeros). Global variables are zero by the ISA. A shuffle from a lane that is absent, or
+not in the mask, is C006 (9.7.10.6).
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ REGISTER: Rule = ("R001", "uninitialised-register")
 MEMORY: Rule = ("R008", "uninitialised-memory")
 SHUFFLE: Rule = ("C006", "shfl-from-inactive-lane")
 NEVER, WRITTEN = 0, 1
-"""Bytes that nobody has written; that have a value. A greater number says where their undefined value came from."""
+"""Shadow values of bytes that have not been written, and of defined bytes. Larger values identify the origin of an undefined value."""
 MOST = 250
-"""So many origins are distinguished."""
+"""Maximum number of distinguished origins."""
 
 
 @attrs.frozen(eq=False)
 class _Origin:
-    """Where an undefined value came from: a register, bytes of memory, or a lane."""
+    """The origin of an undefined value: a register, bytes of memory, or a lane."""
 
     rule: Rule
     says: Callable[[], str]
-    """It in words, which take time, and which nobody asks for unless the value is used."""
+    """A description, computed only if the value is used."""
     site: Site | None
     space: str = ""
     variable: str = ""
@@ -69,7 +68,7 @@ class _Origin:
 
 
 class Uninitialized(Monitor):
-    """Follows undefined values to where they are used."""
+    """Tracks undefined values to their uses."""
 
     follows_undefined = True
     residents: Residents
@@ -119,7 +118,7 @@ class Uninitialized(Monitor):
         self._begin_registers(slice(None))
 
     def _begin_registers(self, threads: slice) -> None:
-        """Registers that are live where a function begins may be read before they are written."""
+        """Marks registers that are live at the start of a function as undefined, since they may be read before they are written."""
         for body in self.launch.program.entered:
             if not body.blocks:
                 continue
@@ -205,7 +204,7 @@ class Uninitialized(Monitor):
         _mark(shadow, at, size, value)
 
     def _read(self, plan: Plan, lanes: Any, shadow: Array, at: Any, size: int, space: str, start: int) -> None:
-        """A load of bytes some of which are undefined: which elements are, wholly."""
+        """Handles a load of partly undefined bytes: determines the elements that are entirely undefined."""
         count = max(1, len(plan.writes)) if plan.bound.memory[0].access == "read" else 1
         each = size // count
         where = np.broadcast_to(np.asarray(at, np.int64), lanes.count)
@@ -230,7 +229,7 @@ class Uninitialized(Monitor):
     # --- matrices, and what is copied from shared memory
 
     def _matrix(self, site: Site, lanes: Any, shadow: Array, at: Any, size: int) -> None:
-        """A matrix, or a part of one, that a warp loads together: eight rows of 16 bytes, or what each lane has at once."""
+        """Checks a matrix, or part of one, that a warp loads together: eight rows of 16 bytes, or the data of all lanes."""
         if size == 16:
             matrix = lanes.warp * 4 + lanes.lane // 8
         else:
@@ -239,7 +238,7 @@ class Uninitialized(Monitor):
         self._operand(site, lanes, np.arange(lanes.count), matrix, at, size, shadow, "loads a matrix from")
 
     def started(self, flight: Flight) -> None:
-        """An operation begins that reads shared memory: an MMA, or a copy."""
+        """Checks an operation that starts and reads shared memory: an MMA or a copy."""
         site, lanes = getattr(flight.lanes, "site", None), flight.lanes
         shadow = self._shadows.get(".shared")
         if flight.footprints is None or site is None or shadow is None or shadow.all():
@@ -258,7 +257,7 @@ class Uninitialized(Monitor):
                     self._unwritten(site, lanes, lane, first + 16 * int(missing[0]), 16, "copies", len(missing))
 
     def _operand(self, site: Site, lanes: Any, lane: Array, matrix: Array, at: Array, size: int, shadow: Array, verb: str) -> None:
-        """Rows of matrices, each with a lane and the number of its matrix: one of which nobody has written a byte is used here."""
+        """Checks rows of matrices, each with a lane and the number of its matrix: reports a matrix of which no byte has been written."""
         rows = shadow[at[:, None] + np.arange(size)].any(axis=1)
         if rows.all():
             return
@@ -320,7 +319,7 @@ class Uninitialized(Monitor):
             undefined.step(plan, lanes, arguments)
 
     def _shuffled(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], whole: bool) -> None:
-        """What a shuffle takes from lanes that are not there, or not in the mask, is undefined; what it takes from others is as it was."""
+        """The results of a shuffle from lanes that are absent, or not in the mask, are undefined; others are as defined as their source."""
         undefined = self.undefined
         bound = plan.bound
         _, b, c, *rest = arguments
@@ -366,10 +365,10 @@ class Uninitialized(Monitor):
         for key in plan.writes[1:]:
             undefined.put(key, lanes, None)
 
-    # --- what `Undefined` tells
+    # --- called by `Undefined`
 
     def landed(self, plan: Plan, loaded: dict[str, Any]) -> None:
-        """An instruction that loaded undefined bytes has been executed."""
+        """Called after an instruction that loaded undefined bytes."""
         for lanes, found in loaded.get("loaded", ()):
             for key, values in zip(plan.writes, found, strict=False):
                 if values.any():
@@ -379,11 +378,11 @@ class Uninitialized(Monitor):
         self.used_at(plan.site, lanes, source, how)
 
     def used_at(self, site: Site, lanes: Any, source: Array, how: str) -> None:
-        """An undefined value is used: by a branch, as an address, as a guard."""
+        """An undefined value is used: by a branch, as an address, or as a guard."""
         self._found(site, lanes, source, {"branch": "decides a branch by", "address": "uses as an address", "guard": "guards by"}[how])
 
     def _output(self, access: Access, stored: tuple[Any, Any, Array]) -> None:
-        """An undefined value goes to global memory."""
+        """An undefined value is stored to global memory."""
         lanes = access.lanes
         source = stored[2] if lanes.count == stored[1].count else stored[2][np.searchsorted(stored[1].place, lanes.place)]
         if source.any():
@@ -422,7 +421,7 @@ class Uninitialized(Monitor):
 
 
 def _nothing_written(shadow: Array | None, size: int) -> Array:
-    """A shadow of so many bytes that nobody has written, in the same memory if that is as large."""
+    """A shadow of bytes that have not been written, reusing memory of the same size."""
     if shadow is None or len(shadow) != size:
         return np.zeros(size, np.uint8)
     shadow.fill(NEVER)
@@ -430,7 +429,7 @@ def _nothing_written(shadow: Array | None, size: int) -> Array:
 
 
 def _name_of(body: Body, number: int) -> str:
-    """What a function calls a register."""
+    """The name of a register in a function."""
     names: dict[int, str] | None = body.known.get(_name_of)
     if names is None:
         names = body.known[_name_of] = {}
@@ -445,7 +444,7 @@ _ONES: dict[int, Any] = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01
 
 
 def _all_written(shadow: Array, at: Any, size: int) -> Any:
-    """Whether all bytes of an access have been written: True, or not."""
+    """Whether all bytes of an access have been written."""
     ones = _ONES.get(size)
     if ones is not None:
         held = shadow.view(ones.dtype)[np.asarray(at) >> (size.bit_length() - 1)]
@@ -458,7 +457,7 @@ def _all_written(shadow: Array, at: Any, size: int) -> Any:
 
 
 def _mark(shadow: Array, at: Any, size: int, value: Any) -> None:
-    """Bytes are written: with a value, or with undefined ones of some origin."""
+    """Marks bytes as written, with a defined value or with undefined ones of some origin."""
     if not getattr(value, "ndim", 0):
         ones = _ONES.get(size)
         if ones is not None:

@@ -1,4 +1,5 @@
-"""What every form of the table does. `semantics_of` finds it: the module by the chapter's file, the function by the mnemonic."""
+"""Semantics of all forms of the instruction table. `semantics_of` finds the module by the file of the chapter, and the function by the
+mnemonic."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ Maker = Callable[[Operation], Semantics]
 
 
 def semantics_of(op: Operation) -> Semantics:
-    """The semantics of an instruction. Raises `Unsupported` with the reason if it is not executed."""
+    """The semantics of an instruction. Raises `Unsupported` with the reason if it cannot be executed."""
     return maker_of(op.bound.form)(op)
 
 
 def maker_of(form: Form) -> Maker:
-    """The function that serves a form: `add` of `semantics/integer.py` for that of `isa/integer.isa`. Raises `Unsupported`."""
+    """The function that implements a form: `add` in `semantics/integer.py` for that in `isa/integer.isa`. Raises `Unsupported`."""
     found = _makers(form.file.removesuffix(".isa")).get(form.mnemonic)
     if found is None:
         raise Unsupported(f"`{form.mnemonic}` has no semantics yet ({form.file})")
@@ -29,7 +30,7 @@ def maker_of(form: Form) -> Maker:
 
 @cache
 def _makers(chapter: str) -> dict[str, Maker]:
-    """The public functions of a chapter's module by mnemonic; Python's own words have an underscore there."""
+    """The public functions of a chapter's module by mnemonic. Names that are Python keywords end with an underscore."""
     module = f"{__name__}.{chapter}"
     if find_spec(module) is None:
         return {}

@@ -1,4 +1,4 @@
-"""`mov` and `shfl`: values from register to register, and from lane to lane (ISA 9.7.10.3 to 9.7.10.6)."""
+"""`mov` and `shfl`: copies between registers, and between lanes (ISA 9.7.10.3 to 9.7.10.6)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mov(op: Operation) -> Semantics:
 
 
 def same(a: Any) -> Any:
-    """What it is given: compiled code leaves the call out."""
+    """The identity. Compiled code omits the call."""
     return a
 
 
@@ -85,7 +85,7 @@ def _unpacking(whole: np.dtype[Any], part: np.dtype[Any], count: int) -> Any:
 
 
 def shfl(op: Operation) -> Semantics:
-    """Exchanges values between the lanes of a warp (ISA 9.7.10.5, 9.7.10.6). From a lane that is not there a lane gets its own value."""
+    """Exchanges values between the lanes of a warp (ISA 9.7.10.5, 9.7.10.6). If the source lane is absent, a lane gets its own value."""
     mode = op.slot(".mode")
     with_predicate = op.operand("p") is not None
     word = np.dtype(np.uint32)

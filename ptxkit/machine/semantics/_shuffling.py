@@ -1,4 +1,4 @@
-"""From which lane a shuffle takes its value (ISA 9.7.10.6)."""
+"""The source lane of a shuffle (ISA 9.7.10.6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LANE = np.arange(32)
 
 
 def sources(mode: str, lanes: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """For each lane of a warp the lane whose value it gets, its own where that is out of range, and whether it is within range.
+    """For each lane of a warp, the lane whose value it gets (its own if out of range), and whether that is in range.
 
     One row for all warps, or one for each.
     """

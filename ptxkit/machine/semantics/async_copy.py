@@ -8,7 +8,7 @@ from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 
 def cp(op: Operation) -> Semantics:
-    """A copy of a thread, or in bulk, of bytes or a tile of a tensor; its groups and their waits."""
+    """Copies of a thread, bulk copies of bytes and tensor tiles, and their groups and waits."""
     queue = BULK if op.has(".bulk") else copies.COPIES
     if op.has(".commit_group"):
         return copies.commit(op, queue)
@@ -26,12 +26,12 @@ def cp(op: Operation) -> Semantics:
 
 
 def multimem(op: Operation) -> Semantics:
-    """A bulk copy or reduction to every location behind a multimem address: one location, on one device."""
+    """A bulk copy or reduction to all locations behind a multimem address. With one device, that is one location."""
     return copies.bulk(op)
 
 
 def applypriority(op: Operation) -> Semantics:
-    """Changes eviction priorities: nothing that a program could see."""
+    """Changes eviction priorities, without a visible effect."""
     return copies.bulk_prefetch(op)
 
 

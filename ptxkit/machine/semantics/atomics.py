@@ -16,12 +16,12 @@ _OPS = (".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor", ".exch", 
 
 
 def atom(op: Operation) -> Semantics:
-    """Combines a value with what lies in memory, and gives what was there (ISA 9.7.14.5)."""
+    """Combines a value with the contents of memory, and returns the old contents (ISA 9.7.14.5)."""
     return _atomic(op, True)
 
 
 def red(op: Operation) -> Semantics:
-    """Combines a value with what lies in memory (ISA 9.7.14.6). `red.async` is asynchronous (ISA 9.7.14.7)."""
+    """Combines a value with the contents of memory (ISA 9.7.14.6). `red.async` is asynchronous (ISA 9.7.14.7)."""
     if op.has(".async"):
         from ptxkit.machine.asynchronous.stores import reduce_asynchronously
 

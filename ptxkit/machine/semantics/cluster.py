@@ -1,4 +1,4 @@
-"""The barrier of a cluster, and the control of what clusters are launched (ISA 9.7.14.3, 9.7.13.17 of PTX 9)."""
+"""The cluster barrier, and cluster launch control (ISA 9.7.14.3, 9.7.13.17 of PTX 9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def barrier(op: Operation) -> Semantics:
 
 
 def clusterlaunchcontrol(op: Operation) -> Semantics:
-    """`try_cancel` always fails here: every cluster is launched. The answer is 16 bytes of zeros (ISA 9.7.13.17, 9.7.13.18 of PTX 9)."""
+    """`try_cancel` always fails, since every cluster is launched. The response is 16 zero bytes (ISA 9.7.13.17, 9.7.13.18 of PTX 9)."""
     if op.has(".query_cancel"):
         if op.has(".is_canceled"):
             return Semantics(lambda response: (response["lo"] & np.uint64(1)) != 0)

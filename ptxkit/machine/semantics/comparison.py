@@ -1,4 +1,4 @@
-"""Comparison and selection (ISA 9.7.7), and of half precision (9.7.8)."""
+"""Comparison and selection (ISA 9.7.7), also of half precision (9.7.8)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ORDERED: dict[str, np.ufunc] = {
     ".hs": np.greater_equal,
 }
 _UNORDERED: dict[str, np.ufunc] = {".ltu": np.greater_equal, ".leu": np.greater, ".gtu": np.less_equal, ".geu": np.less}
-"""The comparisons that hold where these do not."""
+"""Comparisons that are true exactly if these are false."""
 
 _COMBINE: dict[str, np.ufunc] = {".and": np.logical_and, ".or": np.logical_or, ".xor": np.logical_xor}
 
@@ -61,7 +61,7 @@ _PACKED_INTEGERS = {".u8x4": "u1", ".s8x4": "i1", ".u16x2": "u2", ".s16x2": "i2"
 
 
 def _readable(type: str, ftz: bool) -> Callable[[Any], Any] | None:
-    """Makes of a register's value numbers that NumPy compares, those of packed types along a last axis; None if it has them already."""
+    """Converts a register value to numbers that NumPy compares, packed elements along a last axis; None if no conversion is needed."""
     if type in _PACKED_INTEGERS:
         return lambda x: split(x, _PACKED_INTEGERS[type])
     base = type.removesuffix("x2")
@@ -82,7 +82,7 @@ _ONES = {".f16": 0x3C00, ".bf16": 0x3F80, ".f16x2": 0x3C00, ".bf16x2": 0x3F80}
 
 
 def set(op: Operation) -> Semantics:
-    """§ 9.7.7.1, 9.7.8.1: all ones for integers, 1.0 for floats; elements of a packed type each."""
+    """§ 9.7.7.1, 9.7.8.1: all ones for integers, 1.0 for floats; for packed types, each element."""
     dtype, stype = op.slot(".dtype") or op.type, op.slot(".stype") or op.type
     tested = _tested(op, stype)
     combine = _COMBINE[op.slot(".bool")] if op.slot(".bool") else None
@@ -103,7 +103,7 @@ def set(op: Operation) -> Semantics:
 
 
 def setp(op: Operation) -> Semantics:
-    """§ 9.7.7.2, 9.7.8.2: q is the opposite comparison, or that of the upper elements."""
+    """§ 9.7.7.2, 9.7.8.2: q is the negated comparison, or that of the upper elements."""
     tested = _tested(op, op.type)
     combine = _COMBINE[op.slot(".bool")] if op.slot(".bool") else None
     two = len(op.writes) == 2
@@ -126,13 +126,13 @@ def setp(op: Operation) -> Semantics:
 
 
 def selp(op: Operation) -> Semantics:
-    """§ 9.7.7.3: by bits, which takes the same time for any predicates."""
+    """§ 9.7.7.3: bitwise, which takes the same time for all predicates."""
     bits = unsigned(op.dtype("d"))
     return Semantics(lambda a, b, c: ((a ^ b) * c) ^ b, {"a": bits, "b": bits})
 
 
 def slct(op: Operation) -> Semantics:
-    """§ 9.7.7.4: a subnormal c, of any sign, selects a with .ftz."""
+    """§ 9.7.7.4: with .ftz, a subnormal c of either sign selects a."""
     if op.has(".ftz"):
         return Semantics(lambda a, b, c: select(flush(c) >= 0, a, b))
     return Semantics(lambda a, b, c: select(c >= 0, a, b))

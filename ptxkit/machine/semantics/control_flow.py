@@ -1,4 +1,4 @@
-"""Control flow (ISA 9.7.13). Branches, calls and exits are the scheduler's: they choose who goes where, and compute nothing."""
+"""Control flow (ISA 9.7.13). Branches, calls and exits are handled by the scheduler and compute nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ptxkit.machine.operation import Operation, Semantics
 
 
 def bra(op: Operation) -> Semantics:
-    """Goes on at a label (ISA 9.7.13.3)."""
+    """Branches to a label (ISA 9.7.13.3)."""
     return Semantics(_nothing)
 
 
 def brx(op: Operation) -> Semantics:
-    """Goes on at one of several labels (ISA 9.7.13.4)."""
+    """Branches to one of several labels (ISA 9.7.13.4)."""
     return Semantics(_nothing)
 
 

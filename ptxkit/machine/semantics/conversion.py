@@ -1,6 +1,6 @@
 """Conversions (ISA 9.7.10.20, 9.7.10.21).
 
-A register wider than the type is the compiled code's business: what is read is cut to the type, what is written has its size.
+Compiled code handles registers wider than the type: operands are truncated to the type, and results have its size.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _between_integers(op: Operation, dtype: np.dtype[Any], atype: np.dtype[Any])
 
 
 def _to_integer(op: Operation, dtype: np.dtype[Any], source: Elements) -> Semantics:
-    """What is out of range becomes the nearest integer that is in it; a NaN zero, or with 64-bit types the highest bit alone."""
+    """Values out of range become the nearest integer in range. NaN becomes zero or, with 64-bit types, only the highest bit set."""
     whole = next(_WHOLE[m] for m in op.bound.modifiers if m in _WHOLE)
     limits = np.iinfo(dtype)
     wide = source.base == ".f64" or dtype.itemsize == 8
@@ -116,7 +116,7 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
         *given, last = values if mode == "rs" or scaled else (*values, None)
         x = _gathered(source, result, given, dtype)
         if ftz and source.base == ".f32" and result.base != ".f16":
-            # (To half precision .ftz changes nothing on sm_90.)
+            # (on sm_90, .ftz has no effect on conversions to half precision)
             x = canonical(flush_below(x, source.least).astype(np.float32, copy=False)).astype(dtype, copy=False)
         if whole is not None:
             x = whole(x)
@@ -125,7 +125,7 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
             if scales.count == 1:
                 factor = np.asarray(factor)[..., None]
             x = x * factor if upwards else x / factor
-        # Limits are numbers of every type: what is limited before it is rounded is so after it.
+        # the limits are representable in all types, so clamping before rounding is the same as after
         if sat:
             x = saturate(x)
         if relu:
@@ -145,7 +145,8 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
 
 
 def _to_tf32_away(op: Operation) -> Semantics:
-    """Half of what is dropped is added to the bits, also to those of a NaN; with .satfinite a step is taken from what is then no number."""
+    """Half of the dropped range is added to the bits, even for a NaN; with .satfinite, one step is subtracted from a result that is not
+    finite."""
     step, half, infinite = np.uint32(0x2000), np.uint32(0x1000), np.uint32(0x7F800000)
 
     def run(a: Any) -> Any:
@@ -156,7 +157,8 @@ def _to_tf32_away(op: Operation) -> Semantics:
 
 
 def _nans_of_doubles(rounded: Any, x: Any, result: Elements) -> Any:
-    """Narrower floats of doubles: a NaN keeps its sign and the upper bits of its payload, and is quiet (measured on sm_90)."""
+    """Doubles converted to narrower floats: a NaN keeps its sign and the upper bits of its payload, and is made quiet (measured on
+    sm_90)."""
     is_nan = np.isnan(x)
     if not some(is_nan):
         return rounded
@@ -170,7 +172,7 @@ def _nans_of_doubles(rounded: Any, x: Any, result: Elements) -> Any:
 
 
 def _gathered(source: Elements, result: Elements, given: list[Any], dtype: Any) -> Any:
-    """The numbers to convert; of several operands (or the elements of a vector) the last goes to the lowest bits."""
+    """The numbers to convert. Of several operands, or elements of a vector, the last goes to the lowest bits."""
     parts = given[0] if isinstance(given[0], tuple) else tuple(given)
     if result.count == 1 or source.count > 1:
         return source.numbers(source.codes(parts[0]), dtype)
@@ -178,7 +180,7 @@ def _gathered(source: Elements, result: Elements, given: list[Any], dtype: Any) 
 
 
 def _random(bits: Any, result: Elements) -> Any:
-    """The random bits of each element: sixteen for the upper elements and sixteen for the lower ones; those of a pair share them."""
+    """The random bits of each element: sixteen for the upper and sixteen for the lower elements; elements of a pair share them."""
     lower, upper = bits & 0xFFFF, bits >> 16
     if result.base == ".e2m1":
         lower, upper = (upper & 0xFF) << 8 | (lower & 0xFF), (upper & 0xFF00) | (lower >> 8)
@@ -188,7 +190,7 @@ def _random(bits: Any, result: Elements) -> Any:
 
 
 def _pack(op: Operation) -> Semantics:
-    """§ 9.7.10.21: b below a, and c above both where there is room."""
+    """§ 9.7.10.21: b below a, and c above both if it fits."""
     kind = op.slot(".dtype")
     size = int(kind[2:])
     least, most = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if kind[1] == "s" else (0, (1 << size) - 1)

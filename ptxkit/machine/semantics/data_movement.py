@@ -1,4 +1,4 @@
-"""Data movement (ISA 9.7.10, without conversions and asynchronous copies)."""
+"""Data movement (ISA 9.7.10), except conversions and asynchronous copies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _zero(space: str) -> Any:
 
 
 def multimem(op: Operation) -> Semantics:
-    """Memory behind a multimem address (ISA 9.7.10.13): one location, on one device: it is its own sum."""
+    """Memory behind a multimem address (ISA 9.7.10.13). With one device, this is one location, and a reduction over it is its value."""
     if op.has(".async"):
         from ptxkit.machine.asynchronous.stores import reduce_asynchronously, store_asynchronously
 
@@ -88,7 +88,7 @@ def multimem(op: Operation) -> Semantics:
 
 
 def elements(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """The elements of a packed value, from the lowest bits up."""
+    """The elements of a packed value, starting with the lowest bits."""
     value = np.asarray(value)
     if value.dtype.itemsize == dtype.itemsize:
         return (value.view(dtype)[()],)
@@ -97,17 +97,17 @@ def elements(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 
 def packed(parts: tuple[Any, ...], dtype: np.dtype[Any]) -> Any:
-    """Elements as one packed value: the reverse of `elements`."""
+    """Packs elements into one value: the inverse of `elements`."""
     if len(parts) == 1:
         return parts[0]
     return np.ascontiguousarray(np.stack([np.atleast_1d(p) for p in parts], 1)).view(dtype).reshape(-1)
 
 
-# -- caches: what they do is not visible to a program
+# -- caches: no visible effect
 
 
 def prefetch(op: Operation) -> Semantics:
-    """Brings a line into a cache (ISA 9.7.10.14): nothing that a program could see."""
+    """Prefetches a cache line (ISA 9.7.10.14), without a visible effect."""
     return Semantics(lambda *_: None)
 
 
@@ -115,14 +115,14 @@ prefetchu = prefetch
 
 
 def applypriority(op: Operation) -> Semantics:
-    """Changes the eviction priority of a cache line (ISA 9.7.10.15): nothing that a program could see."""
+    """Changes the eviction priority of a cache line (ISA 9.7.10.15), without a visible effect."""
     if op.has(".async"):
         raise Unsupported("asynchronous changes of eviction priorities are not executed")
     return Semantics(lambda *_: None)
 
 
 def discard(op: Operation) -> Semantics:
-    """Drops lines without writing them back (ISA 9.7.10.16): what is read there is undefined until it is written again."""
+    """Discards lines without writing them back (ISA 9.7.10.16): their contents are undefined until written again."""
     space = op.space("a")
 
     def run(lanes: Any, a: Any, *_: Any) -> None:
@@ -134,7 +134,7 @@ def discard(op: Operation) -> Semantics:
 
 
 def createpolicy(op: Operation) -> Semantics:
-    """Makes a cache policy, an opaque value (ISA 9.7.10.17)."""
+    """Creates a cache policy, an opaque value (ISA 9.7.10.17)."""
     return Semantics(lambda *_: np.uint64(0))
 
 
@@ -142,7 +142,7 @@ def createpolicy(op: Operation) -> Semantics:
 
 
 def isspacep(op: Operation) -> Semantics:
-    """Tells whether a generic address lies in a state space (ISA 9.7.10.18). Parameters of a kernel lie in `.global` too."""
+    """Whether a generic address is in a state space (ISA 9.7.10.18). Kernel parameters are also in `.global`."""
     space = op.slot(".ss")
     window = np.uint64(windows.WINDOWS[space] >> windows.WINDOW_BITS)
     shift = np.uint64(windows.WINDOW_BITS)
@@ -160,7 +160,7 @@ def isspacep(op: Operation) -> Semantics:
 
 
 def cvta(op: Operation) -> Semantics:
-    """Converts between an address in a state space and a generic one (ISA 9.7.10.19)."""
+    """Converts between addresses in a state space and generic addresses (ISA 9.7.10.19)."""
     window = windows.WINDOWS[op.slot(".ss")]
     if not window:
         return Semantics(lambda a: a)
@@ -179,7 +179,7 @@ def mapa(op: Operation) -> Semantics:
 
 
 def getctarank(op: Operation) -> Semantics:
-    """The rank of the CTA that a shared memory address lies in (ISA 9.7.10.23)."""
+    """The CTA rank in a shared memory address (ISA 9.7.10.23)."""
     return Semantics(lambda a: windows.cluster_rank(a).astype(np.uint32))
 
 
@@ -193,11 +193,11 @@ _MODES = {
     ".ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
     ".rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
 }
-"""For each mode and the two lowest bits of the selector: the source of each byte of the result, lowest first."""
+"""For each mode and the two lowest bits of the selector: the source of each result byte, lowest first."""
 
 
 def prmt(op: Operation) -> Semantics:
-    """Picks four bytes out of a pair of registers (ISA 9.7.10.7)."""
+    """Selects four bytes from a pair of registers (ISA 9.7.10.7)."""
     mode = op.slot(".mode")
     control = np.array([sum(s << 4 * k for k, s in enumerate(row)) for row in _MODES[mode]], np.uint64) if mode else None
     word = np.dtype(np.uint32)

@@ -1,7 +1,7 @@
 """Extended-precision integer arithmetic (ISA 9.7.2).
 
-The carry flag is the last argument where it is read, the last result where it is written. Sums are those of the bits, so operands are
-read as unsigned for any type; after a subtraction the flag is the borrow.
+The carry flag is the last argument if it is read, and the last result if it is written. Arithmetic is on bits, so operands of all types are
+read as unsigned; after a subtraction, the flag is the borrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZERO = np.False_
 
 
 def _chain(op: Operation, step: Callable[[Any, Any, Any], tuple[Any, Any]], *, wide: Callable[[Any, Any, Any], Any]) -> Semantics:
-    """A link of a chain: `step(a, b, carry)` gives the result and the carry; `wide`, without wrapping, what `.sat` clamps."""
+    """One step of a carry chain: `step(a, b, carry)` returns the result and the carry; `wide`, without wrapping, is what `.sat` clamps."""
     if op.has(".sat"):
         return Semantics(lambda a, b, carry: clamp(wide(a.astype(np.int64), b.astype(np.int64), carry), np.int32))
     reads = dict.fromkeys("ab", unsigned(op.dtype("d")))
@@ -67,14 +67,14 @@ def mad(op: Operation) -> Semantics:
 
 
 def madc(op: Operation) -> Semantics:
-    """§ 9.7.2.6: of .sat, which the manual does not have here, ptxas makes nothing."""
+    """§ 9.7.2.6: .sat is not in the manual here, and ptxas ignores it."""
     dtype = op.dtype("d")
     bits = unsigned(dtype)
 
     def half(a: Any, b: Any) -> Any:
         if not op.has(".hi"):
             return (a * b).view(bits)
-        # Types of 16 bits, which the manual does not have here, count as extended to 32 bits (as ptxas does it).
+        # 16-bit types are not in the manual here; they are extended to 32 bits, as by ptxas
         return (high(a, b, dtype) if dtype.itemsize > 2 else np.multiply(a, b, dtype=np.int64) >> 32).astype(bits)
 
     reads = {"c": bits}

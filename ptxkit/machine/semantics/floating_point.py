@@ -1,6 +1,7 @@
-"""Floating-point arithmetic of single and double precision (ISA 9.7.3).
+"""Floating-point arithmetic in single and double precision (ISA 9.7.3).
 
-Approximate functions give the correctly rounded result, which is within the manual's bounds; for special values its tables hold.
+Approximate functions return correctly rounded results, which are within the manual's error bounds, and follow its tables for special
+values.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from ptxkit.machine.values.rounding import to_single
 Function = Callable[..., Any]
 
 _BLOCK = 8192
-"""Lanes at a time of a function of doubles."""
+"""Block size in lanes for functions computed in double precision."""
 
 _LEAST32, _LEAST64 = 2.0**-126, 2.0**-1022
 _NAN64 = np.uint64(0x7FFFFFFF00000000).view(np.float64)
-"""The NaN of the coarse functions of double precision."""
+"""The NaN returned by approximate functions in double precision."""
 
 
 def _mode(op: Operation) -> str:
@@ -35,10 +36,9 @@ def _mode(op: Operation) -> str:
 
 
 def _single(op: Operation, function: Function, exact: Function | None = None, with_any_nan: Function | None = None) -> Semantics:
-    """A function of singles with what `.ftz` and `.sat` add, for each element of a packed type.
+    """A function of singles, extended by `.ftz` and `.sat`, applied to each element of packed types.
 
-    A result that is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal one: `exact` gives
-    it, as a double.
+    A result that is subnormal before rounding is flushed even if it rounds up to a normal number: `exact` computes it as a double.
     """
 
     def whole(function: Function, flushes: bool) -> Function:
@@ -58,7 +58,7 @@ def _single(op: Operation, function: Function, exact: Function | None = None, wi
 
 
 def _flushing(function: Function, exact: Function | None, mode: str, flushes: bool) -> Function:
-    """A function with its results flushed, and its operands unless they are known to be."""
+    """Flushes the results of a function, and its operands unless they are known to be flushed."""
 
     def run(*values: Any) -> Any:
         if flushes:
@@ -105,12 +105,12 @@ def testp(op: Operation) -> Semantics:
         ".normal": lambda a: np.isfinite(a) & ((np.absolute(a) >= least) | (a == 0)),
         ".subnormal": lambda a: (np.absolute(a) < least) & (a != 0),
     }
-    # Without an operation ptxas makes the first of them.
+    # without an operation, ptxas assumes the first one
     return Semantics(tests[op.slot(".op") or ".finite"])
 
 
 def copysign(op: Operation) -> Semantics:
-    """§ 9.7.3.2: the sign of a, all else of b."""
+    """§ 9.7.3.2: the sign of a, everything else from b."""
     return Semantics(lambda a, b: np.copysign(b, a))
 
 
@@ -135,7 +135,7 @@ def fma(op: Operation) -> Semantics:
 
 
 def mad(op: Operation) -> Semantics:
-    """§ 9.7.3.7: the same as fma on every target there is."""
+    """§ 9.7.3.7: the same as fma on all targets."""
     return fma(op)
 
 
@@ -147,7 +147,7 @@ def div(op: Operation) -> Semantics:
 
 
 def _fast_quotient(a: Any, b: Any) -> Any:
-    """The quotient, but where the reciprocal of b is subnormal it counts as zero: zero, or a NaN if a is infinite."""
+    """The quotient; if the reciprocal of b is subnormal it counts as zero, so the result is zero, or NaN if a is infinite."""
     quotient = single.divide(a, b)
     large = (np.absolute(b) > 2.0**126) & np.isfinite(b)
     return select(large, single.multiply(a, np.copysign(np.float32(0), b)), quotient) if some(large) else quotient
@@ -164,7 +164,7 @@ def neg(op: Operation) -> Semantics:
 
 
 def _sign(ufunc: np.ufunc) -> Semantics:
-    """Of doubles, NaNs keep their sign and are made quiet."""
+    """For doubles; NaNs keep their sign and are made quiet."""
     return Semantics(lambda a: double.quiet_nans(select(np.isnan(a), a, ufunc(a))))
 
 
@@ -191,7 +191,7 @@ def rcp(op: Operation) -> Semantics:
     if op.type == ".f64" and op.has(".approx"):
         return Semantics(_coarse(lambda a: 1 / a))
     one32, one64 = np.float32(1), np.float64(1)
-    # With a rounding .ftz is not of the manual, and changes nothing for doubles.
+    # .ftz with a rounding mode is not in the manual, and has no effect on doubles
     return _rounded(op, lambda a, mode: single.divide(one32, a, mode), lambda a, mode: double.divide(one64, a, mode))
 
 
@@ -233,7 +233,7 @@ def tanh(op: Operation) -> Semantics:
 
 
 def _approximate(op: Operation, function: Function) -> Semantics:
-    """A function of doubles, for singles."""
+    """A function computed in double precision for singles."""
 
     def of_block(a: Any) -> Any:
         return canonical(function(a.astype(np.float64)).astype(np.float32))
@@ -242,7 +242,7 @@ def _approximate(op: Operation, function: Function) -> Semantics:
 
 
 def _coarse(function: Function) -> Function:
-    """A function of the upper words of doubles, that gives upper words: the lower ones count as zero, subnormal numbers too."""
+    """A function of the upper words of doubles that returns upper words. Lower words count as zero, as do subnormals."""
     upper = np.uint64(0xFFFFFFFF00000000)
 
     def run(a: Any) -> Any:

@@ -1,7 +1,6 @@
 """Half precision and bfloat16 (ISA 9.7.4), mixed precision (9.7.5 of 9.1), and packed small floats (9.7.6 of 9.4).
 
-Operands become singles or doubles, which hold a product of two of them, and of a sum what rounding to odd leaves; the result is
-rounded once.
+Operands are converted to singles or doubles, in which products are exact and sums are rounded to odd; the result is rounded once.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from ptxkit.machine.values.rounding import sum_to_odd, zero_of_sum
 Function = Callable[..., Any]
 
 _BLOCK = 8192
-"""Lanes at a time."""
+"""Block size in lanes."""
 
 _OUT_OF_BOUNDS = np.uint16(0x7FFF)
-"""The NaN that fills elements outside of a tensor."""
+"""The NaN that fills elements outside a tensor."""
 
 
 def _elements(op: Operation, name: str) -> Elements:
-    """The elements of an operand; its type may also be named as an integer of the same size."""
+    """The elements of an operand, whose type may also be given as an integer of the same size."""
     operand = op.operand(name)
     assert operand is not None
     return elements_of(operand.types[0])
 
 
 def _rounded(op: Operation, function: Function) -> Semantics:
-    """A function of singles or doubles and the rounding mode, for the numbers in the operands; then rounded, and limited by modifiers."""
+    """Applies a function of numbers and the rounding mode to the operands; then rounds, and clamps as modifiers require."""
     result = _elements(op, "d")
     names = [o.name for o in op.reads]
     operands = [_elements(op, name) for name in names]
@@ -57,14 +56,14 @@ def _rounded(op: Operation, function: Function) -> Semantics:
         if ftz:
             numbers = [flush_below(x, kind.least) for kind, x in zip(operands, numbers, strict=True)]
         exact = function(*numbers, mode)
-        # Limits are numbers of every type: what is limited before it is rounded is so after it.
+        # the limits are representable in all types, so clamping before rounding is the same as after
         if sat:
             exact = saturate(exact)
         if relu:
             exact = select(exact <= 0, exact.dtype.type(0), exact)
         rounded = result.rounded(exact, mode, finite=finite)
         if ftz:
-            # What is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal number.
+            # a result that is subnormal before rounding is flushed even if it rounds up to a normal number
             larger = result.numbers(result.rounded(exact * exact.dtype.type(256), mode))
             rounded = _flushed(rounded, result, np.absolute(larger) < result.least * 256)
         if oob:
@@ -81,7 +80,7 @@ def _rounded(op: Operation, function: Function) -> Semantics:
 
 
 def _flushed(codes: Any, kind: Elements, small: Any) -> Any:
-    """Codes, those of small numbers as zero of the same sign."""
+    """Codes, with those of small numbers replaced by zero of the same sign."""
     if kind.base == ".f32":
         return select(small, np.copysign(np.float32(0), codes), codes)
     return select(small, codes & codes.dtype.type(FORMATS[kind.base].sign), codes)
@@ -102,7 +101,7 @@ def sub(op: Operation) -> Semantics:
 
 
 def mul(op: Operation) -> Semantics:
-    """§ 9.7.4.3: a double has all bits of the product."""
+    """§ 9.7.4.3: the product is exact in double precision."""
     return _rounded(op, lambda a, b, mode: a * b)
 
 

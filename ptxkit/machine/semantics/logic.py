@@ -1,4 +1,4 @@
-"""Logic and shifts (ISA 9.7.9). Predicates are `bool` arrays, for which NumPy's bitwise functions are the logical ones."""
+"""Logic and shifts (ISA 9.7.9). Predicates are `bool` arrays, on which NumPy's bitwise functions are logical operations."""
 
 from __future__ import annotations
 
@@ -93,17 +93,17 @@ def shf(op: Operation) -> Semantics:
 
     def run(a: Any, b: Any, c: Any) -> Any:
         count = c & 31 if wrap else np.minimum(c, 32)
-        # NumPy shifts out everything when the count reaches the width.
+        # NumPy shifts out everything if the count reaches the width
         return (b << count) | (a >> (32 - count)) if left else (a >> count) | (b << (32 - count))
 
     return Semantics(run)
 
 
 def _shift(op: Operation, ufunc: np.ufunc) -> Semantics:
-    """NumPy shifts out everything when the count reaches the width, as PTX does. The count must have the dtype of the value."""
+    """NumPy shifts out everything if the count reaches the width, as PTX does. The count must have the dtype of the value."""
     dtype = op.dtype("a")
     if dtype.itemsize == 4:
-        # A count from 2^31 on is negative as int32, which NumPy takes for a large one.
+        # a count from 2^31 on is negative as int32, which NumPy treats as a large one
         return Semantics(ufunc, reads={"b": dtype})
     if "b" in op.constants:
         count = dtype.type(np.minimum(int(op.constants["b"]) & 0xFFFFFFFF, 255))

@@ -1,4 +1,4 @@
-"""Barrier objects in shared memory (ISA 9.7.14.15)."""
+"""mbarriers in shared memory (ISA 9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 _WORD = np.dtype(np.uint64)
 _POLL = 256
-"""Iterations of a loop that a futile test of a phase counts for."""
+"""Number of loop iterations that an unsuccessful phase test counts for."""
 
 
 def mbarrier(op: Operation) -> Semantics:
@@ -27,7 +27,7 @@ def mbarrier(op: Operation) -> Semantics:
 
 
 def cp(op: Operation) -> Semantics:
-    """`cp.async.mbarrier.arrive`: earlier copies of the thread arrive when they are complete (ISA 9.7.14.15.15)."""
+    """`cp.async.mbarrier.arrive`: triggers an arrival when the thread's earlier copies are complete (ISA 9.7.14.15.15)."""
     return copies.arrive(op)
 
 
@@ -54,7 +54,7 @@ def _inval(op: Operation) -> Semantics:
 
 
 def _count(op: Operation, sign: int) -> Semantics:
-    """Expects transactions, or completes them."""
+    """Expects or completes transactions."""
     space = op.space("m")
 
     def run(lanes: Any, m: Any, tx: Any, *_: Any) -> None:
@@ -83,7 +83,7 @@ def _arrive(op: Operation) -> Semantics:
 
 
 def _wait(op: Operation) -> Semantics:
-    """Tests whether a phase has completed: the parity of the object's phase is then another than that of the phase waited for."""
+    """Tests whether a phase has completed: the parity of the mbarrier then differs from that of the phase."""
     space = op.space("m")
     of_state = op.operand("parity") is None
 
@@ -109,7 +109,7 @@ def _wait(op: Operation) -> Semantics:
     def test(lanes: Any, given: Any) -> Any:
         found = complete(lanes, given)
         if not np.all(found):
-            # Who polls must see it at last: what is in flight to this mbarrier completes before the next look at it.
+            # a polling loop must terminate: operations that signal this mbarrier complete before its next test
             barriers(lanes, given, np.broadcast_to(~np.asarray(found), lanes.count))
             lanes.agents.signal_wanted()
             if not np.any(found):

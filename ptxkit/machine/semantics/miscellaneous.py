@@ -10,12 +10,12 @@ from ptxkit.machine.operation import Operation, Semantics
 
 
 def brkpt(op: Operation) -> Semantics:
-    """Stops for a debugger: there is none, so nothing happens (ISA 9.7.19.1)."""
+    """A breakpoint; without a debugger it has no effect (ISA 9.7.19.1)."""
     return Semantics(_nothing)
 
 
 def nanosleep(op: Operation) -> Semantics:
-    """Lets others go first, once (ISA 9.7.19.2)."""
+    """Yields to other groups once (ISA 9.7.19.2)."""
 
     def enter(lanes: Any, t: Any) -> Any:
         return np.full(lanes.count, lanes.launch.turns)
@@ -27,17 +27,17 @@ def nanosleep(op: Operation) -> Semantics:
 
 
 def pmevent(op: Operation) -> Semantics:
-    """Triggers performance monitor events, which nobody counts (ISA 9.7.19.3)."""
+    """Triggers performance monitor events, which are not counted (ISA 9.7.19.3)."""
     return Semantics(_nothing)
 
 
 def trap(op: Operation) -> Semantics:
-    """Ends the launch with a fault: the scheduler does (ISA 9.7.19.4)."""
+    """Ends the launch with a fault, raised by the scheduler (ISA 9.7.19.4)."""
     return Semantics(_nothing)
 
 
 def setmaxnreg(op: Operation) -> Semantics:
-    """Moves registers between warps; the machine has as many as are asked for (ISA 9.7.19.5)."""
+    """Reallocates registers between warps; the machine has an unlimited number (ISA 9.7.19.5)."""
     return Semantics(_nothing, lanes=True)
 
 

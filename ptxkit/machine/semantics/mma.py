@@ -1,4 +1,4 @@
-"""What the forms of `isa/mma.isa` do: matrix multiply-accumulate by a warp, and moves of matrices (ISA 9.7.15.4, 9.7.15.5)."""
+"""Semantics of `isa/mma.isa`: matrix multiply-accumulate by a warp, and moves of matrices (ISA 9.7.15.4, 9.7.15.5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def mma(op: Operation) -> Semantics:
-    """§ 9.7.15.4.14, 9.7.15.5.3: multiply the matrices that the lanes of each warp hold and add a third."""
+    """§ 9.7.15.4.14, 9.7.15.5.3: multiplies the matrices in the registers of each warp and adds a third."""
     m, n, k = shape_of(op)
     dtype, atype, btype, ctype = types_of(op)[:4]
     if (m, n, k) == (8, 8, 4) and atype in (".bf16", ".tf32"):
@@ -98,7 +98,7 @@ def _quarters(op: Operation, dtype: str, atype: str, ctype: str) -> Semantics:
 
 
 def _addresses_of(lanes: Any, opcode: str, number: int) -> None:
-    """A fault of the warps in which one of the first `number` lanes, which have the addresses of rows, is missing."""
+    """Raises a fault for warps in which one of the first `number` lanes, which hold row addresses, is missing."""
     missing = number - lanes.by_warp(np.ones(lanes.count, bool))[:, :number].sum(1)
     if not missing.any():
         return
@@ -111,7 +111,7 @@ def _addresses_of(lanes: Any, opcode: str, number: int) -> None:
 
 
 def ldmatrix(op: Operation) -> Semantics:
-    """§ 9.7.15.4.15: the rows at the addresses of the first lanes, as fragments; `.trans` gives the columns."""
+    """§ 9.7.15.4.15: loads the rows at the addresses of the first lanes as fragments; `.trans` loads columns."""
     if not op.bound.form.modelled:
         raise Unsupported("the manual for PTX 9.4 is not out: what this form does is not known")
     count, space = int(op.slot(".num")[2:]), op.space("p")
@@ -140,7 +140,7 @@ def ldmatrix(op: Operation) -> Semantics:
 
 
 def stmatrix(op: Operation) -> Semantics:
-    """§ 9.7.15.4.16: the opposite direction."""
+    """§ 9.7.15.4.16: stores fragments, the inverse of `ldmatrix`."""
     count, space = int(op.slot(".num")[2:]), op.space("p")
     layout = layouts.moved(8, 8, 16)
     bits = 16 if op.has(".b16") else 8
@@ -164,7 +164,7 @@ def stmatrix(op: Operation) -> Semantics:
 
 
 def movmatrix(op: Operation) -> Semantics:
-    """§ 9.7.15.4.17: transpose an 8x8 matrix of 16-bit elements."""
+    """§ 9.7.15.4.17: transposes an 8x8 matrix of 16-bit elements."""
     layout: Layout = layouts.moved(8, 8, 16)
 
     def run(lanes: Any, a: Any) -> Any:

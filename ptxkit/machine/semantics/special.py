@@ -1,4 +1,4 @@
-"""Special registers (ISA 10): a function of the lanes for each, and its dtype."""
+"""Special registers (ISA 10): for each, a function of the lanes, and a dtype."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ U32, U64, BOOL = np.dtype(np.uint32), np.dtype(np.uint64), np.dtype(np.bool_)
 Value = tuple[Callable[[Any], Any], np.dtype[Any]]
 
 SYSTEM_SHARED = 1024
-"""The shared memory that the system keeps for itself in each CTA (ISA 10.29)."""
+"""Shared memory of each CTA that is reserved for the system, in bytes (ISA 10.29)."""
 ALLOCATION_UNIT = 128
-"""Shared memory is allocated in units of so many bytes, from sm_80 on (ISA 10.30)."""
+"""Allocation unit of shared memory in bytes, from sm_80 on (ISA 10.30)."""
 
 
 def _resident(name: str) -> Callable[[Any], Any]:
-    """What differs from thread to thread: a column of the resident threads."""
+    """A register that differs between threads: a column of the resident threads."""
     return lambda lanes: lanes.special(name)
 
 
 def _of_launch(get: Callable[[Any], int], dtype: np.dtype[Any] = U32) -> Callable[[Any], Any]:
-    """What is the same for the whole launch."""
+    """A register that is the same for the whole launch."""
     return lambda lanes: dtype.type(get(lanes.launch))
 
 
@@ -81,17 +81,18 @@ _OTHER: dict[str, Value] = {
 
 
 def _allocated(size: int) -> int:
-    """Shared memory in whole units of allocation."""
+    """Shared memory rounded up to allocation units."""
     return -(-size // ALLOCATION_UNIT) * ALLOCATION_UNIT
 
 
 _WORKSPACE = {"%envreg1": 32, "%envreg2": 0}
-"""Where drivers put the address of the memory at which the CTAs of a cooperative launch synchronize (0 in others): its halves."""
+"""Registers in which drivers pass the address of the memory for grid-wide synchronization of cooperative launches (0 otherwise), in two
+halves."""
 
 
 @cache
 def special_value(name: str) -> Value | None:
-    """What gives a special register (`%tid.x`; of one without its component, the first) of lanes, and its dtype; None if there is none."""
+    """The function and dtype of a special register (`%tid.x`; without a component, the first one); None if it does not exist."""
     stem, _, component = name.partition(".")
     at = "xyzw".find(component) if component else 0
     if at < 0:

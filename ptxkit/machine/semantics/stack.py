@@ -15,17 +15,17 @@ _U64 = np.uint64
 
 
 def stacksave(op: Operation) -> Semantics:
-    """The stack pointer (ISA 9.7.17.1)."""
+    """Returns the stack pointer (ISA 9.7.17.1)."""
     return Semantics(lambda top: top.astype(op.dtype("d")))
 
 
 def stackrestore(op: Operation) -> Semantics:
-    """Sets the stack pointer to one saved before (ISA 9.7.17.2)."""
+    """Restores a saved stack pointer (ISA 9.7.17.2)."""
     return Semantics(lambda a, top: (a.astype(_U64),))
 
 
 def alloca(op: Operation) -> Semantics:
-    """Takes memory from the stack (ISA 9.7.17.3); its address is one in `.local`."""
+    """Allocates memory on the stack, and returns its address in `.local` (ISA 9.7.17.3)."""
     align = int(op.constants.get("align", 8))
 
     def run(size: Any, *rest: Any) -> Any:

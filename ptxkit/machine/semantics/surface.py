@@ -61,7 +61,7 @@ def sust(op: Operation) -> Semantics:
 
 
 def sured(op: Operation) -> Semantics:
-    """Combines a value with what a surface holds (ISA 9.7.12.3)."""
+    """Combines a value with the contents of a surface (ISA 9.7.12.3)."""
     samples, type = op.has(".p"), op.slot(".ctype")
 
     def run(lanes: Any, a: Any, c: Any, v: Any) -> None:
@@ -79,13 +79,13 @@ def sured(op: Operation) -> Semantics:
 
 
 def suq(op: Operation) -> Semantics:
-    """Asks for an attribute of a surface (ISA 9.7.12.4)."""
+    """Queries an attribute of a surface (ISA 9.7.12.4)."""
     query = op.slot(".query")[1:]
     return Semantics(lambda lanes, a: _answers(lanes, a, (Surface,), lambda thing: _attribute(thing, query)), lanes=True)
 
 
 def _formatted(value: Array, dtype: np.dtype[Any]) -> Array:
-    """A sample from a register of 32 bits, in a surface's format."""
+    """Converts a 32-bit register to a sample in a surface's format."""
     if dtype.kind == "f":
         return value.view(np.float32).astype(dtype)
     limits = np.iinfo(dtype)
@@ -94,7 +94,8 @@ def _formatted(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _places(op: Operation, lanes: Any, surface: Surface, mine: Any, c: Any, size: int, scale: int = 1) -> tuple[Any, Array, Array, Array]:
-    """Where in a surface's bytes coordinates point, x in units of `scale` bytes; which are accessed; and which lanes they are of."""
+    """Positions in the bytes of a surface for coordinates (x in units of `scale` bytes), which of these are accessed, and the lanes
+    concerned."""
     positions = np.arange(lanes.count) if mine is None else mine
     some = lanes if mine is None else lanes.at(mine)
     coordinates = [np.asarray(lanes.broadcast(x), np.int64)[positions] for x in _several(c)[: _DIMENSIONS[op.slot(".geom")]]]

@@ -1,4 +1,4 @@
-"""Barriers of a CTA, fences, and what the lanes of a warp do together (ISA 9.7.14)."""
+"""Barriers of a CTA, fences, and warp-level operations (ISA 9.7.14)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = np.uint32(0xFFFFFFFF)
 
 
 def bar(op: Operation) -> Semantics:
-    """Barriers of a CTA; `bar.warp.sync` is that of a warp (ISA 9.7.14.1, 9.7.14.2)."""
+    """Barriers of a CTA; `bar.warp.sync` is a barrier of a warp (ISA 9.7.14.1, 9.7.14.2)."""
     if op.has(".warp"):
         return Semantics(_nothing, lanes=True)
     return _barrier(op)
@@ -70,7 +70,7 @@ def _reducing(op: Operation) -> Semantics:
     return Semantics(run, lanes=True, enter=enter, ready=ready, takes_token=True)
 
 
-# --- fences: memory is sequentially consistent here, they order nothing that is out of order
+# --- fences: memory is sequentially consistent here, so they have no effect
 
 
 def fence(op: Operation) -> Semantics:
@@ -84,7 +84,7 @@ def membar(op: Operation) -> Semantics:
 
 
 def griddepcontrol(op: Operation) -> Semantics:
-    """Dependences between grids (ISA 9.7.14.13): launches run one after another, so what this one depends on has completed."""
+    """Dependences between grids (ISA 9.7.14.13). Launches run one after another, so earlier grids have completed."""
     return Semantics(_nothing)
 
 
@@ -92,11 +92,11 @@ def _nothing(*_: object) -> None:
     return None
 
 
-# --- together in a warp
+# --- warp-level operations
 
 
 def _reduced(lanes: Lanes, rows: Array, mask: Any, reduce: Callable[..., Any], neutral: Any) -> Array:
-    """Reduces a row of 32 over the lanes that are there and that each lane's mask names; one element a row, or one a lane."""
+    """Reduces rows of 32 over the lanes that are present and in each lane's mask; one result for each row, or for each lane."""
     if mask is None or not mask.ndim:
         bits = (ALL if mask is None else mask.astype(np.uint32)) & _BITS != 0
         return reduce(np.where(bits & lanes.active, rows, neutral), axis=1)  # type: ignore[no-any-return]
@@ -109,7 +109,7 @@ def _ballot(lanes: Lanes, rows: Array, mask: Any) -> Array:
 
 
 def vote(op: Operation) -> Semantics:
-    """Combines predicates of a warp (ISA 9.7.14.8, 9.7.14.9)."""
+    """Combines predicates in a warp (ISA 9.7.14.8, 9.7.14.9)."""
     if op.has(".ballot"):
         return Semantics(lambda lanes, a, mask=None: lanes.from_warp(_ballot(lanes, lanes.by_warp(a, False), mask)), lanes=True)
     mode = op.slot(".mode")
@@ -127,12 +127,12 @@ def vote(op: Operation) -> Semantics:
 
 
 def activemask(op: Operation) -> Semantics:
-    """The lanes of the warp that execute it together (ISA 9.7.14.11)."""
+    """The lanes of the warp that execute the instruction together (ISA 9.7.14.11)."""
     return Semantics(lambda lanes: lanes.from_warp(lanes.warp_mask), lanes=True)
 
 
 def match(op: Operation) -> Semantics:
-    """Which lanes have the same value (ISA 9.7.14.10)."""
+    """The lanes with the same value (ISA 9.7.14.10)."""
     everyone = op.has(".all")
     with_predicate = op.operand("p") is not None
 

@@ -1,8 +1,4 @@
-"""What the forms of `isa/tcgen05.isa` do: the fifth generation of tensor cores (ISA 9.1: 9.7.16).
-
-Copies, shifts and products are in flight from their instruction on and complete in the order in which a thread has started them; a commit
-has an mbarrier arrived at when they have. Loads and stores of registers are done at once.
-"""
+"""Semantics of `isa/tcgen05.isa`: the fifth generation of tensor cores (ISA 9.1: 9.7.16)."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ Array = NDArray[Any]
 QUEUE = "tcgen05"
 _WIDENED = {".b6x16_p32": 6, ".b4x16_p64": 4}
 _ALLOCATIONS = (32, 64, 128, 256, 512)
-"""So many columns can be allocated at once."""
+"""Valid numbers of columns in an allocation."""
 
 
 def tcgen05(op: Operation) -> Semantics:
@@ -41,7 +37,7 @@ def tcgen05(op: Operation) -> Semantics:
     for name, make in _MAKERS.items():
         if op.has(name):
             return make(op)
-    return Semantics(lambda: None)  # fences, waits for loads and stores: these are done at once
+    return Semantics(lambda: None)  # fences and waits for loads and stores, which complete at once
 
 
 def _memories(lanes: Any) -> Any:
@@ -49,7 +45,7 @@ def _memories(lanes: Any) -> Any:
 
 
 def _warps(lanes: Any, *values: Any) -> Iterator[tuple[int, list[Any]]]:
-    """For each warp the position in `lanes` of its first lane, and that lane's values."""
+    """For each warp, the position of its first lane in `lanes`, and that lane's values."""
     positions = lanes.by_warp(np.arange(lanes.count), -1)
     for row in positions:
         first = int(row[row >= 0][0])
@@ -57,7 +53,7 @@ def _warps(lanes: Any, *values: Any) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _alloc(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.7: the first free columns; the address of them goes to shared memory."""
+    """§ 9.1: 9.7.16.7: allocates the first free columns, and stores their address to shared memory."""
     space = op.space("dst")
 
     def ready(lanes: Any, token: Any, dst: Any, n: Any) -> Array:
@@ -116,19 +112,19 @@ def _relinquish(op: Operation) -> Semantics:
 
 
 def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, columns: int) -> None:
-    """Faults where cells are none, or are not allocated."""
+    """Faults if cells do not exist or are not allocated."""
     if lane + rows > LANES or column + columns > COLUMNS or not memory.allocated(column, column + columns - 1):
         what = f"lanes {lane} to {lane + rows - 1} and columns {column} to {column + columns - 1} of tensor memory"
         lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
 
 
 def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
-    """Tells the monitors of cells of tensor memory that lanes of a CTA access: for each lane some, or the same ones for the only lane."""
+    """Notifies monitors of the cells of tensor memory that lanes of a CTA access: some for each lane, or those of a single lane."""
     if lanes.memory.watch is None:
         return
     at = tensor_memory.offsets(int(lanes.cta[0]), rows, columns)
     each = np.arange(lanes.count) if at.shape[0] == lanes.count else np.zeros(at.shape[0], np.int64)
-    # all cells are told of at once: to tell of a few costs as much
+    # notify of all cells at once, since that costs as much as a few
     lanes = lanes.repeated(np.tile(each, at.shape[1]))
     lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, at.T.reshape(-1), tensor_memory.CELL))
 
@@ -136,7 +132,7 @@ def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
 def _cells(
     op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool, kind: str
 ) -> Iterator[tuple[int, Array, Array, Array]]:
-    """For each warp its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
+    """For each warp, its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
     memories = _memories(lanes)
     rows, columns = table
     for number, (first, (address,)) in enumerate(_warps(lanes, taddr)):
@@ -144,8 +140,12 @@ def _cells(
         lane, column = tensor_memory.split(address)
         one = lanes.subset(np.array([first]))
         quarter = int(lanes.thread[first]) // 32 % 4
+        if lane // LANES == int(lanes.cta[first]) % int(lanes.launch.cluster_size) % 2:
+            # programs that are in use count the lanes of a pair of CTAs from 0 to 255: hardware takes those of the second for its own
+            lane %= LANES
         if lane < 32:
-            # the manual has no such address for another warp; programs that are in use have it, and hardware takes it for the warp's own
+            # the manual does not allow an address of another warp's lanes; existing programs use it, and hardware treats it as the warp's
+            # own
             lane += 32 * quarter
         if lane // 32 != quarter:
             one.fault(
@@ -157,7 +157,7 @@ def _cells(
 
 
 def _load(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.8: cells to registers; `.red` gives the least or greatest of a lane's, too."""
+    """§ 9.1: 9.7.16.8: loads cells into registers; `.red` also reduces each lane's values."""
     registers, packed = op.width("r"), op.has(".pack::16b")
     shape = ".16x32bx2" if op.has(".16x32bx2") else op.slot(".shape") or ".32x32b"
     table = tensor_memory.cells_of_lanes(shape, registers, packed, int(op.constants.get("off", 0)))
@@ -177,7 +177,7 @@ def _load(op: Operation) -> Semantics:
 
 
 def _reduction(op: Operation) -> Callable[[Array], Array]:
-    """The least or greatest of the values of each lane (ISA 9.1: 9.7.16.8.3)."""
+    """The minimum or maximum of the values of each lane (ISA 9.1: 9.7.16.8.3)."""
     least, types = op.has(".min"), {".s32": np.int32, ".u32": np.uint32}
     kind = next((t for name, t in types.items() if op.has(name)), None)
     if kind is not None:
@@ -195,7 +195,7 @@ def _reduction(op: Operation) -> Callable[[Array], Array]:
 
 
 def _store(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.8: registers to cells."""
+    """§ 9.1: 9.7.16.8: stores registers to cells."""
     registers, packed = op.width("r"), op.has(".unpack::16b")
     shape = op.slot(".shape") or ".16x32bx2"
     table = tensor_memory.cells_of_lanes(shape, registers, packed, int(op.constants.get("off", 0)))
@@ -213,11 +213,11 @@ def _store(op: Operation) -> Semantics:
     return Semantics(run, lanes=True)
 
 
-# -- what is in flight
+# -- asynchronous operations
 
 
 def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprints: Callable[[int], list[Footprint]]) -> None:
-    """Something of each lane is in flight: `one(lane, position)` does it, after what the lane's thread has started before."""
+    """Starts an operation of each lane: `one(lane, position)` performs it, after everything that the lane's thread has started before."""
 
     def land(positions: Array) -> None:
         lanes.agents.complete_before(lanes.at(positions), QUEUE, flight.number)
@@ -238,19 +238,19 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
 
 
 def _footprint(kind: str, space: str, at: Array, size: int) -> Footprint:
-    """Bytes that a thread's operation accesses."""
+    """The bytes that a thread's operation accesses."""
     at = at.reshape(-1)
     return Footprint(kind, space, np.zeros(len(at), np.int64), at, np.full(len(at), size))
 
 
 def _in_tensor_memory(op: Operation, lanes: Any, position: int, kind: str, rows: Array, columns: Array) -> list[Footprint]:
-    """Cells of the CTAs that take part."""
+    """The cells of the participating CTAs."""
     pair = _pair(op, lanes.at(np.array([position])))
     return [_footprint(kind, tensor_memory.SPACE, tensor_memory.offsets(cta, rows, columns), tensor_memory.CELL) for cta, _ in pair]
 
 
 def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines: int, chunks: int, k_major: bool) -> list[Footprint]:
-    """The chunks of a tile in the shared memory of the CTAs that take part."""
+    """The chunks of a tile in the shared memory of the participating CTAs."""
     lane = lanes.at(np.array([position]))
     found = []
     for _, rank in _pair(op, lane):
@@ -262,7 +262,8 @@ def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines:
 
 
 def _commit(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.12: one arrival at an mbarrier, or at one in each CTA of a mask, when what the thread has started is complete."""
+    """§ 9.1: 9.7.16.12: arrives at an mbarrier, or at one in each CTA of a mask, when all operations that the thread has started are
+    complete."""
     space = op.space("mbar")
 
     def run(lanes: Any, given: Any) -> None:
@@ -293,7 +294,7 @@ def _commit(op: Operation) -> Semantics:
 
 
 def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
-    """The CTAs that take part: for each the number among the resident ones and the rank in the cluster (-1: it is alone)."""
+    """The participating CTAs: for each, its index among the resident ones and its rank in the cluster (-1: it is alone)."""
     cta, size = int(lane.cta[0]), int(lane.launch.cluster_size) if op.has(".cta_group::2") else 1
     if size == 1:
         return [(cta, -1)]
@@ -302,7 +303,7 @@ def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
 
 
 def _where(descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
-    """The addresses of the chunks of a tile. Raises ValueError for a descriptor that says nothing sensible."""
+    """The addresses of the chunks of a tile. Raises ValueError for an invalid descriptor."""
     where = descriptors.addresses(descriptors.decode(np.array([descriptor], np.uint64), "tcgen05"), lines, chunks, k_major)
     return where if rank < 0 else windows.cluster_address(where, rank)
 
@@ -319,7 +320,7 @@ def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_majo
 
 
 def _copy(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.9: rows of shared memory to lanes; some shapes to the lanes of several warps."""
+    """§ 9.1: 9.7.16.9: copies rows of shared memory to lanes; some shapes to the lanes of several warps."""
     rows, bits = (int(x) for x in op.slot(".shape")[1:-1].split("x"))
     multicast = op.slot(".multicast")
     lane_of = np.arange(rows) * (32 if rows == 4 else 1)
@@ -356,7 +357,7 @@ def _copy(op: Operation) -> Semantics:
 
 
 def _shift(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.9: 32 bytes of 32 lanes move to the next lane."""
+    """§ 9.1: 9.7.16.9: moves 32 bytes of 32 lanes to the next lane."""
 
     def run(lanes: Any, taddr: Any) -> None:
         address = lanes.broadcast(taddr)
@@ -379,7 +380,7 @@ def _shift(op: Operation) -> Semantics:
 
 
 def _multiply(op: Operation) -> Semantics:
-    """§ 9.1: 9.7.16.10: D = A·B + D, or A·B. What the collectors keep makes no difference."""
+    """§ 9.1: 9.7.16.10: D = A·B + D, or A·B. Collectors have no effect."""
     kind = next(m for m in op.bound.modifiers if m.startswith(".kind::"))
     operand = op.operand("a")
     in_memory = operand is not None and operand.types[0] == ".u32"
@@ -475,20 +476,21 @@ def _multiply_one(op: Operation, lane: Any, given: dict[str, list[int]], what: A
 
 
 def _scale_count(op: Operation, what: Any) -> int:
-    """How many scales a row has."""
+    """Number of scales in a row."""
     if not what.packed:
         return 1
     return 4 if op.slot(".scale") in (".scale_vec::4X", ".block16") else 2
 
 
 def _lines(size: int, k: int, type: str, what: Any, transposed: bool) -> tuple[int, int, bool]:
-    """How A or B lies in shared memory: lines, chunks of 16 bytes in each, and whether lines go along K."""
+    """The layout of A or B in shared memory: lines, 16-byte chunks in each, and whether lines run along K."""
     lines, line = (k, size) if transposed else (size, k)
     return lines, line * (4 if what.packed else BITS[type]) // 128, not transposed
 
 
 def _multiplicand(lane: Any, descriptor: int, rank: int, size: int, k: int, type: str, what: Any, transposed: bool) -> Array:
-    """A or B in shared memory: (rows of A or columns of B, K) as bits. Elements of 6 and 4 bits have gaps, unless the kind packs them."""
+    """A or B in shared memory: (rows of A or columns of B, K) as bits. 6-bit and 4-bit elements have padding, unless the kind packs
+    them."""
     bits = 4 if what.packed else BITS[type]
     lines, chunks, k_major = _lines(size, k, type, what, transposed)
     octets = _tile(lane, descriptor, rank, lines, chunks, k_major)

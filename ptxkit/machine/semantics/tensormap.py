@@ -1,4 +1,4 @@
-"""Operations on tensor-map objects (ISA 9.7.10.25, 9.7.14.16)."""
+"""Operations on tensor maps (ISA 9.7.10.25, 9.7.14.16)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _replaced(op: Operation) -> Semantics:
     value = op.dtype("v")
 
     def run(lanes: Any, a: Any, *rest: Any) -> None:
-        # The object is checked as a whole; what is stored is the field.
+        # the whole tensor map is checked, but only the field is stored
         lanes.memory.locate(lanes, space, a, SIZE, "update", 64)
         lanes.store(space, np.asarray(a, np.uint64) + np.uint64(offset), np.asarray(rest[-1]).astype(dtype)[()])
 
@@ -34,7 +34,7 @@ def _replaced(op: Operation) -> Semantics:
 
 
 def _copied(op: Operation) -> Semantics:
-    """All threads of a warp execute it, with the same addresses: it is one copy."""
+    """All threads of a warp execute it with the same addresses; it is a single copy."""
 
     def run(lanes: Any, d: Any, s: Any, *_: Any) -> None:
         lanes.memory.locate(lanes, ".global", d, SIZE, "write", SIZE)

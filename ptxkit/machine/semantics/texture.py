@@ -21,7 +21,7 @@ _OF_SAMPLERS = ("filter_mode", "normalized_coords", "force_unnormalized_coords")
 
 
 def tex(op: Operation) -> Semantics:
-    """Looks up a texel (ISA 9.7.11.3)."""
+    """Samples or fetches a texel (ISA 9.7.11.3)."""
     geometry, whole = op.slot(".geom"), op.slot(".ctype") == ".s32"
     if op.operand("ref") is not None:
         raise Unsupported("depth textures are not executed: their comparison is chosen by a graphics interface")
@@ -71,7 +71,7 @@ def tld4(op: Operation) -> Semantics:
 
 
 def _bits(op: Operation) -> dict[str, Any]:
-    """Coordinates and what goes with them are taken as bits, however the registers are declared."""
+    """Coordinates and related operands are read as bits, regardless of the type of their registers."""
     names = ("c", "x", "y", "z", "i", "off", "lod", "dx", "dy")
     return {name: _WORD for name in names if op.operand(name) is not None}
 
@@ -87,7 +87,7 @@ def _coordinates(lanes: Any, given: Any) -> list[Array]:
 
 
 def _layer(geometry: str, parts: list[Array], texture: Texture) -> tuple[Array | None, list[Array]]:
-    """The layer of an array, or the sample, and the coordinates in it."""
+    """The layer of an array or the sample, and the coordinates in it."""
     if geometry == ".2dms":
         return parts[0].astype(np.int64), parts[1:3]
     if geometry == ".a2dms":
@@ -98,7 +98,7 @@ def _layer(geometry: str, parts: list[Array], texture: Texture) -> tuple[Array |
 
 
 def _per_object(op: Operation, one: Callable[[Any, Texture, Sampler, Any], Array]) -> Callable[[Any, Any], Any]:
-    """Reads each texture for the lanes that name it; gives the elements of the result, and whether the texels are resident."""
+    """Reads each texture for the lanes that refer to it. Returns the elements of the result, and whether the texels are resident."""
     result = _results(op)
     resident = op.operand("p") is not None
 
@@ -136,7 +136,7 @@ def _chosen(given: Any, mine: Array) -> Any:
 
 
 def _results(op: Operation) -> Callable[[Array], list[Array]]:
-    """From texels (lanes, channels) to the values of the destination."""
+    """Converts texels (lanes, channels) to the values of the destination."""
     dtype = op.slot(".dtype")
 
     def four(values: Array) -> list[Array]:
@@ -150,7 +150,7 @@ def _results(op: Operation) -> Callable[[Array], list[Array]]:
                 return [c.astype(np.float32).view(kind) for c in columns]
             return [c.astype(np.int64).astype(kind) for c in columns]
         if columns[0].dtype.kind != "f":
-            # Integer texels read as floats keep their bits.
+            # integer texels that are read as floats keep their bits
             columns = [c.astype(np.int64).astype(np.uint32).view(np.float32) for c in columns]
         if dtype == ".f32":
             return [c.astype(np.float32) for c in columns]
@@ -164,7 +164,7 @@ def _results(op: Operation) -> Callable[[Array], list[Array]]:
 
 
 def txq(op: Operation) -> Semantics:
-    """Asks for an attribute of a texture or sampler (ISA 9.7.11.5)."""
+    """Queries an attribute of a texture or sampler (ISA 9.7.11.5)."""
     query = op.slot(".query")[1:]
 
     def of(thing: Any, level: int) -> int:
@@ -183,7 +183,7 @@ def txq(op: Operation) -> Semantics:
             return int(thing.samples)
         return attribute(thing, query, level)
 
-    # a texture answers for its sampler, too; a sampler has no texels
+    # a texture also answers for its sampler; a sampler has no texels
     kinds = (Texture, Sampler) if query in _OF_SAMPLERS or query.startswith("addr_mode_") else (Texture,)
 
     def run(lanes: Any, given: Any) -> Any:
@@ -200,7 +200,7 @@ def txq(op: Operation) -> Semantics:
 
 
 def attribute(thing: Any, query: str, level: int = 0) -> int:
-    """A size or format of an image. Raises `Unsupported` for the enumerations of a source language."""
+    """A size or format of an image. Raises `Unsupported` for enumerations of a source language."""
     sizes = dict(zip(("width", "height", "depth"), thing.sizes, strict=True))
     if query in sizes:
         return max(1, sizes[query] >> level) if sizes[query] else 0
@@ -222,7 +222,7 @@ def _answers(lanes: Any, handle: Any, kinds: tuple[type, ...], of: Callable[[Any
 
 
 def istypep(op: Operation) -> Semantics:
-    """Tells whether an address is that of a texture, a sampler or a surface (ISA 9.7.11.6)."""
+    """Whether an address is that of a texture, a sampler or a surface (ISA 9.7.11.6)."""
     kind = {".texref": Texture, ".samplerref": Sampler, ".surfref": Surface}[op.type or op.slot(".type")]
 
     def run(lanes: Any, a: Any) -> Any:

@@ -1,8 +1,14 @@
-"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers.
+"""Video instructions (ISA 9.7.18) on bytes and halves selected from registers (`op.parts`). All computations use 64-bit integers.
 
-From sm_30 on ptxas makes them of other instructions. Where that differs from the manual consistently (`.sat`), so does this.
-It is not followed where it contradicts itself: a second `.min` or `.max` after an unsigned sum or difference if both words have the
-highest bit set, results in `.h1` that are lost, unsigned `vmad` with a scale, some saturated shifts.
+From sm_50 on there are no scalar video instructions: ptxas writes others for them, and what these give is not everywhere what the
+manual's program gives. The machine returns what a GPU returns. Where the two differ:
+
+* Unsigned sums and differences are saturated from below only (`_saturated`).
+* The second operation compares the 64 bits of a first result with c; of a sum, a difference and a saturated shift it has the word alone,
+  extended with its sign even if it is unsigned. So `.min` with c takes c where an unsigned sum is 2^31 or more.
+* Shifts are saturated as if 34 bits held every result, and to a word where a byte or half is written, too.
+* A result in `.h1` is the upper half of the value, not its lower half (`_merged`).
+* `vmad` multiplies and adds with signs; only the shift and the saturation of unsigned factors are unsigned.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ _SECOND: dict[str, Function] = {".add": np.add, ".min": np.minimum, ".max": np.m
 
 
 def _average(a: Any, b: Any) -> Any:
-    """Half the sum; what is halfway between integers is rounded away from minus infinity if it is not negative, towards it if it is."""
+    """Half of the sum. Halfway values are rounded up if not negative, and down otherwise."""
     total = a + b
     return (total + (total >= 0)) >> 1
 
@@ -37,11 +43,8 @@ def _absolute_difference(a: Any, b: Any) -> Any:
     return np.absolute(a - b)
 
 
-_FROM_BELOW: tuple[Function, ...] = (np.add, np.subtract, _absolute_difference)
-
-
 def _part(x: Any, selector: str, signed: bool) -> Any:
-    """The byte, half or word that a selector names, extended."""
+    """The byte, half or word that a selector denotes, extended."""
     bits, place = {"b": 8, "h": 16}.get(selector[1:2], 32), int(selector[2:] or 0)
     part = (x.view(np.uint32).astype(np.int64) >> (bits * place)) & ((1 << bits) - 1)
     return _extended(part, bits) if signed else part
@@ -61,43 +64,58 @@ def _word(x: Any) -> Any:
 
 def _operand_types(op: Operation) -> tuple[bool, bool, bool]:
     """Which of d, a and b are signed."""
-    # vset has no type of its own for d: c counts as signed if a is.
+    # vset has no type for d: c is signed if a is
     dtype = (op.slot(".dtype") or op.slot(".atype")) == ".s32"
     btype = op.slot(".btype") == ".s32"
     return dtype, op.slot(".atype") == ".s32", btype
 
 
-def _saturated(x: Any, bits: int, signed: bool, function: Function) -> Any:
-    """A first result limited by .sat, as the code does that ptxas makes: unsigned sums and differences from below, parts from above."""
+def _saturated(x: Any, bits: int, signed: bool) -> Any:
+    """A first result limited by .sat to a word, or to the unsigned or non-negative numbers of a byte or half.
+
+    Of an unsigned word only the lower limit holds: a sum of 2^32 or more wraps around.
+    """
     if bits < 32:
-        return np.minimum(x & 0xFFFFFFFF, (1 << (bits - signed)) - 1)
-    return np.maximum(x, 0) if not signed and function in _FROM_BELOW else _limited(x, 32, signed)
+        most = (1 << (bits - signed)) - 1
+        return np.where(x >> 32 != 0, most, np.minimum(x, most))
+    return _limited(x, 32, True) if signed else np.maximum(x, 0)
 
 
-def _intermediate(x: Any, signed: bool, word: bool) -> Any:
-    """The first operand of a second operation: not cut to a word, or (on sm_90, of sums and differences) of 32, with the sign of d."""
-    return _part(_word(x), "", signed) if word else x if signed else x & ((1 << 63) - 1)
+def _saturated_shift(x: Any, bits: int, signed: bool) -> Any:
+    """A shifted value limited by .sat to a word, of the 34 bits that ptxas looks at."""
+    return _part(_word(_limited(_extended(x & ((1 << 34) - 1), 34), 32, signed)), "", True)
 
 
-def _scalar(op: Operation, function: Function, word: bool = False) -> Semantics:
-    """One operation, then a second one with c, or the result in a part of c."""
+def _word_with_sign(x: Any) -> Any:
+    return _part(_word(x), "", True)
+
+
+def _merged(x: Any, selector: str, c: Any) -> Any:
+    """c with the byte or half that a selector names from a value: its lowest bits, but the upper half for `.h1`."""
+    bits, place = {"b": 8, "h": 16}[selector[1]], int(selector[2])
+    mask = ((1 << bits) - 1) << (bits * place)
+    shifted = x if selector == ".h1" else x << (bits * place)
+    return _word(shifted & mask | _part(c, "", False) & ~mask)
+
+
+def _scalar(op: Operation, function: Function, saturated: Function = _saturated, word: bool = False) -> Semantics:
+    """One operation, then a second one with c, or the result in a part of c. `word`: the second operation has 32 bits of the first."""
     d_signed, a_signed, b_signed = _operand_types(op)
     a_part, b_part, d_part = (op.parts.get(name, "") for name in "abd")
     bits = {"b": 8, "h": 16}.get(d_part[1:2], 32)
     second = _SECOND.get(op.slot(".op2"))
+    compared = np.int64 if d_signed else np.uint64
     sat = op.has(".sat")
 
     def run(a: Any, b: Any, c: Any = None) -> Any:
         result = function(_part(a, a_part, a_signed), _part(b, b_part, b_signed))
         if sat:
-            result = _saturated(result, bits, d_signed, function)
+            result = saturated(result, bits, d_signed)
+        if word:
+            result = _word_with_sign(result)
         if second is not None:
-            result = second(_intermediate(result, d_signed, word), _part(c, "", d_signed))
-        if bits == 32 or c is None:
-            return _word(result)
-        place = bits * int(d_part[2:])
-        mask = ((1 << bits) - 1) << place
-        return _word((result << place) & mask | _part(c, "", False) & ~mask)
+            result = second(result.view(compared), _part(c, "", d_signed).view(compared))
+        return _word(result) if bits == 32 or c is None else _merged(result, d_part, c)
 
     return Semantics(run)
 
@@ -134,13 +152,13 @@ def _count(op: Operation) -> Function:
 def vshl(op: Operation) -> Semantics:
     """§ 9.7.18.1.2"""
     count = _count(op)
-    return _scalar(op, lambda a, b: a << count(b))
+    return _scalar(op, lambda a, b: a << count(b), _saturated_shift)
 
 
 def vshr(op: Operation) -> Semantics:
     """§ 9.7.18.1.2"""
     count = _count(op)
-    return _scalar(op, lambda a, b: a >> count(b))
+    return _scalar(op, lambda a, b: a >> count(b), _saturated_shift)
 
 
 def vmad(op: Operation) -> Semantics:
@@ -149,26 +167,20 @@ def vmad(op: Operation) -> Semantics:
     a_part, b_part = op.parts.get("a", ""), op.parts.get("b", "")
     of_product, of_c = ("a" in op.negated) != ("b" in op.negated), "c" in op.negated
     signed = a_signed or b_signed or of_product or of_c
-    c_signed = a_signed or b_signed or of_product
     shift = {".shr7": 7, ".shr15": 15}.get(op.slot(".scale"), 0)
     one, sat = op.has(".po"), op.has(".sat")
-    least, most = (-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1)
+
+    def factor(x: Any, selector: str, extended: bool) -> Any:
+        return _part(x, selector, extended or not selector)
 
     def run(a: Any, b: Any, c: Any) -> Any:
-        # Python's integers: the product of two unsigned words and what is added do not fit into 64 bits with a sign.
-        product = _python(_part(a, a_part, a_signed)) * _python(_part(b, b_part, b_signed))
-        addend = _python(_part(c, "", c_signed))
+        product = factor(a, a_part, a_signed) * factor(b, b_part, b_signed)
+        addend = _part(c, "", True)
         total = (-product if of_product else product) + (-addend if of_c else addend) + int(one)
-        result = total >> shift
-        if sat:
-            result = np.minimum(np.maximum(result, least), most)
-        return (result & 0xFFFFFFFF).astype(np.uint32).reshape(np.broadcast(a, b, c).shape)[()]
+        result = (total if signed else total.view(np.uint64)) >> shift
+        return _word(_limited(result.view(np.int64), 32, signed) if sat else result)
 
     return Semantics(run)
-
-
-def _python(x: Any) -> Any:
-    return np.array(x.tolist(), object, ndmin=1)
 
 
 def vset(op: Operation) -> Semantics:
@@ -178,12 +190,12 @@ def vset(op: Operation) -> Semantics:
 
 
 def _packed(op: Operation, count: int, function: Function) -> Semantics:
-    """An operation for each pair of elements picked from a and b, then its results in the elements of c, or added to c."""
+    """An operation on each pair of elements selected from a and b, with results inserted into elements of c, or added to c."""
     d_signed, a_signed, b_signed = _operand_types(op)
     bits = 32 // count
     letter = "h" if count == 2 else "b"
     highest_first = range(count - 1, -1, -1)
-    # a's own elements, and b's, which are numbered after those of a.
+    # by default a's own elements, and b's, which are numbered after those of a
     a_picked = _picked(op.parts.get("a", "." + letter + "".join(str(i) for i in highest_first)))
     b_picked = _picked(op.parts.get("b", "." + letter + "".join(str(i + count) for i in highest_first)))
     written = _picked(op.parts.get("d", "." + letter + "".join(str(i) for i in highest_first)))

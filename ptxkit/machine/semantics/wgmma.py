@@ -1,8 +1,8 @@
-"""What the forms of `isa/wgmma.isa` do: matrix multiply-accumulate by a warpgroup, asynchronously (ISA 9.7.16).
+"""Semantics of `isa/wgmma.isa`: asynchronous matrix multiply-accumulate by a warpgroup (ISA 9.7.16).
 
-A `wgmma.mma_async` is in flight until the group that it is committed to has been waited for. Its registers get the result at once: nobody
-may look at them before. Its tiles in shared memory are read again when it completes, and if they are no longer what they were the result
-is that of the new ones: who overwrites a tile that is in use sees it, as on a GPU, when operations complete late.
+A `wgmma.mma_async` is in flight until its group has been waited for. Its registers receive the result at once, since they must not be read
+before. At completion its tiles in shared memory are read again, and if they have changed, the result is that of the new contents:
+overwriting a tile in use has a visible effect, as on a GPU, if operations complete late.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 QUEUE = "wgmma"
 WARPS = 4
-"""Warps of a warpgroup."""
+"""Number of warps in a warpgroup."""
 
 
 def wgmma(op: Operation) -> Semantics:
@@ -93,7 +93,7 @@ def _multiply(op: Operation) -> Semantics:
         registers = scattered(lanes.from_warpgroup, matrices, d_layout, REGISTER[dtype])
 
         def again(positions: Array) -> None:
-            """At completion: what has changed since is multiplied again."""
+            """At completion: multiplies again if the tiles have changed."""
             now = read_a(), read_b(), third()
             changed = [(x != y).reshape(len(first), -1).any(1) for x, y in zip(tiles, now, strict=True)]
             which = np.flatnonzero(np.logical_or.reduce(changed))
@@ -118,7 +118,7 @@ def _multiply(op: Operation) -> Semantics:
 
 
 def _incomplete(lanes: Any, there: Array) -> None:
-    """A fault of the warpgroups of which threads are missing: what these hold of the matrices is not known (ISA 9.7.16.1)."""
+    """Raises a fault for warpgroups with missing threads, whose parts of the matrices are unknown (ISA 9.7.16.1)."""
     missing = there.shape[1] - there.sum(1)
     mask = lanes.from_warpgroup(np.broadcast_to(missing[:, None] > 0, there.shape))
     reason = (
@@ -144,7 +144,7 @@ def _chunks(lanes: Any, first: Array, descriptor: Any, n: int, k: int, bits: int
 
 
 def _rows_of_a(lanes: Any, first: Array, heads: Array, descriptor: Any, m: int, k: int, bits: int, k_major: bool) -> Footprint:
-    """The bytes of A, on behalf of the first lanes of warps (`heads`): each reads the rows of D that it holds (ISA 9.7.16.5.1)."""
+    """The bytes of A, on behalf of the first lanes of warps (`heads`): each warp reads the rows of D that it holds (ISA 9.7.16.5.1)."""
     where = descriptors.read_of(lanes, _where(lanes, first, descriptor, m, k, bits, k_major))
     line, chunk = np.indices(where.shape[1:])
     row = line if k_major else chunk * (128 // bits)
@@ -154,7 +154,7 @@ def _rows_of_a(lanes: Any, first: Array, heads: Array, descriptor: Any, m: int, 
 
 
 def _reader(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Callable[[], Array]:
-    """What reads A or B: (warpgroups, M or N, K) as bits; words along K for single bits."""
+    """A function that reads A or B: (warpgroups, M or N, K) as bits; words along K for single bits."""
     where = _where(lanes, first, descriptor, size, k, bits, k_major)
 
     def read() -> Array:

@@ -1,4 +1,4 @@
-"""What the forms of `isa/wmma.isa` do: fragments that are loaded, multiplied and stored as they are (ISA 9.7.15.3)."""
+"""Semantics of `isa/wmma.isa`: fragments that are loaded, multiplied and stored (ISA 9.7.15.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wmma(op: Operation) -> Semantics:
 
 
 def _load(op: Operation) -> Semantics:
-    """§ 9.7.15.3.3: each lane loads its elements; those of a register at once where they are neighbours in memory."""
+    """§ 9.7.15.3.3: each lane loads its elements; those of a register at once if they are contiguous in memory."""
     space, places = op.space("p"), _Places(op)
     registers, register = op.width("r"), op.dtype("r")
 
@@ -52,7 +52,8 @@ def _store(op: Operation) -> Semantics:
 
 
 class _Places:
-    """Where a fragment is in memory: `unit` is what is loaded at once, `major` and `minor` the line and the index in it of each unit."""
+    """The location of a fragment in memory: `unit` is the dtype of one load, `major` and `minor` the line and the index in it of each
+    unit."""
 
     def __init__(self, op: Operation) -> None:
         fragment = op.bound.fragments[0]
@@ -68,7 +69,7 @@ class _Places:
 
     @staticmethod
     def _neighbours(major: Array, minor: Array, each: int) -> bool:
-        """Whether the elements of every register are one after another in memory."""
+        """Whether the elements of every register are contiguous in memory."""
         rows, columns = (x.reshape(32, -1, each) for x in (major, minor))
         return bool((rows == rows[..., :1]).all() and (columns - columns[..., :1] == np.arange(each)).all())
 
@@ -109,12 +110,12 @@ def _multiply(op: Operation) -> Semantics:
 
 
 def _matrix(collect: Any, registers: Any, bits: int, layout: Layout) -> Array:
-    """A or B; of a fragment with copies the first ones count."""
+    """A or B; in a fragment with copies, the first ones are used."""
     registers = registers if isinstance(registers, tuple) else (registers,)
     held = layout.rows.shape[1] * bits // (8 * np.asarray(registers[0]).dtype.itemsize)
     return gathered(collect, registers[: max(1, held)], bits, layout)
 
 
 def _words_along_k(collect: Any, register: Any) -> Array:
-    """Rows of A, or columns of B, of single bits: (warps, 8, words)."""
+    """Rows of A or columns of B of single bits: (warps, 8, words)."""
     return words(collect, register).reshape(-1, 8, 4)

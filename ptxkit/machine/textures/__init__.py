@@ -1,4 +1,4 @@
-"""Textures and surfaces: what a handle stands for, and how they are sampled (ISA 5.3, 9.7.11, 9.7.12)."""
+"""Textures and surfaces: objects behind handles, and sampling (ISA 5.3, 9.7.11, 9.7.12)."""
 
 from ptxkit.machine.textures.objects import Sampler, Surface, Texture
 

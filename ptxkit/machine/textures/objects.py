@@ -1,7 +1,7 @@
-"""Texture, sampler and surface objects, and the handles by which a kernel names them (ISA 5.3).
+"""Texture, sampler and surface objects, and the handles by which kernels refer to them (ISA 5.3).
 
-A handle is a number that `Memory.objects` knows. A `.texref`, `.samplerref` or `.surfref` variable of a module is bound by putting an
-object there under the address of the variable.
+A handle is a key of `Memory.objects`. A `.texref`, `.samplerref` or `.surfref` variable of a module is bound by storing an object under the
+address of the variable.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 HANDLES = 5 << 48
-"""The first handle. Handles are no addresses of any window."""
+"""The first handle. Handles are not addresses in any window."""
 
 ADDRESS_MODES = ("wrap", "mirror", "clamp_ogl", "clamp", "border")
-"""In the order of the codes that `txq.addr_mode_0` gives (ISA 9.7.11.5)."""
+"""In the order of the codes returned by `txq.addr_mode_0` (ISA 9.7.11.5)."""
 FILTERS = ("point", "linear")
 
 
 def handle_of(memory: Any, thing: Any) -> int:
-    """The handle of an object, which the memory knows from now on."""
+    """The handle of an object, which is registered if necessary."""
     for handle, known in memory.objects.items():
         if known is thing:
             return int(handle)
@@ -32,20 +32,18 @@ def handle_of(memory: Any, thing: Any) -> int:
 
 
 class _Argument:
-    """What can be passed to a kernel as a handle."""
+    """An object that is passed to a kernel as a handle."""
 
     def encode(self, launch: Any) -> bytes:
-        """The handle, as 8 bytes of parameters."""
+        """The handle as 8 bytes of parameters."""
         return handle_of(launch.machine.memory, self).to_bytes(8, "little")
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class Sampler(_Argument):
-    """How a texture is read: `filter` is point or linear; `address` is what becomes of coordinates outside (wrap, mirror, clamp, border), x
-    first; with `normalized` coordinates go from 0 to 1. Wrap and mirror need normalized coordinates; without them they are clamp.
-
-    `mip_filter`, `bias`, `least` and `most` say which levels of detail are read.
-    """
+    """How a texture is read: `filter` is point or linear; `address` is the handling of coordinates outside the image (wrap, mirror,
+    clamp, border), x first; with `normalized`, coordinates range from 0 to 1. Wrap and mirror require normalized coordinates, and are
+    clamp otherwise. `mip_filter`, `bias`, `least` and `most` select levels of detail."""
 
     filter: str = attrs.field(default="point", validator=attrs.validators.in_(FILTERS))
     address: str | Sequence[str] = "clamp"
@@ -70,21 +68,21 @@ class Sampler(_Argument):
 
 
 class _Image(_Argument):
-    """Texels: an array with x as its last axis, after it the channels, if any; before it y, z and layers, as the geometry reads them."""
+    """Texels: an array with x as its last axis, followed by channels if any; y, z and layers precede it as the geometry requires."""
 
     array: Any
     channels: bool
     layered: bool
 
     def texels(self, level: int = 0) -> Array:
-        """An array with channels as the last axis."""
+        """The texels as an array with channels as the last axis."""
         levels = [self.array, *getattr(self, "levels", ())]
         found = np.asarray(levels[level])
         return found if self.channels else found[..., None]
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Width, height and depth of the base level; 0 where there is none."""
+        """Width, height and depth of the base level; 0 for missing dimensions."""
         extents = self.texels().shape[-2::-1]
         if self.layered:
             extents = extents[:-1]
@@ -94,11 +92,11 @@ class _Image(_Argument):
 
 @attrs.frozen(eq=False, kw_only=True)
 class Texture(_Image):
-    """An image that a kernel samples, with the sampler that is used unless the kernel names another.
+    """An image that a kernel samples, with the sampler that is used unless the kernel specifies another one.
 
-    `array` has integers of 8, 16 or 32 bits, or floats of 16 or 32. With `as_float` integers of 8 and 16 bits are read as numbers from 0
-    (or -1) to 1. `srgb`: bytes are on the sRGB scale, the fourth channel aside. `levels` are the further
-    levels of detail, each half as large. `samples`: the axis before y counts samples of a texel.
+    `array` has 8-, 16- or 32-bit integers, or 16- or 32-bit floats. With `as_float`, 8-bit and 16-bit integers are read as numbers from 0
+    (or -1) to 1. `srgb`: bytes are in sRGB encoding, except the fourth channel. `levels` are the further levels of detail, each half as
+    large. `samples`: the axis before y has the samples of a texel.
     """
 
     array: Any
@@ -131,7 +129,7 @@ class Surface(_Image):
 
 
 def look_up(lanes: Any, handle: Any, *kinds: type) -> list[tuple[Any, Any]]:
-    """The objects that handles stand for, and for which lanes (positions; None: all). Faults where there is none of these kinds."""
+    """The objects that handles refer to, and the lanes concerned (positions; None: all). Faults if an object is not of these kinds."""
     each = np.atleast_1d(np.asarray(handle, np.uint64))
     found: list[tuple[Any, Any]] = []
     distinct = np.unique(each)
@@ -139,7 +137,7 @@ def look_up(lanes: Any, handle: Any, *kinds: type) -> list[tuple[Any, Any]]:
         mine = None if len(distinct) == 1 else np.flatnonzero(each == one)
         thing = lanes.memory.objects.get(one)
         if thing is None and one < 1 << 16:
-            # An opaque kernel parameter: its handle lies in parameter memory.
+            # an opaque kernel parameter: its handle is in parameter memory
             thing = lanes.memory.objects.get(int(lanes.load(".param", np.uint64(one), np.uint64)))
         if not isinstance(thing, kinds):
             what = "nothing" if thing is None else f"a {type(thing).__name__.lower()}"

@@ -1,6 +1,6 @@
-"""Sampling: from coordinates to texels, filtered as the hardware does (CUDA C++ Programming Guide, *Texture Fetching*).
+"""Sampling: from coordinates to texels, filtered as by hardware (CUDA C++ Programming Guide, *Texture Fetching*).
 
-Coordinates of a linear filter have 8 bits of fraction, so that weights are multiples of 1/256.
+Coordinates for linear filtering have 8 fractional bits, so weights are multiples of 1/256.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Array = np.ndarray[Any, Any]
 
 
 def addressed(index: Array, size: int, mode: str, normalized: bool) -> tuple[Array, Array | None]:
-    """Indices within an image for any, by an address mode; and which lie outside, where the mode gives the border's color for them."""
+    """Maps arbitrary indices into an image by an address mode. Also returns which are outside, if the mode uses the border color for
+    them."""
     if mode == "wrap" and normalized:
         return index % size, None
     if mode == "mirror" and normalized:
@@ -27,7 +28,7 @@ def addressed(index: Array, size: int, mode: str, normalized: bool) -> tuple[Arr
 
 
 def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sampler, layer: Array | None, count: int) -> Any:
-    """The texels at whole coordinates, x first: an array (lanes, channels) of what a read gives."""
+    """The texels at integer coordinates, x first, as an array (lanes, channels) of the values read."""
     image = texture.texels(level)
     axes = []
     outside = np.zeros(count, bool)
@@ -41,14 +42,14 @@ def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sam
     found = as_numbers(image[tuple(axes[::-1])], texture)
     if outside.any():
         border = np.asarray(sampler.border, np.float32)[: found.shape[-1]]
-        # An integer read gives the bits of the border's color.
+        # an integer read returns the bits of the border color
         found[outside] = border * most(texture) if found.dtype.kind == "f" else border.view(np.int32).astype(found.dtype)
     return found
 
 
 def as_numbers(values: Any, texture: Texture) -> Any:
-    """Texels as the numbers that are filtered: those of 8 and 16 bits that are read as numbers from 0 (or -1) to 1 have 16 bits, as whole
-    numbers; `finished` divides them. Those on the sRGB scale are intensities."""
+    """Texels as numbers to be filtered. 8-bit and 16-bit integers that are read as numbers from 0 (or -1) to 1 become 16-bit integers,
+    which `finished` divides. sRGB texels become intensities."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "f" or not texture.as_float or size > 2:
         return values.astype(np.int64) if kind in "iu" else values
@@ -62,7 +63,7 @@ def as_numbers(values: Any, texture: Texture) -> Any:
 
 
 def most(texture: Texture) -> float:
-    """What a number of an image is divided by: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
+    """The divisor of an image's numbers: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
     dtype = texture.texels().dtype
     if dtype.kind == "f" or not texture.as_float or dtype.itemsize > 2 or _intensities(texture):
         return 1.0
@@ -70,12 +71,12 @@ def most(texture: Texture) -> float:
 
 
 def _intensities(texture: Texture) -> bool:
-    """Whether texels are bytes on the sRGB scale."""
+    """Whether texels are bytes in sRGB encoding."""
     return bool(texture.srgb and texture.as_float and texture.texels().dtype == np.uint8)
 
 
 def finished(values: Any, texture: Texture, filtering: bool) -> Any:
-    """What a read gives. Filtered values are as precise as the image's format: halves, or 16 bits, upwards where they are halfway."""
+    """The result of a read. Filtered values have the precision of the format: half precision, or 16 bits, with ties rounded up."""
     dtype, scale = texture.texels().dtype, most(texture)
     if (dtype == np.float16 or _intensities(texture)) and filtering:
         return half(values)
@@ -87,7 +88,7 @@ def finished(values: Any, texture: Texture, filtering: bool) -> Any:
 
 
 def half(values: Any) -> Any:
-    """Numbers rounded to half precision, away from zero where they are halfway."""
+    """Rounds to half precision, ties away from zero."""
     exponent = np.maximum(np.frexp(values)[1], -13)
     step = np.ldexp(1.0, exponent - 11)
     return np.copysign(np.floor(np.abs(values) / step + 0.5) * step, values)
@@ -107,21 +108,20 @@ _INTENSITIES = (
     12992, 13120, 13248, 13376, 13504, 13632, 13760, 13888, 14016, 14144, 14272, 14400, 14528, 14656, 14848, 14976, 15104, 15232, 15360,
     15488, 15616, 15744, 16000, 16128, 16256, 16384,
 )  # fmt: skip
-"""Of each byte on the sRGB scale its intensity in 1/16384, of which the hardware keeps eight bits (measured on sm_90)."""
+"""For each sRGB byte, its intensity in 1/16384, of which the hardware keeps eight bits (measured on sm_90)."""
 
 
 def linear(values: Array) -> Array:
-    """Bytes on the sRGB scale as intensities, but for a fourth channel, which is read as any other."""
+    """Converts sRGB bytes to intensities; the fourth channel is linear."""
     found = np.asarray(_INTENSITIES, np.float64)[values] / 16384
     found[..., 3:] = values[..., 3:] / 255
     return found
 
 
 def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
-    """The weights of the corners around a point, in 1/256: the near and the far one of x, then those of y, then of z.
+    """The weights of the corners around a point, in 1/256: near and far in x, then in y, then in z.
 
-    The whole weight is divided by z, then by x, then by y, each time into two whole numbers that sum up to what is divided (measured on
-    sm_90).
+    The total weight is divided along z, then x, then y, each time into two integers with the same sum (measured on sm_90).
     """
     x, y, z = (*fractions, None, None)[:3]
     found = []
@@ -136,7 +136,7 @@ def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
 
 
 def _divided(weight: Any, fraction: Any) -> tuple[Any, Any]:
-    """A weight in two parts, of which the second has the fraction (in 1/256), rounded upwards where it is halfway."""
+    """Divides a weight in two, the second with the given fraction (in 1/256), ties rounded up."""
     second = (weight * fraction + 128) >> 8
     return weight - second, second
 
@@ -150,7 +150,7 @@ def sampled(
     offsets: Sequence[Any] = (),
     whole: Any = 256,
 ) -> Any:
-    """What a sampler gives at float coordinates, x first, of one level, times its weight in 1/256: an array (lanes, channels)."""
+    """The result of sampling one level at float coordinates, x first, multiplied by its weight in 1/256: an array (lanes, channels)."""
     image = texture.texels(level)
     count = len(coordinates[0])
     sizes = image.shape[-2::-1]
@@ -166,7 +166,7 @@ def sampled(
         return found if isinstance(whole, int) else found * (whole[:, None] / 256)
     fixed = [np.floor((s - 0.5) * 256 + 0.5).astype(np.int64) for s in scaled]
     fractions = [f & 255 for f in fixed]
-    # A line is an image one texel high, and the sampler stands at its edge: half of what it gives is the border.
+    # a line is an image of height one, sampled at its edge: half of the result is the border
     edge = len(fixed) == 1 and layer is None and sampler.modes[1] == "border"
     total: Any = 0.0
     for number, weight in enumerate(weights([*fractions, np.full(count, 128)] if edge else fractions, whole)):
@@ -198,8 +198,8 @@ def gathered(
 
 
 def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array | None) -> Array:
-    """Texels at integer coordinates, unfiltered. Outside of the image there are zeros; where a level is named it is the nearest texel
-    inside in every address mode (measured on sm_90)."""
+    """Texels at integer coordinates, unfiltered. Outside the image they are zero or, if a level is given, the nearest texel inside, for
+    every address mode (measured on sm_90)."""
     count = len(where[0])
     found: Array | None = None
     clamped = level is not None
@@ -224,7 +224,7 @@ def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level
 def filtered(
     texture: Texture, sampler: Sampler, coordinates: Sequence[Array], layer: Array | None, lod: Array | None, offsets: Sequence[Any] = ()
 ) -> Any:
-    """What a sampler gives at float coordinates and a level of detail, between two levels if it says so."""
+    """The result of sampling at float coordinates and a level of detail, interpolated between two levels if the sampler requires it."""
     last = len(texture.levels)
     if lod is None or not last:
         return finished(sampled(texture, sampler, coordinates, layer, 0, offsets), texture, sampler.filter == "linear")
@@ -268,22 +268,23 @@ _FACES = (
     (2, (0, 1), (1, -1)),
     (2, (0, -1), (1, -1)),
 )
-"""Of each face of a cube (+x -x +y -y +z -z): the major axis, and the axis and sign of both coordinates on the face."""
+"""For each face of a cube (+x -x +y -y +z -z): the major axis, and the axis and sign of both coordinates on the face."""
 
 
 def on_cube(direction: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """The face that a direction points to, and the normalized coordinates there (ISA 9.7.11.3).
+    """The face that a direction points to, and the normalized coordinates on it (ISA 9.7.11.3).
 
-    Between two faces it is that of z, or else of y (measured on sm_90).
+    Before it reads, ptxas multiplies the direction by the reciprocal of its largest component, in single precision; the face is chosen
+    of the products. Between two faces it is that of z, or else of y (measured on sm_90).
     """
-    axes = [d.astype(np.float64) for d in direction[:3]]
-    size = np.abs(np.stack(axes))
+    given = np.stack([d.astype(np.float32) for d in direction[:3]])
+    largest = np.abs(given).max(0)
+    axes = given * (np.float32(1) / largest)
+    size = np.abs(axes)
     major = np.where((size[2] >= size[0]) & (size[2] >= size[1]), 2, np.where(size[1] >= size[0], 1, 0))
-    largest = np.choose(major, axes)
-    face = 2 * major + (largest < 0)
-    divisor = np.where(largest == 0, 1.0, np.abs(largest))
+    face = 2 * major + (np.choose(major, axes) < 0)
     coordinates = []
     for which in (1, 2):
         value = np.choose(face, [axes[entry[which][0]] * entry[which][1] for entry in _FACES])  # type: ignore[index]
-        coordinates.append((value / divisor + 1) / 2)
+        coordinates.append((value.astype(np.float64) + 1) / 2)
     return face, coordinates

@@ -1,1 +1,1 @@
-"""Number formats and arithmetic that NumPy lacks: arrays in, arrays out; each works for NumPy scalars too."""
+"""Number formats and arithmetic that NumPy lacks. All functions take and return arrays, or NumPy scalars."""

@@ -1,4 +1,4 @@
-"""Long calculations on many lanes, a block at a time: temporary arrays stay in the cache, and none is too large for the heap."""
+"""Evaluates long computations block by block, so that temporary arrays stay in the cache and are small enough for the heap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def in_blocks(function: Callable[..., Any], size: int, *values: Any) -> Any:
-    """A function of arrays of lanes and of scalars, which gives an array of their dtype, a block of `size` lanes at a time."""
+    """Applies a function of per-lane arrays and scalars, which returns an array of their dtype, to blocks of `size` lanes."""
     count = 1
     for value in values:
         count = max(count, value.size)

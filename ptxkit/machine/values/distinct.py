@@ -1,6 +1,6 @@
-"""The numbers of an array, each once.
+"""The distinct numbers of an array.
 
-`np.unique` by itself would import masked arrays, which takes as long as a small launch, and then more time than the sort.
+`np.unique` would import masked arrays, which takes as long as a small launch, and is slower than the sort itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 def distinct_numbers(values: Any) -> Array:
-    """The numbers of an array, each once and in order. None of them is a NaN."""
+    """The distinct numbers of an array, in ascending order. The array must not contain NaNs."""
     values = np.asarray(values).ravel()
     if not len(values) or values.strides == (0,):
         found: Array = values[:1].copy()

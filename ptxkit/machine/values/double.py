@@ -1,10 +1,10 @@
-"""Double precision, correctly rounded in every mode, and the fused product and sum that NumPy lacks.
+"""Double precision, correctly rounded in all modes, and the fused multiply-add that NumPy lacks.
 
-What rounding takes from a sum or a product is a double itself, if no exponent is near an end of the range. Lanes where one is near
-are done one after another with fractions.
+The rounding error of a sum or product is itself a double if no exponent is near the ends of the range. Other lanes are computed one by one
+with fractions.
 
-Sums and products with NaNs are one of them, made quiet: of a fused sum the second factor, or else the summand, or else the first factor
-(measured on sm_90).
+If an operand is NaN, the result is one of the NaN operands, made quiet. A fused multiply-add returns the second factor, or else the
+summand, or else the first factor (measured on sm_90).
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
 
 _BLOCK = 4096
-"""Lanes at a time of the fused product and sum."""
+"""Block size in lanes for the fused multiply-add."""
 
 _QUIET = np.uint64(0x0008000000000000)
 _INVALID = np.uint64(0xFFF8000000000000).view(np.float64)
-"""What an invalid operation gives."""
+"""The result of an invalid operation."""
 
 _SPLITTER = 2.0**27 + 1
 
 
 def _quiet(x: Any) -> Any:
-    """NaNs made quiet."""
+    """Makes NaNs quiet."""
     return (x.view(np.uint64) | _QUIET).view(np.float64)
 
 
 def quiet_nans(x: Any) -> Any:
-    """Doubles with every NaN quiet."""
+    """Makes NaNs quiet; other values are unchanged."""
     is_nan = np.isnan(x)
     return select(is_nan, _quiet(x), x) if some(is_nan) else x
 
 
 def _with_nans(result: Any, *operands: Any) -> Any:
-    """Results of which those that are NaN are the first operand that is, made quiet; if none is, the NaN of invalid operations."""
+    """Replaces NaN results by the first NaN operand, made quiet; if no operand is NaN, by the NaN of invalid operations."""
     is_nan = np.isnan(result)
     if not some(is_nan):
         return result
@@ -68,7 +68,7 @@ def _add(a: Any, b: Any, mode: str) -> Any:
     if mode == "rn":
         return a + b
     total, rest = two_sum(a, b)
-    # Too large for a finite number: rounding added to it.
+    # the sum overflowed by rounding
     rest = select(np.isinf(total) & np.isfinite(a) & np.isfinite(b), -total, rest)
     return zero_of_sum(moved(total, rest, mode), a, b, mode)
 
@@ -115,19 +115,19 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
     zero = result == 0
     if some(zero):
         result = select(zero, _sign_of_zero(a, b, c, mode), result)
-    # One look at the ends of the range first: as a rule there is nothing to mend.
+    # check the ends of the range first: usually nothing needs correction
     size = np.absolute(upper)
     if size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000:
         return result
     finite = np.isfinite(a) & np.isfinite(b)
     hard = finite & np.isfinite(c) & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
     result = _mended(result, hard, partial(_fma_of_fractions, mode=mode), mode, a, b, c)
-    # A finite product may be too large for a double: beside something infinite it does not count.
+    # a finite product may overflow, which does not matter next to an infinite summand
     return select(finite & np.isfinite(c), result, select(finite, c, a * b + c))
 
 
 def _sign_of_zero(a: Any, b: Any, c: Any, mode: str) -> Any:
-    """A zero with its sign: of a sum of zeros, or of what cancelled."""
+    """A zero with the sign of a sum of zeros, or of a cancellation."""
     differ = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
     return select(select(differ, mode == "rm", np.signbit(c)), -0.0, 0.0)
 
@@ -155,7 +155,7 @@ def square_root(a: Any, mode: str = "rn") -> Any:
 
 
 def reciprocal_square_root(a: Any) -> Any:
-    """The reciprocal of the square root, almost always correctly rounded: with one step of Newton's method from what NumPy gives."""
+    """The reciprocal of the square root, almost always correctly rounded: NumPy's result improved by one Newton step."""
     exponent = np.frexp(a)[1] & ~1
     scaled = np.ldexp(a, -exponent)
     root = 1 / np.sqrt(scaled)
@@ -167,7 +167,7 @@ def reciprocal_square_root(a: Any) -> Any:
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The product of two doubles, and what rounding took from it (Dekker)."""
+    """The product of two doubles, and its rounding error (Dekker)."""
     product = a * b
     a1, a0 = _halves(a)
     b1, b0 = _halves(b)
@@ -181,13 +181,13 @@ def _halves(x: Any) -> tuple[Any, Any]:
 
 
 def _medium(a: Any, b: Any) -> Any:
-    """Where the exponents are far from the ends of the range (or a factor is zero)."""
+    """Whether the exponents are far from the ends of the range, or a factor is zero."""
     x, y = np.absolute(a), np.absolute(b)
     return ((x > 2.0**-400) & (x < 2.0**400) & (y > 2.0**-400) & (y < 2.0**400)) | (((x == 0) | (y == 0)) & (x < 2.0**400) & (y < 2.0**400))
 
 
 def _mended(result: Any, hard: Any, function: Callable[..., tuple[float, int]], mode: str, *values: Any) -> Any:
-    """The result with the hard lanes done by a function of floats, which gives the nearest number and the sign of what rounding took."""
+    """Recomputes the hard lanes with a function of floats, which returns the nearest number and the sign of its rounding error."""
     if not some(hard):
         return result
     mended = np.array(result, ndmin=1)

@@ -1,4 +1,4 @@
-"""What a register of a floating-point type holds: one number or several, each a code; codes to doubles and back."""
+"""The contents of registers of floating-point types: one or more numbers, each encoded as a code; conversion between codes and doubles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECT: dict[str, Callable[[Any, str], Any]] = {
     ".tf32": to_tf32,
     ".f64": lambda exact, mode: exact,
 }
-"""Those that are rounded without the detour through a scaled integer."""
+"""Types that are rounded directly, without a scaled integer."""
 
 _CODES: dict[str, np.dtype[Any]] = {
     ".f32": np.dtype(np.float32),
@@ -37,12 +37,12 @@ _CODES: dict[str, np.dtype[Any]] = {
 _MEDIUM, _SPAN = np.uint16((127 - 50) << 7), np.uint16(100 << 7)
 
 _FIXED = ".s2f6"
-"""A fixed-point number in two's complement: 64ths."""
+"""A fixed-point number in two's complement, in units of 1/64."""
 
 
 @attrs.frozen
 class Elements:
-    """The numbers in a register of a type. Those of a packed type stand along a last axis, the one in the lowest bits first."""
+    """The numbers in a register of a type. Those of a packed type are along the last axis, the lowest bits first."""
 
     type: str
     base: str
@@ -50,12 +50,12 @@ class Elements:
 
     @property
     def register(self) -> np.dtype[Any]:
-        """The dtype of the register: bits."""
+        """The dtype of the register, as bits."""
         return np.dtype(f"u{dtype_of(self.type).itemsize}")
 
     @property
     def code(self) -> np.dtype[Any]:
-        """The dtype of a code: unsigned; that of the number for `.f32` and `.f64`."""
+        """The dtype of a code: unsigned; for `.f32` and `.f64` that of the number."""
         return _CODES.get(self.base, np.dtype(np.uint8))
 
     @property
@@ -83,7 +83,7 @@ class Elements:
         return join(codes.astype(self.code), self.register)
 
     def singles(self, codes: Any) -> Any | None:
-        """Codes of half precision or bfloat16 as singles; None if products of them, or sums of these, might not fit in their range."""
+        """Codes of half precision or bfloat16 as single precision; None if products of them, or sums of products, might leave its range."""
         if self.base == ".bf16":
             size = codes & np.uint16(0x7FFF)
             # From 2^-50 to 2^50, or zero.
@@ -92,7 +92,7 @@ class Elements:
         return self.numbers(codes, np.float32) if self.base in (".f16", ".bf16") else None
 
     def numbers(self, codes: Any, dtype: Any = np.float64) -> Any:
-        """Codes as doubles, or as numbers of another dtype that has them all."""
+        """Codes as doubles, or as numbers of another dtype that represents all of them."""
         if self.base == ".f16":
             return codes.view(np.float16).astype(dtype)
         if self.base in (".bf16", ".tf32"):
@@ -103,7 +103,7 @@ class Elements:
         return (codes if self.base in (".f32", ".f64") else decode(codes, FORMATS[self.base])).astype(dtype, copy=False)
 
     def rounded(self, exact: Any, mode: str, *, finite: bool = False, random: Any = 0, random_bits: int = 16) -> Any:
-        """Doubles rounded to codes; with `finite` what is too large becomes the largest number."""
+        """Rounds doubles to codes; with `finite`, overflows become the largest number."""
         if self.base == _FIXED:
             steps = np.clip((np.rint if mode == "rn" else np.trunc)(exact * 64), -128, 127)
             return select(np.isnan(steps), 127, steps).astype(np.int8).view(np.uint8)

@@ -1,4 +1,4 @@
-"""Minimum and maximum of floating-point numbers as PTX defines them (ISA 9.7.3.11): a NaN loses or wins, -0 is less than +0."""
+"""Minimum and maximum of floating-point numbers as defined by PTX (ISA 9.7.3.11): with or without NaN propagation, and -0 less than +0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ptxkit.machine.values.integers import select, some, unsigned
 def extreme(which: str, *, nan: bool, xorsign: bool, magnitude: bool) -> Callable[..., Any]:
     """The function `min` or `max` of two or three numbers of a dtype.
 
-    `nan`: a NaN if any of them is; else one only if all are. `magnitude`: of the absolute values; `xorsign`: with the product of the signs.
+    `nan`: the result is NaN if any operand is; otherwise only if all are. `magnitude`: of the absolute values; `xorsign`: with the product
+    of the signs.
     """
     lower = which == "min"
     ufunc = {(True, False): np.fmin, (True, True): np.minimum, (False, False): np.fmax, (False, True): np.maximum}[lower, nan]
@@ -22,12 +23,12 @@ def extreme(which: str, *, nan: bool, xorsign: bool, magnitude: bool) -> Callabl
         result = ufunc(a, b)
         is_nan = np.isnan(result)
         if not nan and some(is_nan):
-            # C's function of a signalling NaN and a number is a NaN.
+            # NumPy's fmin and fmax return NaN for a signalling NaN and a number
             result = select(is_nan, select(np.isnan(a), b, a), result)
         zero = result == 0
         if not some(zero):
             return result
-        # Of two zeros NumPy takes any: minus if one is (for a maximum, if both are).
+        # for two zeros NumPy may return either; the result is -0 if one is (for a maximum, if both are)
         bits = unsigned(result.dtype)
         x, y = a.view(bits), b.view(bits)
         return select(zero & (a == b), x | y if lower else x & y, result.view(bits)).view(result.dtype)

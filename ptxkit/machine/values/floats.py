@@ -1,4 +1,4 @@
-"""Bits and special values of floating-point numbers: NaNs, subnormal numbers, the ends of a range."""
+"""Bits and special values of floating-point numbers: NaNs, subnormals, range limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ptxkit.machine.values.integers import select
 
 NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
-"""The NaN that single-precision instructions give for any NaN they are given."""
+"""The NaN that single-precision instructions return for any NaN operand."""
 
 _SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
 _TINY = 2.0**-126
@@ -18,21 +18,21 @@ _ONES = np.array(1, np.uint32)
 
 
 def canonical(x: Any) -> Any:
-    """Single-precision numbers with every NaN the canonical one."""
+    """Replaces NaNs in single precision by the canonical NaN."""
     if not x.ndim:
         return x if x == x else NAN32
-    # The least of numbers is a NaN if there is one: that takes half the time of looking at each.
+    # the minimum is NaN if any element is, which is faster to find than a test of each element
     if not x.size or (least := x.item(x.argmin())) == least:
         return x
     return select(np.isnan(x), NAN32, x)
 
 
 def are_small(x: Any) -> bool:
-    """Whether a single-precision number is subnormal, or the least normal one."""
+    """Whether any single-precision number is subnormal, or the least normal number."""
     if not x.ndim:
         value = float(x)
         return -_TINY <= value <= _TINY and value != 0
-    # Twice the bits are without the sign; zero, less one, is large.
+    # doubling removes the sign bit; zero minus one wraps around to a large number
     bits = x.view(np.uint32)
     size = bits + bits
     size -= _ONES
@@ -40,7 +40,7 @@ def are_small(x: Any) -> bool:
 
 
 def flush(x: Any) -> Any:
-    """Single-precision numbers with subnormal ones as zero of the same sign (`.ftz`)."""
+    """Flushes single-precision subnormals to zero with the same sign (`.ftz`)."""
     if not are_small(x):
         return x
     bits = x.view(np.uint32)
@@ -49,7 +49,7 @@ def flush(x: Any) -> Any:
 
 
 def flush_below(x: Any, least: float) -> Any:
-    """Numbers of any dtype with those nearer to zero than the least normal one as zero of the same sign."""
+    """Flushes numbers of any dtype that are smaller in magnitude than the least normal number to zero with the same sign."""
     return select(np.absolute(x) < least, np.copysign(x.dtype.type(0), x), x)
 
 
@@ -60,10 +60,10 @@ def saturate(x: Any) -> Any:
 
 
 def bfloat_to_single(bits: Any) -> Any:
-    """bfloat16 numbers, as bits, as single-precision ones."""
+    """Converts bfloat16 numbers, given as bits, to single precision."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def half_to_single(bits: Any) -> Any:
-    """Half-precision numbers, as such or as bits, as single-precision ones."""
+    """Converts half-precision numbers, given as such or as bits, to single precision."""
     return bits.view(np.float16).astype(np.float32)

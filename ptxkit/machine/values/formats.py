@@ -1,7 +1,7 @@
-"""Small number formats: to and from the bits of half precision, bfloat16, tf32, and the floats of eight, six and four bits (ISA 5.2.3).
+"""Encoding and decoding of half precision, bfloat16, tf32, and 8-bit, 6-bit and 4-bit floats (ISA 5.2.3).
 
-Numbers are rounded from doubles that have their exact values, or are those rounded to odd (`rounding.py`). Modes are those of
-`rounding.py`, and `rs`: away from zero if random bits, added to the bits dropped, carry.
+Inputs are doubles that are exact, or rounded to odd (`rounding.py`). Rounding modes are those of `rounding.py`, and `rs`: away from zero if
+adding random bits to the dropped bits carries.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ptxkit.machine.values.integers import select
 class Format:
     """A binary floating-point format.
 
-    `largest` is the code of the largest finite number. `infinity` and `nan` are codes, or -1 if there are none: without infinity
-    what overflows is a NaN, without NaN it is the largest number. `shift` is by how many bits codes stand higher in a register.
+    `largest` is the code of the largest finite number. `infinity` and `nan` are codes, or -1 if there are none: without infinity an
+    overflow gives NaN, without NaN it gives the largest number. `shift` is the position of codes in a register.
     """
 
     bits: int
@@ -39,7 +39,7 @@ class Format:
 
     @property
     def sign(self) -> int:
-        """The bit of the sign."""
+        """The sign bit."""
         return 1 << (self.bits - 1) if self.has_sign else 0
 
 
@@ -56,7 +56,7 @@ FORMATS = {
     # No manual at hand says more of it than its name: as .e4m3, with a bit more exponent in place of the sign.
     ".ue5m3": Format(8, 3, 15, 0xFE, nan=0xFF, has_sign=False),
 }
-"""By the PTX type; packed types are several of these."""
+"""Formats by PTX type; packed types consist of several of these."""
 
 
 def largest(type: str) -> float:
@@ -65,16 +65,16 @@ def largest(type: str) -> float:
 
 
 def encode(x: Any, format: Format, mode: str, random: Any = 0, random_bits: int = 16) -> Any:
-    """Doubles as codes of a format (`uint64`), rounded in a mode. A format without sign takes the absolute value.
+    """Doubles as codes of a format (`uint64`). A format without sign takes the absolute value.
 
-    `random` are the random bits of mode `rs`, as integers of `random_bits` bits; they meet the highest of the bits dropped.
+    `random` are the random bits for mode `rs`, as integers of `random_bits` bits, aligned with the highest dropped bits.
     """
     negative = np.signbit(x) & np.bool_(format.has_sign)
     least = format.smallest_exponent
     size = np.absolute(x) if format.mantissa else np.maximum(np.absolute(x), 2.0**least)
     exponent = select(size == 0, least, np.maximum(np.frexp(size)[1] - 1, least))
     steps = _to_integer(np.ldexp(size, format.mantissa - exponent), mode, negative, random * 2.0**-random_bits)
-    # A step more than the mantissa holds carries into the exponent, as it should.
+    # a step beyond the mantissa carries into the exponent, as intended
     code = (exponent - least) * 2.0**format.mantissa + steps - (format.mantissa == 0)
     code = select(code > format.largest, _past_largest(format, mode, negative), code)
     code = select(np.isinf(x), _infinite(format), code)
@@ -105,7 +105,7 @@ def _nan(format: Format) -> float:
 
 
 def _past_largest(format: Format, mode: str, negative: Any) -> Any:
-    """What a finite number becomes that is too large."""
+    """The code of a finite number that is too large."""
     if mode == "rz":
         return float(format.largest)
     if mode in ("rm", "rp"):
@@ -114,7 +114,7 @@ def _past_largest(format: Format, mode: str, negative: Any) -> Any:
 
 
 def decode(codes: Any, format: Format) -> Any:
-    """Codes of a format of at most eight bits as doubles; bits above them do not count."""
+    """Codes of a format of at most eight bits as doubles; higher bits are ignored."""
     return _numbers(format)[codes & codes.dtype.type((1 << format.bits) - 1)]
 
 

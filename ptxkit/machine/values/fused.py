@@ -1,7 +1,7 @@
-"""Products and sums rounded once by an instruction of this computer, where NumPy has one to give.
+"""Fused multiply-add by an instruction of the host processor, if NumPy makes use of one.
 
-Of `(a + ci) (1 + bi)` the imaginary part is `a b + (c * 1)`. NumPy multiplies complex numbers by such an instruction where the processor
-has one: `c * 1` is exact, and the rest is rounded once. That is tried before it is used; elsewhere doubles are put together.
+The imaginary part of `(a + ci) (1 + bi)` is `a b + (c * 1)`. NumPy multiplies complex numbers with such an instruction if the processor has
+one: `c * 1` is exact, and the rest is rounded once. This is tested before it is used; otherwise the result is computed in double precision.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 MOST = 4096
-"""So many lanes at a time, at most, as `total` does it."""
+"""Maximum number of lanes that are computed at once by the functions of `made`."""
 
 BLOCK = 16384
-"""So many at a time where there are more."""
+"""Block size in lanes for larger arrays."""
 
 _COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _KEPT = 32
-"""So many numbers of lanes have their arrays kept."""
+"""Maximum number of lane counts whose arrays are cached."""
 
 _multiply = np.multiply
 
 
 Fused = Callable[[Any, Any, Any], Array]
-"""a b + c of lanes of one shape. A NaN may be any."""
+"""a b + c for lanes of one shape. A NaN result may be any NaN."""
 
 
 class Kept(threading.local):
-    """By the shape of the lanes, what is made when first needed."""
+    """Caches by the shape of the lanes."""
 
     def __init__(self) -> None:
         self.singles: dict[tuple[int, ...], Fused] = {}
@@ -47,10 +47,10 @@ kept = Kept()
 
 
 def made(known: dict[tuple[int, ...], Fused], shape: tuple[int, ...], dtype: Any, alone: Fused | None = None) -> Fused:
-    """The function for one more number of lanes; `alone` is that for one number each.
+    """Creates the function for a new number of lanes; `alone` is the function for scalars.
 
-    A factor that was there the last time is there already, and so is the last result, to which sums add, as the product is the next left
-    factor: what is in a register is never changed. A factor that is one number comes second.
+    Operands that are the same arrays as in the last call, or the last result, need not be copied again: the product becomes the next left
+    factor. Arrays in registers are immutable. A scalar factor comes second.
     """
     if len(known) >= _KEPT:
         known.clear()
@@ -80,8 +80,8 @@ def made(known: dict[tuple[int, ...], Fused], shape: tuple[int, ...], dtype: Any
 
 
 def total_of_many(a: Any, b: Any, c: Any, count: int) -> Array:
-    """The same of more single-precision numbers, a block at a time, as the real part of `(a + ci) (b - i)`: that is the lower half of a
-    pair as one word, and words are converted in less time than every other number is copied."""
+    """Like `made` for more single-precision numbers, block by block, as the real part of `(a + ci) (b - i)`. That is the lower half of a
+    pair as one word, and converting words is faster than copying every other number."""
     if not a.ndim:
         a, b = b, a
     result = np.empty(count, np.float32)
@@ -107,8 +107,8 @@ def total_of_many(a: Any, b: Any, c: Any, count: int) -> Array:
 
 
 def _made_of_words(shape: tuple[int, ...]) -> list[Any]:
-    """The arrays of a block: the left factor, its parts and its words; the right one and its real part; the product and its words; and what
-    one number the right one has been filled with."""
+    """The arrays of a block: the left factor with its parts and words; the right factor and its real part; the product and its words;
+    and the scalar that the right factor is filled with."""
     if len(kept.blocks) >= _KEPT:
         kept.blocks.clear()
     left, right, product = (np.full(shape, -1j, np.complex64) for _ in range(3))
@@ -119,7 +119,7 @@ def _made_of_words(shape: tuple[int, ...]) -> list[Any]:
 
 @cache
 def is_there(size: int) -> bool:
-    """Whether such an instruction is there for numbers of so many bytes, and for any number of lanes."""
+    """Whether the host has such an instruction for numbers of `size` bytes, for any number of lanes."""
     if size == 4 and sys.byteorder != "little":
         return False
     dtype = np.dtype(f"f{size}")
@@ -128,7 +128,7 @@ def is_there(size: int) -> bool:
         count = math.prod(shape)
         i, j = np.arange(1, count + 1), 5 + 3 * np.arange(count)
         x, y, z = ((1 + n * least).astype(dtype).reshape(shape) for n in (i, j, i + j))
-        # rounded twice it would be nothing
+        # rounded twice, it would be zero
         if not (made({}, shape, dtype)(x, y, -z) == i * j * least * least).all():
             return False
         if size == 4 and count in (7, 16, 69) and not (total_of_many(x, y, -z, count) == i * j * least * least).all():

@@ -1,4 +1,4 @@
-"""Half precision, bfloat16 and tf32: rounded from doubles (exact, or rounded to odd), as bits. NaNs are the canonical ones."""
+"""Rounding to half precision, bfloat16 and tf32, from doubles that are exact or rounded to odd. Results are bits; NaNs are canonical."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def to_half(exact: Any, mode: str) -> Any:
 
 
 def _nearest_half(x: Any) -> Any:
-    """Singles rounded to half precision. (NumPy's conversion is sixty times slower where the result is subnormal.)"""
+    """Rounds single precision to half precision. (NumPy's conversion is sixty times slower for subnormal results.)"""
     bits = x.view(np.uint32)
     size = bits & np.uint32(0x7FFFFFFF)
-    # The exponent's bias becomes 15, and the addition rounds to nearest, ties to even.
+    # changes the exponent bias to 15; the addition rounds to nearest, ties to even
     code = (size + np.uint32(0xC8000FFF) + ((size >> 13) & 1)) >> 13
     small = size < np.uint32(0x38800000)
     if some(small):
-        # At one half the last bit of a single is the last of a subnormal half.
+        # next to one half, the last bit of a single is the last bit of a subnormal half
         code = select(small, (np.absolute(x) + np.float32(0.5)).view(np.uint32) - np.uint32(0x3F000000), code)
     return (np.minimum(code, np.uint32(0x7C00)) | (bits >> 16 & np.uint32(0x8000))).astype(np.uint16)
 
@@ -41,12 +41,12 @@ def to_bfloat(exact: Any, mode: str) -> Any:
 
 
 def to_tf32(exact: Any, mode: str) -> Any:
-    """Doubles or singles rounded to tf32, as `uint32`: the bits of a single of which the lowest thirteen are zero."""
+    """Doubles or singles rounded to tf32, as `uint32`: the bits of a single whose lowest thirteen bits are zero."""
     return _canonical(_rounded(exact, 13, mode) & np.uint32(0xFFFFE000), exact, np.uint32(0x7FFFE000))
 
 
 def _rounded(exact: Any, dropped: int, mode: str) -> Any:
-    """The bits of singles, rounded so that those above the ones dropped are right."""
+    """The bits of singles, rounded so that the bits above the dropped ones are correct."""
     bits = exact.view(np.uint32) if exact.dtype == np.float32 else _single_to_odd(exact).view(np.uint32)
     ones = np.uint32((1 << dropped) - 1)
     if mode == "rn":
@@ -60,9 +60,9 @@ def _rounded(exact: Any, dropped: int, mode: str) -> Any:
 
 
 def _single_to_odd(exact: Any) -> Any:
-    """Doubles rounded to odd in single precision; never to infinity."""
+    """Doubles rounded to odd in single precision, never to infinity."""
     bits = exact.view(np.uint64)
-    # The addition carries into the last bit that is kept if any is set that is dropped.
+    # the addition carries into the last bit that is kept if any dropped bit is set
     single = ((bits | ((bits & _DROPPED) + _DROPPED)) & ~_DROPPED).view(np.float64).astype(np.float32)
     size = single.view(np.uint32) << 1
     if some((size < np.uint32(0x01000000)) & (exact != 0)) or some(size >= np.uint32(0xFF000000)):

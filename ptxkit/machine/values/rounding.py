@@ -1,9 +1,9 @@
-"""Rounding: what is exact is kept as a double that was rounded to odd, and is rounded once more to what is wanted.
+"""Rounding: exact results are kept as doubles rounded to odd, and rounded once more to the target format.
 
-Rounding to odd takes, of the two doubles around a number that is none, the one with an odd last bit. Rounding that to at most 51 bits,
-in any mode, gives what rounding the exact number gives (Boldo and Melquiond, 2008).
+Rounding to odd takes, of the two doubles around a value that is not representable, the one with an odd last bit. Rounding the result to at
+most 51 bits, in any mode, gives the same as rounding the exact value (Boldo and Melquiond, 2008).
 
-Modes are the words of PTX: `rn` nearest, ties to even; `rz` towards zero; `rm` down; `rp` up; `rna` nearest, ties away from zero.
+Modes are named as in PTX: `rn` nearest, ties to even; `rz` towards zero; `rm` down; `rp` up; `rna` nearest, ties away from zero.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ptxkit.machine.values.integers import select, signed
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """The sum of two numbers, and what rounding took from it (Knuth)."""
+    """The sum of two numbers, and its rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def odd(value: Any, rest: Any) -> Any:
-    """A rounded number and what rounding took from it, as one number rounded to odd. Both are doubles, or singles."""
+    """Combines a rounded number and its rounding error into one number rounded to odd. Both are doubles, or singles."""
     integers = signed(value.dtype)
     bits = value.view(integers)
-    # What is infinite or NaN has a rest that is NaN, and stays as it is.
+    # infinities and NaNs have a NaN error and are unchanged
     inexact = np.absolute(rest) > 0
     too_large = inexact & ((bits ^ rest.view(integers)) < 0)
     return ((bits - too_large) | inexact).view(value.dtype)
@@ -38,14 +38,14 @@ def sum_to_odd(a: Any, b: Any) -> Any:
 
 
 def zero_of_sum(total: Any, a: Any, b: Any, mode: str) -> Any:
-    """A sum with the sign that an exact zero has: when rounding down, minus from different signs."""
+    """A sum with the correct sign of an exact zero: when rounding down, minus for operands of different signs."""
     if mode != "rm":
         return total
     return select((total == 0) & (np.signbit(a) != np.signbit(b)), total.dtype.type(-0.0), total)
 
 
 def moved(rounded: Any, rest: Any, mode: str) -> Any:
-    """Numbers rounded to nearest as they are in a mode; `rest` has the sign of what rounding took from them, 0 where it took nothing."""
+    """Adjusts numbers rounded to nearest to another mode; `rest` has the sign of their rounding error, 0 if exact."""
     if mode == "rn":
         return rounded
     kind = rounded.dtype.type
@@ -63,7 +63,7 @@ def to_single(exact: Any, mode: str) -> Any:
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
-    """Integers as sums of two doubles that are exact."""
+    """Integers as sums of two exact doubles."""
     if a.dtype.itemsize < 8:
         return a.astype(np.float64), np.float64(0)
     return (a >> 32).astype(np.float64) * 2.0**32, (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)

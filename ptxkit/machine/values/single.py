@@ -1,4 +1,4 @@
-"""Single precision, correctly rounded in every mode. NaN results are the canonical one."""
+"""Single precision, correctly rounded in all modes. NaN results are canonical."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, sum_to_odd, to_single, zero_of_sum
 
 _BLOCK = 16384
-"""Lanes at a time where there are temporary values in double precision."""
+"""Block size in lanes for computations with temporary doubles."""
 
 _KEPT = np.array(35)
-"""A double without so many of its upper bits is what rounding to single precision drops."""
+"""A double shifted left by this many bits leaves the bits that rounding to single precision drops."""
 
 _HALFWAY = np.int64(-(2**63))
 _DROPPED, _DROPPED_HALFWAY = (1 << 29) - 1, 1 << 28
@@ -59,7 +59,7 @@ def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
     """a b"""
     if mode == "rn":
         return multiply_to_nearest(a, b)
-    # A double has all bits of a product.
+    # a double represents every product exactly
     return canonical(to_single(np.multiply(a, b, dtype=np.float64), mode))
 
 
@@ -83,14 +83,14 @@ def _fma_exactly(a: Any, b: Any, c: Any, mode: str) -> Any:
 def fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once to nearest."""
     if a.ndim > 1 or b.ndim > 1 or c.ndim > 1:
-        # elements of vectors: a row for each lane, or one for all
+        # vectors: one row for each lane, or one for all
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         return fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     return canonical(fma_with_any_nan(a, b, c))
 
 
 def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
-    """The same of lanes that hold one number each; a NaN may be any."""
+    """Like `fma_to_nearest` for one number in each lane; a NaN result may be any NaN."""
     shape = a.shape or b.shape or c.shape
     run = _kept.singles.get(shape)
     if run is not None:
@@ -99,7 +99,7 @@ def fma_with_any_nan(a: Any, b: Any, c: Any) -> Any:
 
 
 def fma_of_count(count: int) -> Callable[..., Any]:
-    """`fma_with_any_nan` of so many lanes."""
+    """`fma_with_any_nan` specialized for this many lanes."""
     run = _kept.singles.get((count,))
     if run is not None:
         return run
@@ -109,7 +109,7 @@ def fma_of_count(count: int) -> Callable[..., Any]:
 
 
 def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
-    """The same of very many lanes, or of so many as have not been before."""
+    """Like `fma_with_any_nan`, for many lanes or a new number of lanes."""
     if fused.is_there(4):
         if count > fused.MOST:
             return fused.total_of_many(a, b, c, count)
@@ -125,13 +125,13 @@ def _fma_of_many(a: Any, b: Any, c: Any, count: int) -> Any:
 
 
 class _Scratch(threading.local):
-    """Doubles to calculate in, by how many: with no array to be made it takes half the time."""
+    """Temporary arrays of doubles by length: not allocating them halves the time."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, Any, Any, Any]] = {}
 
     def of(self, count: int) -> tuple[Any, Any, Any, Any]:
-        """Two arrays, and their bits."""
+        """Two arrays, and views of their bits."""
         found = self.known.get(count)
         if found is None:
             if len(self.known) >= _SCRATCHES:
@@ -142,16 +142,16 @@ class _Scratch(threading.local):
 
 
 _SCRATCHES = 16
-"""So many numbers of lanes have their scratch kept."""
+"""Maximum number of lane counts whose temporary arrays are cached."""
 
 _scratch = _Scratch()
 
 
 def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
-    """Rounds to double and then to single precision, and mends the few lanes where that may not be what rounding once gives: where the
-    double is halfway between two singles, or the single subnormal (or the least normal one, rounded up to).
+    """Rounds to double and then to single precision, and corrects the few lanes where this may differ from rounding once: where the double
+    is halfway between two singles, or the single is subnormal (or the least normal number, rounded up).
 
-    Conversions apart from products take less time than NumPy's own within them.
+    Separate conversions and products are faster than NumPy's conversions within products.
     """
     total, other, bits, dropped = _scratch.of(len(rounded))
     if a.ndim:
@@ -170,22 +170,22 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any) -> None:
     else:
         np.add(total, float(c), total)
     rounded[...] = total
-    # The bits that are dropped, moved up: halfway they are the least integer.
+    # the dropped bits, shifted up: exactly halfway they are the least integer
     np.left_shift(bits, _KEPT, dropped)
     if dropped[dropped.argmin()] == _HALFWAY:
         _mend(rounded, dropped == _HALFWAY, a, b, c)
     magnitude = np.absolute(rounded)
-    # The position of the least one, or of a NaN if there is any.
+    # the position of the least element, or of a NaN if there is one
     if not magnitude[magnitude.argmin()] > _LEAST:
         _mend(rounded, (magnitude <= _LEAST) & (total != 0), a, b, c)
 
 
 def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
-    """The same for one number each."""
+    """Like `fma_with_any_nan` for scalars."""
     total = float(a) * float(b) + float(c)
     rounded = _float32(total)
     value = float(rounded)
-    # Halfway between two singles, what rounding takes is a power of two.
+    # halfway between two singles, the rounding error is a power of two
     if (_TINY < value < _HUGE or -_HUGE < value < -_TINY) and _frexp(total - value)[0] not in _POWERS:
         return rounded
     if value != value:
@@ -196,7 +196,7 @@ def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
 
 
 def _mend(rounded: Any, doubtful: Any, a: Any, b: Any, c: Any) -> None:
-    """Rounds lanes once of which the sum in double precision is not exact."""
+    """Rounds lanes once whose sum in double precision is inexact."""
     if not some(doubtful):
         return
     lanes = np.flatnonzero(doubtful)
@@ -212,7 +212,7 @@ def divide(a: Any, b: Any, mode: str = "rn") -> Any:
     quotient = a / b
     if mode == "rn":
         return canonical(quotient)
-    # The sign of what is left of a says on which side of a / b the rounded quotient is.
+    # the sign of the remainder says on which side of a / b the rounded quotient is
     left = a.astype(np.float64) - np.multiply(quotient, b, dtype=np.float64)
     return canonical(moved(quotient, select(np.signbit(b), -left, left), mode))
 
@@ -230,7 +230,8 @@ EXACT: dict[Callable[..., Any], Callable[..., Any]] = {
     fma: lambda a, b, c: sum_to_odd(np.multiply(a, b, dtype=np.float64), c.astype(np.float64)),
     divide: lambda a, b: np.divide(a, b, dtype=np.float64),
 }
-"""Doubles that round to singles as the exact results do, for the functions whose results may need rounding where they are subnormal."""
+"""Functions that return doubles which round to the same singles as the exact results, for operations that may need rounding of
+subnormals."""
 
 TO_NEAREST: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {
     add: (add_to_nearest, np.add),
@@ -238,10 +239,10 @@ TO_NEAREST: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any
     multiply: (multiply_to_nearest, np.multiply),
     fma: (fma_to_nearest, fma_with_any_nan),
 }
-"""Of functions that take a rounding mode what they are to the nearest number, and the same where a NaN may be any."""
+"""For functions with a rounding mode: the variant that rounds to nearest, and the same with arbitrary NaNs."""
 
 OF_COUNT: dict[Callable[..., Any], tuple[Callable[[int], Callable[..., Any]], Callable[[Any], Any] | None]] = {
     fma_to_nearest: (fma_of_count, canonical),
     fma_with_any_nan: (fma_of_count, None),
 }
-"""Functions of lanes by what gives them for a number of lanes, which is asked once for all of them; and what is done to the result."""
+"""For functions of lanes: what creates them for a number of lanes, called once for each number, and a function to apply to the result."""

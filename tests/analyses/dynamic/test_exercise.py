@@ -468,3 +468,45 @@ END: ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
     assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
+
+
+MATRICES = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k() .reqntid 128
+{
+.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %a, %b; .reg .f32 %f<4>;
+.shared .align 1024 .b8 A[2048];
+mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4; mov.u32 %r3, A; add.u32 %r2, %r2, %r3;
+st.shared.v4.u32 [%r2], {%r1, %r1, %r1, %r1};
+fence.proxy.async.shared::cta;
+BARRIER
+shr.u32 %r3, %r3, 4; cvt.u64.u32 %a, %r3; or.b64 %a, %a, DESCRIPTOR;
+mov.b64 %b, %a; setp.ne.u32 %p, %r1, -1;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %a, %b, %p, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+ret;
+}
+"""
+BEYOND = "0x4000004000010000"
+"""Rows of 128 bytes, swizzled: of 64 rows 8,192 bytes, of which the variable has the first 2,048."""
+
+
+def matrices(barrier: str) -> Exercised:
+    module = ptxkit.parse(MATRICES.replace("BARRIER", barrier).replace("DESCRIPTOR", BEYOND))
+    return Exercise(routines(module)[0], loaded(module)).run()
+
+
+def test_the_first_lines_of_a_matrix_that_leaves_its_variable_race() -> None:
+    (one,) = matrices("").found
+
+    assert one.finding.diagnostic.rule == "S003"
+
+
+def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_nothing() -> None:
+    done = matrices("bar.sync 0;")
+
+    assert not done.found
+    assert not done.is_complete

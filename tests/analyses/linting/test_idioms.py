@@ -81,6 +81,16 @@ OVERSIGHTS = {
         "dsmem_push_wait": "G005",
         "ring_missing_release": "M009",
     },
+    "oversights_clusters.sm_90a.ptx": {
+        "multicast_expected_by_one": "M007",
+        "wait_at_the_peers": "M014",
+        "copies_arrive_once": "M005",
+        "matrix_rows_overlap": "S009",
+        "two_stores_one_expected": "M007",
+        "peer_reads_the_next_round": "G005",
+        "named_barrier_without_the_store": "S003",
+        "ring_phase_by_count": "M019",
+    },
     "oversights_shapes.sm_80.ptx": {
         "collatzVote": "C005",
         "tinyMma": "C008",

@@ -39,3 +39,15 @@ def test_a_lane_is_named() -> None:
     (one,) = findings(KERNELS["an address for each lane"], FAMILIES)
 
     assert one.message == "the address must be the same for the whole warp; that of thread 1 is 32 more than that of thread 0"
+
+
+def test_rows_padded_as_cuda_permits_are_a_note() -> None:
+    text = next(iter(KERNELS.values())).partition("wmma.load")[0]
+    load = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r6,%r7,%r8,%r9,%r10,%r11,%r12,%r13}, [smem], STRIDE;\nret;\n}\n"
+    rule = select(["F005"])
+
+    severities = {
+        stride: [one.severity for one in lint(ptxkit.parse(text + load.replace("STRIDE", str(stride))), rule)] for stride in (20, 24, 32)
+    }
+
+    assert severities == {20: ["error"], 24: ["info"], 32: []}

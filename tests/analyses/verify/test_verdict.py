@@ -7,7 +7,8 @@ import pytest
 from sample import HEAD
 
 import ptxkit
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.execute import _Executing, loaded
 from ptxkit.analyses.execution.launch import Given, Launch, Variable
 from ptxkit.analyses.execution.parameters import parameters, variables
 from ptxkit.analyses.framework.routine import routines
@@ -73,6 +74,36 @@ class TestRaces:
 
         assert (found.outcome, [one.finding.diagnostic.severity for one in found.findings]) == (VERIFIED, ["info"])
 
+    @pytest.mark.parametrize(
+        ("body", "is_by_words"),
+        [
+            ("st.global.u32 [%d5], %r1;", True),
+            ("ld.global.u32 %r3, [%d5]; add.u32 %r3, %r3, 1; st.global.u32 [%d5], %r3;", False),
+            ("setp.eq.u32 %p1, %r2, 1; @%p1 st.global.u32 [%d6], %r1;", False),
+            ("setp.ne.u32 %p1, %r2, 1; @%p1 bra END; st.global.u32 [%d6], %r1; END:", False),
+        ],
+        ids=["a table", "an update", "a guard", "a branch"],
+    )
+    def test_stores_where_words_say_that_may_be_equal(self, body: str, is_by_words: bool) -> None:
+        table = f"{ELEMENT} ld.global.u32 %r2, [%d3]; ld.param.u64 %d6, [b]; mul.wide.u32 %d4, %r2, 4; add.s64 %d5, %d6, %d4;"
+
+        found = verdict(f"{table} {body}", declared=".param .u64 a, .param .u64 b")
+
+        assert found.outcome == UNDECIDED
+        assert all("where words of `a` are equal" in one.text for one in found.reasons) == is_by_words
+        assert found.reasons[0].example == f"--array a=u32:64:{'iota' if is_by_words else 'random'}"
+
+    def test_nothing_is_refuted_without_time_for_all_contents(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d1+64], %r1;"
+        again = _Executing._again
+
+        def not_zeros(self: _Executing, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
+            return contents.name not in ("zeros", "flags") and again(self, schedule, contents, is_needed)
+
+        monkeypatch.setattr(_Executing, "_again", not_zeros)
+
+        assert verdict(body, declared=".param .u64 a").outcome == UNDECIDED
+
     def test_equal_values_that_may_be_others_are_no_flag(self) -> None:
         body = "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.global.u32 %r1, [%d2]; st.global.u32 [%d1], VALUE;"
         declared = ".param .u64 a, .param .u64 b, .param .u32 n"
@@ -130,7 +161,7 @@ class TestLoops:
         found = verdict(self.BODY)
 
         assert found.outcome == VERIFIED
-        assert found.assumptions == ("`n` not given: 64, then 49 assumed",)
+        assert found.assumptions == ("`n` not given; tried: 64, 49",)
 
 
 class TestMadeUp:
@@ -140,8 +171,8 @@ class TestMadeUp:
         found = verdict(f"{self.SCATTER} st.global.u32 [%d4+4096], %r1;", declared=".param .u64 a")
 
         assert found.outcome == UNDECIDED
-        assert found.reasons[0].example == "--array a=u32:4096:random"
-        assert "random" in found.reasons[0].text or "zeros" in found.reasons[0].text
+        assert found.reasons[0].example == "--array a=u32:64:iota"
+        assert "where words of `a` are equal" in found.reasons[0].text
 
     def test_what_shows_with_none_is_verified_and_says_which_were_tried(self) -> None:
         found = verdict(f"{self.SCATTER} red.global.add.u32 [%d4+4096], 1;", declared=".param .u64 a")
@@ -169,14 +200,14 @@ class TestMadeUp:
         found = verify(loaded(module), of_options(module, routines(module)[0], Options("64", parameters=given)), ["a", "n", "m"])
 
         assert found.outcome == outcome
-        assert any("they may not go together" in what for what in found.not_covered) == (outcome == VERIFIED)
+        assert any("may be inconsistent" in what for what in found.not_covered) == (outcome == VERIFIED)
 
     def test_what_no_number_leads_to_is_undecided(self) -> None:
         body = f"ld.param.u32 %r9, [n]; setp.ne.u32 %p4, %r9, 12345; @%p4 bra OUT; {EXCHANGE.replace('BARRIER', '')} OUT:"
         found = verdict(body)
 
         assert found.outcome == UNDECIDED
-        assert "nothing that was tried came to line" in found.reasons[0].text
+        assert "with any of the numbers tried for `n`" in found.reasons[0].text
         assert verdict(body, given={"n": 12345}).outcome == REFUTED
 
     def test_memory_that_was_made_up_grows(self) -> None:
@@ -189,7 +220,7 @@ class TestMadeUp:
         found = verdict(body, declared=".param .u64 a")
 
         assert found.outcome == UNDECIDED
-        assert "nobody says" in found.reasons[0].text
+        assert "was not given" in found.reasons[0].text
 
     def test_what_lies_in_shared_memory_is_known(self) -> None:
         assert verdict("st.shared.u32 [data+512], 1;").outcome == REFUTED
@@ -209,7 +240,7 @@ class TestMadeUp:
         found = verdict(body, declared=".param .u64 a, .param .u32 n")
 
         assert found.outcome == VERIFIED
-        assert "random real numbers assumed" in found.assumptions[-1]
+        assert "random real numbers" in found.assumptions[-1]
 
     def test_a_store_to_which_no_contents_lead_is_said(self) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3], 0; OUT:"
@@ -250,7 +281,7 @@ class TestDescriptors:
         found = verify(loaded(module), Launch("k", (1, 1, 1), (128, 1, 1), arguments), ["a"])
 
         assert (found.outcome, [one.finding.diagnostic.rule for one in found.findings]) == (outcome, rules)
-        assert outcome == REFUTED or "which part of the matrix matters nobody says" in found.reasons[0].text
+        assert outcome == REFUTED or "may not use the whole layout" in found.reasons[0].text
 
 
 class TestUnwritten:

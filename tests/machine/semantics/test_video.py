@@ -50,7 +50,18 @@ def test_multiply_and_add() -> None:
     assert run("vmad.s32.s32.s32", 2, 3, 10, negated="a") == 4
     assert run("vmad.s32.s32.s32", 2, 3, 10, negated="c") == 0xFFFFFFFC
     assert run("vmad.u32.u32.u32.po.shr7", 127, 1, 0) == 1
-    assert run("vmad.u32.u32.u32.sat", 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) == 0xFFFFFFFF
+    assert run("vmad.u32.u32.u32.sat", 0x7FFFFFFF, 0x7FFFFFFF, 0) == 0xFFFFFFFF
+
+
+def test_as_ptxas_writes_them_for_sm_90() -> None:
+    """What an H200 gives where it is not what the manual's program gives."""
+    assert run("vadd.u32.u32.u32.sat", 0xFFFFFFFF, 2) == 1
+    assert run("vadd.u32.u32.u32.min", 0x80000000, 0, 0xFFFFFFFF) == 0xFFFFFFFF
+    assert run("vshl.u32.u32.u32.sat.clamp", 2, 32) == 0
+    assert run("vshl.u32.u32.u32.clamp.max", 0x80000000, 1, 5) == 0
+    assert run("vadd.u32.u32.u32", 0x12345678, 0, 0xAAAABBBB, d=".h1") == 0x1234BBBB
+    assert run("vmad.u32.u32.u32.sat", 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) == 0
+    assert run("vmad.u32.u32.u32.shr7", 0, 31, 0xFFFFFFFE) == 0xFFFFFFFF
 
 
 def test_two_halves_and_four_bytes() -> None:
