@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from sampling import ALL
 
 import ptxkit
 from ptxkit.analyses import lint
@@ -22,7 +22,7 @@ CORRECT = sorted(
     for path in FOLDER.glob("*.ptx")
     if not path.name.startswith("mistakes")
     and not WRONG.match(path.name)
-    and (os.environ.get("PTXKIT_TEST_ALL") or not path.name.startswith(SLOW))
+    and (ALL or not path.name.startswith(SLOW))
 )
 SECONDS = 600.0
 """So long the kernels of a module may take: what is found must not depend on what else the computer does."""
