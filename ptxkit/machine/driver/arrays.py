@@ -282,7 +282,7 @@ def cuTexObjectCreate(resource: int, sampling: int, view: int) -> int:
     whole = texels.dtype.kind in "iu" and (bool(how.flags & _AS_INTEGER) or texels.itemsize == 4)
     texture = Texture(
         array=texels, channels=True, layered=bool(flags & (LAYERED | CUBE)), as_float=texels.dtype.kind in "iu" and not whole,
-        srgb=bool(how.flags & _SRGB), sampler=_sampler(how, whole), levels=levels,
+        srgb=bool(how.flags & _SRGB), sampler=_sampler(how, whole), levels=levels, in_array=wanted.kind in (_ARRAY, _MIPMAPPED),
     )  # fmt: skip
     return _handle(Object(texture, wanted, how, seen))
 
