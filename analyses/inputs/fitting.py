@@ -242,7 +242,8 @@ def _next(equations: Equations, found: Mapping[MapName, int]) -> dict[MapName, i
 
 def _unknown(parts: frozenset[tuple[MapName, int]], expected: int, found: Mapping[MapName, int]) -> tuple[dict[MapName, int], int]:
     """The unknown boxes of an equation, and the bytes that remain for them."""
-    return {name: count for name, count in parts if name not in found}, expected - sum([n * found[one] for one, n in parts if one in found])
+    unknown = {name: count for name, count in sorted(parts) if name not in found}
+    return unknown, expected - sum([n * found[one] for one, n in parts if one in found])
 
 
 def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int], choice: int) -> dict[MapName, int]:
