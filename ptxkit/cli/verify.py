@@ -37,7 +37,7 @@ COVERED = {
     "schedules": ("schedule", "schedules"),
     "contents": ("contents of memory", "contents of memory"),
 }
-"""What was covered, in words."""
+"""Descriptions of what was covered."""
 
 
 @click.command()
@@ -50,7 +50,7 @@ COVERED = {
 @click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; by default those of `.reqntid`. Needed where there is neither.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
-    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
+    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, as much as the kernel accesses."
 )
 @click.option(
     "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a member of a structure; *=N for all others."
@@ -145,7 +145,7 @@ def command(
 
 
 def _raise_of_launch(verdict: Verdict) -> None:
-    """Raises the fault of a launch that is none of the kernel."""
+    """Raises the fault of a launch that is invalid for the kernel."""
     from ptxkit.analyses.execution.execute import NO_LAUNCH
 
     fault = verdict.executed.fault
@@ -154,7 +154,7 @@ def _raise_of_launch(verdict: Verdict) -> None:
 
 
 def _chosen(module: Module, kernel: str | None) -> Routine:
-    """The kernel of a name, or the only one. Raises CannotLaunch."""
+    """The named kernel, or the only one. Raises CannotLaunch."""
     from ptxkit.analyses.framework.routine import routines
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
@@ -190,14 +190,14 @@ def _of_file(module: Module, path: str, kernel: str | None, description: str) ->
 
 
 def _replay(path: str, description: str | None, checks: str) -> list[str]:
-    """The command that runs the same launch again: without a schedule, which differs between findings."""
+    """The command that repeats the launch, without a schedule, which differs between findings."""
     if description is not None:
         return ["ptxkit", "run", path, "--launch", description, "--check", checks]
     return ["ptxkit", "verify", *_given_options()]
 
 
 def _given_options() -> list[str]:
-    """The options as they stand on the command line, without that of the format."""
+    """The command-line options, except for the format."""
     context = click.get_current_context()
     found = []
     for parameter in context.command.params:
@@ -214,7 +214,7 @@ def _given_options() -> list[str]:
 
 
 def _report(module: Module, routine: Routine, verdict: Verdict, replay: Sequence[str]) -> dict[str, Any]:
-    """A verdict as JSON has it."""
+    """A verdict as JSON data."""
     from ptxkit.cli._witnesses import located, with_replay
 
     findings = []
@@ -243,8 +243,8 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
     return sarif(module, findings)
 
 
-def _is_said(name: str, count: int) -> bool:
-    """Whether a count is printed: of accesses also 0, of schedules and contents only that there are several."""
+def _is_printed(name: str, count: int) -> bool:
+    """Whether a count is printed: for accesses even 0; for schedules and contents only if there are several."""
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
 
 
@@ -282,7 +282,7 @@ def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[s
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:
         click.echo(f"  {assumption}")
-    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_said(name, count)]
+    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_printed(name, count)]
     nothing = "" if verdict.reasons else "; nothing was left out"
     rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else nothing
     click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

@@ -60,7 +60,7 @@ def _alloc(op: Operation) -> Semantics:
         memories = _memories(lanes)
         free = np.ones(lanes.count, bool)
         for first, (columns,) in _warps(lanes, n):
-            if columns in _ALLOCATIONS:  # who asks for another number does not wait: it is a fault
+            if columns in _ALLOCATIONS:  # a request for another size does not wait: it is a fault
                 cta = lanes.cta[first]
                 free[lanes.cta == cta] &= memories[cta].room(columns) >= 0
         return free
@@ -224,7 +224,7 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
         for position in positions:
             try:
                 one(lanes.at(np.array([position])), int(position))
-            except Stop as stop:  # by now the launch is elsewhere: say who it was
+            except Stop as stop:  # the launch has moved on: name the instruction
                 raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
 
     def footprint() -> list[Footprint]:
