@@ -3,16 +3,19 @@
 Usage: python benchmarks/trial.py [COMMAND...]
 
 Each command gets a missing file, binary data, a `.cu`, an empty file, a folder, an empty folder, an output that cannot be written, a full
-device, unknown names of kernels, targets, rules, probes, parameters, and `-` with good, empty and binary standard input. Prints how many
-calls there were and those that went wrong; exits with 1 if any did. COMMAND restricts it to these.
+device, unknown names of kernels, targets, rules, probes, parameters, and `-` with good, empty and binary standard input; UTF-16, a byte
+order mark, Windows line ends, a very long line, links; a pipe that closes early, and Ctrl-C. Prints how many calls there were and which
+of them went wrong; exits with 1 if any did. COMMAND restricts it to these.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +31,8 @@ LAUNCH = ROOT / "fixtures" / "profiling" / "launch.toml"
 CUDA = "#include <cstdio>\n__global__ void k(float *p) { p[threadIdx.x] = 1; }\n"
 LITMUS = ROOT / "fixtures" / "litmus" / "scope-cta.litmus"
 SECONDS = 120.0
+INTERRUPTED_AFTER = 4.0
+"""Seconds after which Ctrl-C is pressed."""
 
 READERS: dict[str, tuple[str, ...]] = {
     "callgraph": (),
@@ -93,10 +98,18 @@ UNKNOWN = [
     ("instrument --probe block-count {good}", "block-counts"),
     ("rewrite strip-debig {good}", "strip-debug"),
     ("rewrite nothing {good}", "strip-debug"),
+    ("lint -k scael {good}", "scale"),
     ("linnt {good}", "lint"),
     ("frobnicate {good}", "check"),
     ("explain ldmatrx", "ldmatrix"),
-    ("explain zzz", "no instruction or rule"),
+    ("explain zzz", "nothing is called"),
+    ("explain %tidx", "%tid"),
+    ("explain .maxntidd", ".maxntid"),
+    ("explain sm_91a", "sm_90a"),
+    ("run {good}", "ptxkit inputs"),
+    ("profile --probe block-counts {good}", "ptxkit inputs"),
+    ("debug {good}", "ptxkit inputs"),
+    ("extract {good}", "this is PTX itself"),
     ("rules Z999", "rule"),
     ("run --launch {missing} {good}", "missing"),
     ("run --launch {launch} --check nothing {good}", "races"),
@@ -133,6 +146,8 @@ class Call:
     says: str = ""
     stdin: bytes = b""
     to_full_device: bool = False
+    ended: str = ""
+    """`pipe`: the reader of its output goes at once; `ctrl-c`: it is interrupted while it waits for its input."""
 
 
 def calls(folder: Path) -> Iterator[Call]:
@@ -153,6 +168,18 @@ def calls(folder: Path) -> Iterator[Call]:
     (folder / "blank.ptx").write_text("\n\n  \n")
     (folder / "text.ptx").write_text("This is a letter. It has no code.\n")
     (folder / "folder").mkdir()
+    text = GOOD.read_text()
+    (folder / "utf16.ptx").write_text(text, encoding="utf-16")
+    (folder / "bom.ptx").write_text(text, encoding="utf-8-sig")
+    (folder / "crlf.ptx").write_bytes(text.replace("\n", "\r\n").encode())
+    (folder / "latin1.ptx").write_bytes(text.encode() + b"// caf\xe9\n")
+    (folder / "long.ptx").write_text(text.replace("ret;", "add.s32 %r1, %r1, 1; " * 20_000 + "ret;", 1))
+    (folder / "many.ptx").write_text(text + "// more\n" * 20_000)
+    (folder / "link.ptx").symlink_to(GOOD)
+    (folder / "dangling.ptx").symlink_to(folder / "missing.ptx")
+    (folder / "circle").mkdir()
+    (folder / "circle" / "up").symlink_to(folder / "circle")
+    (folder / "circle" / "scale.ptx").write_text(text)
     inputs = {
         "missing.ptx": "no such file",
         "binary.ptx": "binary",
@@ -162,6 +189,8 @@ def calls(folder: Path) -> Iterator[Call]:
         "blank.ptx": "empty",
         "text.ptx": "no PTX",
         "folder": "",
+        "utf16.ptx": "UTF-16",
+        "dangling.ptx": "",
     }
     there = commands.list_commands(click.Context(commands))
     for command, more in READERS.items():
@@ -191,12 +220,30 @@ def calls(folder: Path) -> Iterator[Call]:
         yield Call((*command.split(), *path), (2,), "space", b"", True)
     for text, says in UNKNOWN:
         yield Call(tuple(text.format(**names).split()), (2,), says)
+    for command in ("check", "lint --no-run", "fmt --check", "requires", "stats", "liveness", "divergence", "cfg", "rewrite strip-debug"):
+        words = command.split()
+        differs = (0, 1) if words[0] == "fmt" else (0,)
+        for name in ("crlf.ptx", "latin1.ptx", "link.ptx"):
+            yield Call((*words, str(folder / name)), differs)
+        if words[0] in FOLDERS_ARE_READ:
+            yield Call((*words, str(folder / "circle")), differs)
+    for command in ("check", "lint --no-run"):
+        yield Call((*command.split(), str(folder / "bom.ptx")), (1,), "save the file as UTF-8 without it")
+    for command in ("check", "stats", "tokens", "requires", "parse"):
+        yield Call((command, str(folder / "long.ptx")), (0,))
+    for command in ("tokens", "tokens --format html", "fmt -", "rewrite strip-debug"):
+        where = () if command.endswith("-") else (str(folder / "many.ptx"),)
+        yield Call((*command.split(), *where), (141,), stdin=(folder / "many.ptx").read_bytes(), ended="pipe")
+    for command in ("check", "lint", "requires", "cfg", "parse", "fmt", "verify --block 32", "stats"):
+        yield Call((*command.split(), "-"), (130,), "interrupted", ended="ctrl-c")
 
 
 def wrong(call: Call, folder: Path) -> str | None:
     """What is wrong with what a call does."""
     command = [sys.executable, "-m", "ptxkit", *call.arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PTXKIT_CACHE_DIR": str(folder / "cache")}
+    if call.ended:
+        return _wrong_end(call, command, environment)
     with Path("/dev/full" if call.to_full_device else os.devnull).open("wb") as out:
         try:
             done = subprocess.run(
@@ -210,15 +257,35 @@ def wrong(call: Call, folder: Path) -> str | None:
             )
         except subprocess.TimeoutExpired:
             return f"took over {SECONDS} s"
-    said = done.stderr.decode("utf-8", "replace")
-    printed = (done.stdout or b"").decode("utf-8", "replace")
+    return _judged(call, done.returncode, done.stdout or b"", done.stderr)
+
+
+def _wrong_end(call: Call, command: list[str], environment: dict[str, str]) -> str | None:
+    """What is wrong with how a call ends whose reader goes, or that is interrupted."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        if call.ended == "pipe":
+            process.stdout.close()
+            process.stdin.write(call.stdin)
+            process.stdin.close()
+        else:
+            time.sleep(INTERRUPTED_AFTER)
+            process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        return _judged(call, process.wait(), b"", said)
+
+
+def _judged(call: Call, code: int, out: bytes, error: bytes) -> str | None:
+    """What is wrong with an exit code and with what was printed."""
+    said, printed = error.decode("utf-8", "replace"), out.decode("utf-8", "replace")
     if "Traceback" in said + printed or "internal error" in said:
         return "traceback: " + said.strip().splitlines()[-1]
-    if done.returncode not in call.codes:
-        return f"exit code {done.returncode}, not {call.codes}: {(said or printed).strip()[-200:]!r}"
+    if code not in call.codes:
+        return f"exit code {code}, not {call.codes}: {(said or printed).strip()[-200:]!r}"
     if call.says.lower() not in (said + printed).lower():
         return f"does not say {call.says!r}: {said.strip()[-200:]!r}"
-    if done.returncode == 2 and not said.strip():
+    if code == 2 and not said.strip():
         return "says nothing"
     return None
 

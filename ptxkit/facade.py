@@ -1,16 +1,19 @@
 """The common things in one call each: what `ptxkit.lint`, `ptxkit.liveness` or `ptxkit.run` are.
 
-A subject is PTX as text, a `Module`, a `Function` or a `Routine`. Where one function is meant and a module has several, `kernel` says
+A module is given as a `Module`, as PTX in a string, or as the path of a file (`pathlib.Path`); a subject may also be a `Function` or a
+`Routine`. Where one function is meant and a module has several, `kernel` says
 which: its name in the PTX or in the source, or a part of it that only one has. A `Function` by itself lacks what its module declares, so
 a module with `kernel`, or a `Routine`, gives better answers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ptxkit import files
 from ptxkit.demangling import matching, readable
 from ptxkit.diagnostics import Diagnostic, in_html
 from ptxkit.syntax import Container, Function, Module, parse
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from ptxkit.rewriters.probing import Instrumented
     from ptxkit.rewriters.repairs import Repaired
 
-    Subject: TypeAlias = str | Module | Function | Routine
+    Source: TypeAlias = str | PathLike[str] | Module
+    Subject: TypeAlias = Source | Function | Routine
 
 Size = int | tuple[int, ...]
 
@@ -62,7 +66,7 @@ class Findings(tuple[Diagnostic, ...]):
         return "<table><tr><th>rule</th><th>severity</th><th>kernel</th><th>line</th><th>message</th></tr>" + "".join(rows) + "</table>"
 
 
-def check(module: str | Module, target: str | None = None, version: tuple[int, int] | None = None) -> Findings:
+def check(module: Source, target: str | None = None, version: tuple[int, int] | None = None) -> Findings:
     """What an assembler would refuse. `target` and `version` override those that the file names.
 
     Examples:
@@ -80,7 +84,7 @@ def check(module: str | Module, target: str | None = None, version: tuple[int, i
 
 
 def lint(
-    module: str | Module,
+    module: Source,
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     target: str | None = None,
@@ -103,7 +107,7 @@ def lint(
     return Findings(found(_module(module), rules(tuple(select), tuple(ignore)), target, version, run=run))
 
 
-def fmt(module: str | Module, width: int | None = None) -> str:
+def fmt(module: Source, width: int | None = None) -> str:
     """The text in canonical layout. Raises `ptxkit.formatter.CannotFormat` for a module with syntax errors.
 
     Examples:
@@ -117,7 +121,7 @@ def fmt(module: str | Module, width: int | None = None) -> str:
     return formatter.format_module(_module(module), width or formatter.WIDTH)
 
 
-def requires(module: str | Module) -> list[FunctionNeeds]:
+def requires(module: Source) -> list[FunctionNeeds]:
     """The lowest `.version` and `.target` that each function needs, and the instruction that requires them.
 
     Examples:
@@ -174,12 +178,12 @@ def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", le
     """
     from ptxkit.analyses.drawing import draw as found
 
-    subject = parse(subject) if isinstance(subject, str) else subject
+    subject = _module(subject) if isinstance(subject, str | PathLike) else subject
     return found(subject if kernel is None else _routine(subject, kernel), color=color, level=level)
 
 
-def instrument(module: str | Module, probes: Iterable[str]) -> Instrumented:
-    """Puts probes into a module, such as `block-counts`, and returns it with the manifest by which their buffers are read.
+def instrument(module: Source, probes: str | Iterable[str]) -> Instrumented:
+    """Inserts probes into a module, such as `block-counts` or several, and returns it with the manifest by which their buffers are read.
 
     Examples:
 
@@ -190,11 +194,11 @@ def instrument(module: str | Module, probes: Iterable[str]) -> Instrumented:
     """
     from ptxkit.rewriters.probing import instrument as found
 
-    return found(_module(module), probes)
+    return found(_module(module), [probes] if isinstance(probes, str) else probes)
 
 
 def run(
-    module: str | Module,
+    module: Source,
     kernel: str | None = None,
     *arguments: Any,
     grid: Size = 1,
@@ -227,7 +231,7 @@ def run(
 
 
 def verify(
-    module: str | Module,
+    module: Source,
     kernel: str | None = None,
     *,
     block: Size,
@@ -268,7 +272,7 @@ def verify(
 
 
 def gate(
-    module: str | Module,
+    module: Source,
     launch: str | PathLike[str] | None = None,
     *,
     kernel: str | None = None,
@@ -319,7 +323,7 @@ def gate(
     return found(made, launches, budget=budget, target=target)
 
 
-def repair(module: str | Module, target: str | None = None) -> Repaired:
+def repair(module: Source, target: str | None = None) -> Repaired:
     """Repairs what `lint` finds, by proved edits: `text`, the `repairs` that were made, and what is `left`.
 
     A repair is proved on the machine under several schedules, and by everything that looks at a text; a compiler is asked if there is one.
@@ -339,7 +343,7 @@ def repair(module: str | Module, target: str | None = None) -> Repaired:
     return made(_module(module), target=target)
 
 
-def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:
+def diff(before: Source, after: Source, names: Mapping[str, str] | None = None) -> Comparison:
     """What changed from one module to another; names of registers and labels, order and layout do not count.
 
     `names` says which function of `before` is which of `after` where they are called otherwise and are not alike.
@@ -357,19 +361,34 @@ def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | N
 
 
 def _module(subject: object) -> Module:
+    """The module that is meant. Raises TypeError for another type, ValueError for a path in a string, OSError for a missing file."""
     if isinstance(subject, Module):
         return subject
-    if isinstance(subject, str):
-        return parse(subject)
-    raise TypeError(f"a Module is wanted, or PTX as text, not {type(subject).__name__}")
+    if isinstance(subject, PathLike):
+        return _of_file(str(subject))
+    if not isinstance(subject, str):
+        raise TypeError(f"expected a Module, PTX as text, or a pathlib.Path, not {type(subject).__name__}")
+    if _PATH.fullmatch(subject):
+        raise ValueError(f"expected PTX as text, not a path: pass pathlib.Path({subject!r})")
+    return parse(subject)
+
+
+_PATH = re.compile(r"[^\s;{}]+\.ptx")
+
+
+def _of_file(path: str) -> Module:
+    try:
+        return parse(files.read(path), path)
+    except files.CannotRead as error:
+        raise OSError(str(error)) from None
 
 
 def _routine(subject: object, kernel: str | None) -> Routine:
     """The one function that is meant. Raises TypeError, or ValueError where there is no such function, or several."""
     from ptxkit.analyses.framework.routine import Routine, routine_of, routines
 
-    if isinstance(subject, str):
-        subject = parse(subject)
+    if isinstance(subject, str | PathLike):
+        subject = _module(subject)
     if isinstance(subject, Routine):
         return subject
     if isinstance(subject, Module):

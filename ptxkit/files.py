@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import re
@@ -43,6 +44,8 @@ def why_not_ptx(text: str, path: str) -> str | None:
         return None
     if not text.strip():
         return "empty, where PTX is expected"
+    if text.startswith(_UTF_16):
+        return "this is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`, or write it as UTF-8 (PowerShell: `| Out-File -Encoding ascii`)"
     suffix = Path(path).suffix.lower()
     name = path if suffix else "x.cu"
     if suffix in _CPP or _CPP_TEXT.search(text):
@@ -56,6 +59,7 @@ def why_not_ptx(text: str, path: str) -> str | None:
     return None if _STATEMENT.search(text) else "this is no PTX: there is neither a directive, such as .version, nor an instruction in it"
 
 
+_UTF_16 = tuple(decode(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 _DIRECTIVE = re.compile(
     r"^[ \t]*\.(?:version|target|address_size|visible|entry|func|weak|extern|global|const|reg|file|section)\b", re.MULTILINE
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -19,6 +19,7 @@ from ptxkit.syntax import (
     Error,
     Function,
     Header,
+    Instruction,
     Keyword,
     Leaf,
     Line,
@@ -87,28 +88,56 @@ Piece = tuple[Kind, str]
 def tokens(module: Module) -> Iterator[Token]:
     """The tokens of a module in order, white space and comments included. Works on any text: what is not PTX is one ERROR a stretch."""
     at = 0
-    for kind, text in _pieces(module):
-        if text:
+    for run in runs(module):
+        for kind, text in run:
             yield Token(kind, text, at)
             at += len(text)
 
 
-def _pieces(module: Module) -> Iterator[Piece]:
+def runs(module: Module) -> Iterator[Sequence[Piece]]:
+    """The kinds and texts of the tokens in order, as many at a time as belong to one part of the tree.
+
+    Statements share the operands that they repeat, and so do their tokens: each is taken apart once in a scope, and once for all if it
+    has no names.
+    """
     scopes = resolve(module).scopes
-    root = scopes[()]
-    stack: list[tuple[Path | None, Node | str, Scope]] = [((), module, root)]
+    everywhere: dict[str | int, Sequence[Piece]] = {}
+    within: dict[int, dict[str | int, Sequence[Piece]]] = {}
+    stack: list[tuple[Path, Node | str, Scope]] = [((), module, scopes[()])]
     while stack:
         path, piece, scope = stack.pop()
-        if isinstance(piece, str):
-            yield from _literal(piece)
-        elif isinstance(piece, Module | Function | Section | Block):
-            assert path is not None
-            inside: list[tuple[Path | None, Node | str, Scope]] = []
+        if isinstance(piece, Module | Function | Section | Block):
+            inside: list[tuple[Path, Node | str, Scope]] = []
             own, i = scopes.get(path, scope), 0
             for part in piece.pieces():
                 inside.append(((*path, i), part, own))
                 i += not isinstance(part, str)
             stack += reversed(inside)
+        elif isinstance(piece, Instruction):
+            here = within.setdefault(id(scope), {})
+            for part in piece.pieces():
+                known, key = (everywhere, part) if isinstance(part, str) else (everywhere if type(part) is Opcode else here, id(part))
+                run = known.get(key)
+                if run is None:
+                    run = known[key] = _run(part, scope)
+                yield run
+        else:
+            yield _run(piece, scopes.get(path, scope) if isinstance(piece, Header) else scope)
+
+
+def _run(part: Node | str, scope: Scope) -> Sequence[Piece]:
+    """The tokens of a part of the tree that holds no statements."""
+    if type(part) is Name:
+        return ((_name(part.text, scope), part.text),)
+    return [one for one in _pieces(part, scope) if one[1]]
+
+
+def _pieces(whole: Node | str, scope: Scope) -> Iterator[Piece]:
+    stack = [whole]
+    while stack:
+        piece = stack.pop()
+        if isinstance(piece, str):
+            yield from _literal(piece)
         elif isinstance(piece, Error):
             yield from _literal(piece.leading)
             yield Kind.ERROR, piece.body_text
@@ -123,10 +152,9 @@ def _pieces(module: Module) -> Iterator[Piece]:
             # the parameters of a function without a body have no scope
             name = piece.name.text
             yield Kind.VARIABLE if scope.lookup(name) is None else _name(name, scope), name
-            stack += [(None, part, scope) for part in reversed(list(piece.pieces())[2:])]
+            stack += reversed(list(piece.pieces())[2:])
         else:
-            own = scopes.get(path, scope) if isinstance(piece, Header) and path is not None else scope
-            stack += [(None, part, own) for part in reversed(list(piece.pieces()))]
+            stack += reversed(list(piece.pieces()))
 
 
 def _leaf(leaf: Leaf, scope: Scope) -> Iterator[Piece]:

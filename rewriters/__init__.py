@@ -1,4 +1,4 @@
-"""What changes a program. A rewriter is a file in this folder with a function of the same name, from a module to a `Rewrite`."""
+"""Program transformations. A rewriter is a file in this folder that defines a function of the same name, from a module to a `Rewrite`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Counting how often control takes each edge of a function, with as few counters as that takes.
+"""Counts how often control takes each edge of a function, with as few counters as possible.
 
-What flows into a block flows out of it. So, if a spanning tree of the graph is left out, counters on the other edges decide all of them
-(Knuth, Ball and Larus). One node more, the outside, stands for the callers. The tree takes the edges in the deepest
-loops. A counter stands in a block or under the guard of a branch: no edge is split, control flows as before.
+The flow into a block equals the flow out of it. So counters on the edges outside a spanning tree of the graph determine all others (Knuth,
+Ball and Larus). One extra node, the outside, represents the callers. The tree covers the edges in the deepest loops. A counter is put in a
+block or under the guard of a branch: no edge is split, and control flow is unchanged.
 
-Who leaves has entered, once. Else a thread keeps its counts in registers: one bit where control comes at most once, 30 of them to a
-register, and a register for each counter in a loop. Where the function is left, the threads that leave together add theirs up. A whole warp
-then adds all sums to memory at once, each lane one; of a part of a warp, one thread adds them one after the other.
+A thread that leaves has entered exactly once; that needs no counter of its own. Otherwise, a thread keeps its counts in registers: a bit
+for each edge taken at most once, 30 to a register, and a register for each counter in a loop. At function exit, the threads that leave
+together sum their counts. A whole warp then adds all sums to memory at once, one for each lane; for part of a warp, one thread adds them
+one by one.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leadi
 from ptxkit.syntax import Module
 
 FEW = 8
-"""Bits up to which they are added up one by one: more in a loop, so that the code does not grow."""
+"""Up to this many bits are summed one by one; beyond, in a loop, to limit code size."""
 GROUP = 5
-"""Bits that are added up at once, each in a field of 6 bits: 32 threads have no more than 32 of one."""
+"""Bits that are summed at once, each in a 6-bit field: 32 threads count at most 32 of each."""
 SPREAD, FIELDS = sum([1 << GROUP * n for n in range(GROUP)]), sum([1 << 6 * n for n in range(GROUP)])
-"""Times the first, and by the second, bit n of a group is where field n starts."""
+"""Multiplying by the first and masking with the second moves bit n of a group to the start of field n."""
 ROUND = WARP // GROUP * GROUP
-"""Bits of a register: a warp adds the sums of so many to memory at once."""
+"""Bits in a register: a warp adds their sums to memory at once."""
 MOST_ROUNDS = 2
-"""More, and the sums of a warp are made one by one, in loops."""
+"""With more rounds, the sums of a warp are added one by one, in loops."""
 SMALL = 1 << 27
-"""Below this, 32 counts are less than 2^32."""
+"""Below this, the sum of 32 counts is less than 2^32."""
 OUTSIDE = -1
 NONE = -1
 
@@ -62,15 +63,15 @@ class Counter:
     guard: str = ""
     indices: tuple[int, ...] = ()
     is_entry: bool = False
-    """Whether each thread that leaves came there, once."""
+    """Whether every thread that leaves passed here, exactly once."""
 
 
 Counted = tuple[list[Edge], list[int], list[Counter]]
-"""The edges, by edge the number of its counter (or -1), and the counters."""
+"""The edges, the counter of each edge (or -1), and the counters."""
 
 
 def edges(routine: Routine) -> list[Edge]:
-    """The edges between the blocks that control can reach, those from and to the outside included."""
+    """The edges between reachable blocks, including those from and to the outside."""
     flow = control_flow(routine)
     found = [Edge(OUTSIDE, 0, "enter")]
     for index in sorted(flow.reachable):
@@ -84,7 +85,7 @@ def edges(routine: Routine) -> list[Edge]:
 
 
 def may_exit(module: Module) -> bool:
-    """Whether a function that is called may end the thread, after which its caller counts no more."""
+    """Whether a callee may exit the thread, so that its caller no longer counts."""
     found = [routine for routine in routines(module) if not routine.function.is_entry]
     return any(flow_of(instruction.opcode.text) == "exit" for routine in found for instruction in routine.instructions)
 
@@ -95,7 +96,7 @@ def calls(routine: Routine) -> bool:
 
 
 def count_edges(plan: Plan, registers: int, derive: bool) -> None:
-    """Has the edges of all functions counted; `plan.data` gets, for each function, its edges and by which counter each is known."""
+    """Counts the edges of all functions; `plan.data` receives the edges of each function with the counter of each."""
     exits = may_exit(plan.module)
     functions: list[dict[str, Any]] = []
     wanted: list[tuple[Routine, list[Edge], list[int], list[Counter]]] = []
@@ -144,7 +145,7 @@ def count_edges(plan: Plan, registers: int, derive: bool) -> None:
 
 
 def _tree(routine: Routine, derive: bool) -> Counted | None:
-    """What is counted of the edges that are not in a spanning tree; without `derive`, of all."""
+    """Counters for the edges outside a spanning tree; without `derive`, for all edges."""
     flow, nest = control_flow(routine), loops(routine)
     found = edges(routine)
     candidates = [_counter_of(routine, edge) for edge in found]
@@ -159,7 +160,7 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
 
     counted = [NONE] * len(found)
     counters: list[Counter] = []
-    # what can't be counted must be in the tree, then what is deepest
+    # # edges that cannot be counted must be in the tree; after them, the deepest ones
     for number in sorted(range(len(found)), key=lambda n: (candidates[n] is not None, -depth[n], -n)):
         edge, counter = found[number], candidates[number]
         a, b = top(edge.source), top(edge.target)
@@ -174,19 +175,19 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
 
 
 def _bits_first(routine: Routine, listed: list[Edge], counted: list[int], counters: list[Counter]) -> Counted:
-    """The same with the counters in another order: first those in no loop, last that of the entry."""
+    """The counters reordered: those outside loops first, that of the entry last."""
     order = sorted(range(len(counters)), key=lambda n: 2 if counters[n].is_entry else _depth(routine, counters[n]) > 0)
     counter = {old: new for new, old in enumerate(order)}
     return listed, [counter.get(number, NONE) for number in counted], [counters[number] for number in order]
 
 
 def _depth(routine: Routine, counter: Counter) -> int:
-    """How many loops are around a counter."""
+    """The loop depth of a counter."""
     return 0 if counter.instruction == NONE else loops(routine).depth(control_flow(routine).block_of[counter.instruction])
 
 
 def _counter_of(routine: Routine, edge: Edge) -> Counter | None:
-    """Where an edge can be counted, without a new block."""
+    """Where an edge can be counted without a new block."""
     flow = control_flow(routine)
     if edge.source == OUTSIDE:
         return Counter(NONE, is_entry=True)
@@ -219,13 +220,13 @@ def _at_branch(routine: Routine, block: BasicBlock, edge: Edge) -> Counter | Non
 
 
 def _open(routine: Routine, block: BasicBlock) -> tuple[int, ...]:
-    """The last instruction of a block, if code may stand before it."""
+    """The last instruction of a block, if code may be inserted before it."""
     sequence, last = points(routine).sequence, block.end - 1
     return (last,) if sequence[last] < 0 or last == 0 or sequence[last - 1] != sequence[last] else ()
 
 
 def _blocks(routine: Routine) -> Counted | None:
-    """Each block counted by itself: right even if a call in it does not come back."""
+    """A counter for each block: correct even if a call in it does not return."""
     flow = control_flow(routine)
     counters = []
     for index in sorted(flow.reachable):
@@ -244,14 +245,14 @@ def _count_in_memory(plan: Plan, routine: Routine, buffer: Buffer, counters: Ite
 
 
 def _unread(plan: Plan) -> str:
-    """The name of a variable with as many counters as there are, to which counts go while there is no buffer."""
+    """The name of the variable that receives the counts while there is no buffer."""
     return plan.batch.fresh.symbol(f"p{plan.number}_unread")
 
 
 def _find_counters(plan: Plan, routine: Routine, buffer: Buffer) -> None:
-    """Has a register hold where the counters in memory are, for `_add`; without a buffer they are in a variable that nobody reads.
+    """Loads the address of the counters in memory into a register, for `_add`; without a buffer, that of a variable that nobody reads.
 
-    To ask at each counter where it is, and whether it is, takes the compiler as long as all else.
+    Testing for the buffer at each counter would take the compiler as long as everything else.
     """
     base, copy, on, start = plan.name("b"), plan.name("c"), plan.name("on"), plan.name("at")
     unread = _unread(plan)
@@ -267,7 +268,7 @@ def _find_counters(plan: Plan, routine: Routine, buffer: Buffer) -> None:
 
 
 def _add(plan: Plan, number: int, guard: str = "") -> str:
-    """Code that adds one to a counter in memory for each thread; the compiler makes one addition of those of a warp."""
+    """Code by which each thread adds one to a counter in memory; the compiler combines the additions of a warp."""
     return under(guard, f"red.global.add.u64 [{plan.name('at')}+{number * 8}], 1;")
 
 
@@ -275,7 +276,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
     depth = [_depth(routine, counter) for counter in counters]
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
     if len(looping) > 4 * most:
-        # most are in memory anyway, and so large a function needs its registers
+        # # most counters are in memory anyway, and so large a function needs its registers
         most //= 4
     once = [n for n, counter in enumerate(counters) if not depth[n] and not counter.is_entry]
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
@@ -312,25 +313,25 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             plan.put(Before(site, f"{test} {code} }}"), whole=routine)
     if kept or entry != NONE:
         guarded = any(one.guard is not None and flow_of(one.opcode.text) in ("return", "exit") for one in routine.instructions)
-        # all threads that are here branch alike, so they stay together
+        # # all threads here take the same branch, so they stay converged
         branches = not guarded and plan.knows(REDUX)
         plan.put(AtExits(routine, _flush(plan, buffer, _Kept(first, own, bits, entry), branches), converged=branches), whole=routine)
 
 
 @attrs.frozen
 class _Kept:
-    """What a thread knows when it leaves: by the number of a counter in its function, where the count is."""
+    """What a thread has counted when it leaves: the location of each count, by counter number in the function."""
 
     first: int
     """The number of the function's first counter among all."""
     own: dict[int, str]
     bits: dict[int, tuple[str, int]]
     entry: int
-    """The counter to which each thread that leaves adds one, or NONE."""
+    """The counter that each leaving thread increments, or NONE."""
 
     @property
     def rounds(self) -> list[int]:
-        """The counters from which on a warp adds 32 at once: of bits only those of one register."""
+        """The start of each group of up to 32 counters that a warp adds at once; the bits in a group are those of one register."""
         found = list(range(0, max(len(self.bits), 1), ROUND))
         others = [*self.own, *([self.entry] if self.entry != NONE else [])]
         for n in sorted(others):
@@ -340,7 +341,7 @@ class _Kept:
 
 
 def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
-    """Code that adds the counts of the threads that are here to memory. Only with `branches` it may branch."""
+    """Code by which the converged threads add their counts to memory. It may branch only with `branches`."""
     first, own, bits = kept.first, kept.own, kept.bits
     base, copy, on = plan.name("b"), plan.name("c"), plan.name("on")
     mask, low, high, sum_, more, test = [plan.name(role) for role in ("m", "l", "h", "s", "t", "q")]
@@ -373,7 +374,7 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     for n, register in own.items():
         target = f"[{base}+{(first + n) * 8}]"
         if together:
-            # 32 times 16 bits are less than 32 bits: no carry is lost
+            # # 32 times 16 bits fit in 32 bits: no carry is lost
             lines += [f"and.b32 {low}, {register}, 65535;", f"shr.u32 {high}, {register}, 16;"]
             lines += [f"redux.sync.add.u32 {low}, {low}, {mask};", f"redux.sync.add.u32 {high}, {high}, {mask};"]
             lines += [f"cvt.u64.u32 {sum_}, {low};", f"mad.wide.u32 {sum_}, {high}, 65536, {sum_};"]
@@ -384,7 +385,8 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
 
 
 def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]:
-    """Code with which each lane adds sums to memory, if all 32 threads are here and no count is large; it goes to `part` if not."""
+    """Code by which each lane adds sums to memory if all 32 threads are converged and no count is large; otherwise it branches to
+    `part`."""
     own, bits = kept.own, kept.bits
     base, copy, on, mask, low, at = [plan.name(role) for role in ("b", "c", "on", "m", "l", "t")]
     value, lane, field = [plan.name(role) for role in ("v", "i", "g")]
@@ -393,13 +395,13 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
         lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
         lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
     lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", f"mov.u32 {lane}, %laneid;"]
-    # the lane's address in memory
+    # # the lane's address in memory
     lines += [f"shl.b32 {low}, {lane}, 3;"]
     if buffer.region.copies > 1:
         lines += [buffer.copy(copy), f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
     lines += [f"cvt.u64.u32 {at}, {low};", f"add.u64 {at}, {base}, {at};"]
     if bits:
-        # which group the lane's field is in, and where
+        # # the group that contains the lane's field, and the position in it
         lines += [f"mov.u32 {copy}, 0;", f"mul.lo.u32 {field}, {lane}, 6;"]
         if len(bits) > GROUP:
             lines += [f"mul.lo.u32 {copy}, {lane}, {-(-1024 // GROUP)};", f"shr.u32 {copy}, {copy}, 10;"]
@@ -410,7 +412,7 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
 
 
 def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
-    """Code with which the lanes add the sums of 32 counters in a row to memory."""
+    """Code by which the lanes add the sums of 32 consecutive counters to memory."""
     copy, on, mask, low, sum_, at, test = [plan.name(role) for role in ("c", "on", "m", "l", "s", "t", "q")]
     value, lane, field = [plan.name(role) for role in ("v", "i", "g")]
     lines = [f"mov.u32 {value}, 0;"]
@@ -420,11 +422,11 @@ def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
         lines += [f"shr.u32 {low}, {register}, {first};", f"and.b32 {low}, {low}, {(1 << GROUP) - 1};"]
         lines += [f"mul.lo.u32 {low}, {low}, {SPREAD};", f"and.b32 {low}, {low}, {FIELDS};"]
         lines += [f"redux.sync.add.u32 {low}, {low}, {mask};"]
-        # with one group only, the fields of other lanes are behind its last and empty
+        # # with a single group, the fields of other lanes are beyond its last one, and empty
         lines += [f"setp.eq.u32 {test}, {copy}, {first // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
     if here > 0:
         lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
-    # the first counters of the next round may be within 32 of this one's start
+    # # the first counters of the next round may be within 32 of this round's start
     end = min([start + WARP, *[other for other in kept.rounds if other > start]])
     for n, register in kept.own.items():
         if start <= n < end:
@@ -437,7 +439,7 @@ def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
 
 
 def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int]]) -> list[str]:
-    """A loop over each register of bits, whose counters are side by side in memory."""
+    """A loop over each register of bits, whose counters are contiguous in memory."""
     on, mask, low, sum_, at, test = [plan.name(role) for role in ("on", "m", "l", "s", "t", "q")]
     lines: list[str] = []
     for k, register in enumerate(dict.fromkeys([register for register, _ in bits.values()])):
@@ -448,7 +450,7 @@ def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int
         lines += [f"vote.sync.ballot.b32 {low}, {test}, {mask};", f"popc.b32 {low}, {low};", f"cvt.u64.u32 {sum_}, {low};"]
         lines += [f"setp.ne.and.u32 {test}, {low}, 0, {on};", f"@{test} red.global.add.u64 [{at}], {sum_};"]
         lines += [f"shr.u32 {register}, {register}, 1;", f"add.u64 {at}, {at}, 8;"]
-        # until no thread that is here has a bit left
+        # # until no converged thread has a bit left
         lines += [f"setp.ne.u32 {test}, {register}, 0;", f"vote.sync.any.pred {test}, {test}, {mask};", f"@{test} bra {label};"]
     return lines
 
@@ -457,7 +459,7 @@ def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int
 
 
 def counts_of_edges(function: dict[str, Any], counters: Sequence[int]) -> list[int]:
-    """How often each edge was taken: those of the tree follow from what flows in and out of its leaves, one after the other."""
+    """How often each edge was taken: edges of the tree follow from the flow through its leaves, one by one."""
     listed = function["ways"]
     counts: list[int | None] = [counters[counter] if counter != NONE else None for *_, counter in listed]
     around: dict[int, list[int]] = {}
@@ -496,7 +498,7 @@ def counts_of_blocks(function: dict[str, Any], taken: Sequence[int]) -> list[int
 
 
 def functions_of(found: Read) -> list[tuple[dict[str, Any], list[int]]]:
-    """The functions with how often each of their edges was taken."""
+    """The functions, each with how often its edges were taken."""
     functions = found.use.data.get("functions", [])
     counters = found.sums("counters") if functions else []
     return [(function, counts_of_edges(function, counters)) for function in functions]

@@ -1,4 +1,4 @@
-"""Taking out what never runs, and what has no effect."""
+"""Removes code that never runs or has no effect."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
 
 
 def _pragmas(module: Module, path: Path, is_unreachable: bool) -> Iterator[Path]:
-    """The pragmas before an instruction that goes: they would speak of the one behind it."""
+    """The pragmas before a removed instruction, which would otherwise apply to the next one."""
     children = module.at(path[:-1]).children
     for at in range(path[-1] - 1, -1, -1):
         if is_bound_pragma(children[at]) or (is_unreachable and is_block_pragma(children[at])):
@@ -62,7 +62,7 @@ def _pragmas(module: Module, path: Path, is_unreachable: bool) -> Iterator[Path]
 
 
 def unreachable(routine: Routine) -> frozenset[int]:
-    """The instructions that control never reaches; none where the graph is not known for sure."""
+    """The unreachable instructions; none if the control flow graph is not certain."""
     flow = control_flow(routine)
     if flow.unknown_targets:
         return frozenset()
@@ -70,7 +70,7 @@ def unreachable(routine: Routine) -> frozenset[int]:
 
 
 def unused(routine: Routine) -> frozenset[int]:
-    """The instructions control reaches that have no effect but on registers that nothing reads which matters."""
+    """The reachable instructions whose only effect is to write registers that nothing relevant reads."""
     flow, bounds, values = control_flow(routine), bindings(routine), ssa(routine)
     if flow.unknown_targets:
         return frozenset()
@@ -87,7 +87,7 @@ def unused(routine: Routine) -> frozenset[int]:
             needed.add(i)
     seen: set[int] = set()
     work = [value for i in needed for value in values.uses[i]]
-    # the value from before a guarded write that stays is needed as well
+    # # the value that remains when the guard fails is needed as well
     work += [old for i in needed for value in values.definitions[i] for old in values.values[value].operands]
     while work:
         number = work.pop()
@@ -104,7 +104,7 @@ def unused(routine: Routine) -> frozenset[int]:
 
 
 def is_pure(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction does nothing but compute what it writes to registers: it may be left out if nothing reads that."""
+    """Whether an instruction only computes the registers it writes, so that it may be removed if nothing reads them."""
     if isinstance(bound, Mismatch) or not bound.form.modelled:
         return False
     if bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.converges is not None:

@@ -1,4 +1,4 @@
-"""A kernel on its own, with all that it needs."""
+"""Extracts kernels with everything that they need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def extract(module: Module, *, kernel: str) -> Rewrite:
 
 
 def _defines(child: Node) -> set[str]:
-    """The names of the module that a statement declares."""
+    """The module-level names that a statement declares."""
     if isinstance(child, Function):
         return {child.name}
     if isinstance(child, Declaration):
@@ -64,7 +64,7 @@ def _defines(child: Node) -> set[str]:
 
 
 def _closure(module: Module, names: Names, wanted: list[str]) -> set[str]:
-    """The names of the module that those wanted need, themselves included."""
+    """The module-level names that those wanted need, themselves included."""
     uses: dict[str, set[str]] = {}
     for i, child in enumerate(module.children):
         found = set(_used(i, child, names))
@@ -81,7 +81,7 @@ def _closure(module: Module, names: Names, wanted: list[str]) -> set[str]:
 
 
 def _used(index: int, child: Node, names: Names) -> Iterator[str]:
-    """The names of the module that a statement of it uses."""
+    """The module-level names that a statement uses."""
     root = names.root
     if isinstance(child, Alias):
         yield child.aliased.text

@@ -1,14 +1,14 @@
-"""What an instrumented module tells the program that launches it: which buffers it needs, how it finds them, and what their bytes mean.
+"""The manifest of an instrumented module, for the program that launches it: its buffers, how it finds them, and the meaning of their bytes.
 
-The module has one variable more, the *words*: for each region of the buffer its address and its number of rows. Zero words, as they are
-in a module that was just loaded, switch every probe off. To read what the probes wrote:
+The module has one additional variable, the *words*: for each region of the buffer, its address and number of rows. If they are zero, as in
+a newly loaded module, all probes are disabled. To read what the probes wrote:
 
     layout = manifest.layout(LaunchShape(grid=(80, 1, 1), block=(100, 1, 1)))
     # allocate layout.bytes on the device, copy layout.image() there,
     # copy layout.words(address) to the variable layout.symbol (cuModuleGetGlobal), launch, copy the buffer back as `data`
     tables = layout.decode(data)
 
-Counts add up over all launches from one `image()` to the next.
+Counts accumulate over all launches from one `image()` to the next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import attrs
 import cattrs
 
 WORDS = 4
-"""64-bit words of each region in the module's variable: address, rows of a copy, bytes from one copy to the next, 0."""
+"""64-bit words of each region in the module's variable: address, rows of a copy, stride between copies in bytes, 0."""
 ALIGN = 128
 Value = int | float | str | None
 Raw = bytes
@@ -33,32 +33,32 @@ Shape = tuple[int, int, int]
 
 @attrs.frozen
 class ProbeSite:
-    """An instruction or a basic block that a probe looks at."""
+    """An instruction or a basic block that a probe observes."""
 
     id: int
     """Its number among all sites of the module, as the device writes it."""
     probe: int
-    """The number of the probe in `ProbeManifest.probes`."""
+    """The index of the probe in `ProbeManifest.probes`."""
     function: str
     instruction: int
-    """From 0, in document order in its function, of the module before it was instrumented."""
+    """Index in its function, from 0 in document order, before instrumentation."""
     block: int
-    """The basic block that it is in."""
+    """The basic block that contains it."""
     line: int
-    """From 1, in the PTX before it was instrumented."""
+    """Line of the PTX before instrumentation, from 1."""
     column: int
     text: str
     """The instruction as written, on one line."""
     file: str = ""
-    """The source file that `.loc` names, if it names one."""
+    """The source file that `.loc` names, if any."""
     source_line: int = 0
     details: Mapping[str, Value] = attrs.field(factory=dict)
-    """What the probe knows of it beforehand, such as the state space and the bytes of an access."""
+    """What the probe knows about it statically, such as the state space and the bytes of an access."""
 
 
 @attrs.frozen
 class RefusedSite:
-    """Where a probe was wanted and could not be put in, and why. `instruction` is -1 if a whole function is left out."""
+    """A site at which a probe could not be inserted, and why. `instruction` is -1 if a whole function is left out."""
 
     probe: int
     function: str
@@ -71,29 +71,29 @@ class RefusedSite:
 
 @attrs.frozen
 class Region:
-    """Rows in device memory. There may be several copies, so that not all threads add to one address: what is in them adds up."""
+    """Rows in device memory. There may be several copies, to spread the additions of threads over addresses; their contents add up."""
 
     name: str
     row: int
     """Bytes of a row."""
     rows: int
-    """Rows of a copy; where the launch decides, 0, or a first guess that may be overruled."""
+    """Rows of a copy; if the launch determines them, 0 or an initial guess."""
     per: Literal["module", "warp", "ring"] = "module"
-    """`module`: as many rows as `rows`; `warp`: one for each warp of the launch; `ring`: as many as the host likes to give."""
+    """`module`: as many rows as `rows`; `warp`: one for each warp of the launch; `ring`: as many as the host provides."""
     copies: int = 1
     header: int = 0
-    """Bytes before the rows of each copy; of a ring, the first 8 count all that was to be written."""
+    """Bytes before the rows of each copy; in a ring, the first 8 count all rows that were to be written."""
 
 
 @attrs.frozen
 class ProbeUse:
-    """A probe that was put in: its regions and what it needs to read them."""
+    """A probe that was inserted: its regions, and what is needed to read them."""
 
     name: str
     options: Mapping[str, str]
     regions: tuple[Region, ...]
     data: Mapping[str, Any] = attrs.field(factory=dict)
-    """What its `decode` needs, of JSON's types."""
+    """What its `decode` needs, in JSON types."""
 
 
 @attrs.frozen
@@ -107,7 +107,7 @@ class Kernel:
 
 @attrs.frozen
 class Column:
-    """A column of a table: its values, one a row, and their unit in words (empty for numbers and names)."""
+    """A column of a table: one value for each row, and their unit as text (empty for plain numbers and names)."""
 
     name: str
     values: Sequence[Value]
@@ -116,13 +116,13 @@ class Column:
 
 @attrs.frozen
 class Table:
-    """What a probe found: `name` is unique among the tables of a manifest, `columns` are equally long."""
+    """The results of a probe: `name` is unique among the tables of a manifest, `columns` have equal length."""
 
     name: str
     probe: str
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
-    """In words, what a reader must know: rows that did not fit, functions that are left out."""
+    """Notes for the reader: rows that did not fit, functions that were left out."""
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
@@ -135,18 +135,18 @@ class Table:
         return found.values
 
     def as_dict(self) -> dict[str, Sequence[Value]]:
-        """The columns by name: what `pandas.DataFrame` takes."""
+        """The columns by name, as `pandas.DataFrame` accepts them."""
         return {column.name: column.values for column in self.columns}
 
     def rows(self) -> list[dict[str, Value]]:
-        """The rows, each a value by column name."""
+        """The rows, each as a dictionary by column name."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, values, strict=True)) for values in zip(*[column.values for column in self.columns], strict=True)]
 
 
 @attrs.frozen
 class LaunchShape:
-    """The shape of a launch, and what memory the kernel may access (for the probe `bounds`), as address and bytes."""
+    """The shape of a launch, and the memory that the kernel may access (for the probe `bounds`), as pairs of address and bytes."""
 
     grid: Shape = (1, 1, 1)
     block: Shape = (1, 1, 1)
@@ -158,34 +158,34 @@ class LaunchShape:
 
     @property
     def warps(self) -> int:
-        """Warps of a block: the last one may be part of one."""
+        """Warps in a block, including a partial one."""
         return -(-math.prod(self.block) // 32)
 
 
 @attrs.frozen
 class ProbeManifest:
-    """What was put into a module."""
+    """A description of what was inserted into a module."""
 
     symbol: str
-    """The module's variable that takes the words."""
+    """The module's variable for the words."""
     symbol_bytes: int
     probes: tuple[ProbeUse, ...]
     sites: tuple[ProbeSite, ...]
     refused: tuple[RefusedSite, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     variables: tuple[tuple[str, int], ...] = ()
-    """Variables in global memory, with their bytes, that the probe `bounds` does not know by itself: the host names them as allocations."""
+    """Variables in global memory, with their bytes, that the probe `bounds` cannot locate: the host passes them as allocations."""
     allocations: int = 0
-    """How many allocations the words have room for, at their end."""
+    """Number of allocations for which the words have room, at their end."""
     pinned: bool = False
-    """Whether the buffer must be host memory that the device sees: after a trap, which a probe may cause, no other memory can be read."""
+    """Whether the buffer must be host memory mapped into the device: after a trap, which a probe may cause, no other memory can be read."""
     source: str = ""
     """The path of the file that was instrumented."""
 
     def layout(self, launch: LaunchShape, *, rows: int | None = None) -> Layout:
-        """Where everything lies for a launch; `rows` is how many rows rings get, in all, if not as many as the probe says.
+        """The layout of the buffer for a launch; `rows` overrides the total number of rows of rings.
 
-        Each copy of a ring gets a power of two of them. Raises ValueError for more allocations than there is room for.
+        Each copy of a ring has a power of two of rows. Raises ValueError for more allocations than there is room for.
         """
         if len(launch.allocations) > self.allocations > 0:
             many, room = len(launch.allocations), self.allocations
@@ -211,7 +211,7 @@ class ProbeManifest:
 
     @staticmethod
     def from_json(text: str) -> ProbeManifest:
-        """The manifest that `to_json` wrote. Raises ValueError for what is none."""
+        """The manifest that `to_json` wrote. Raises ValueError for other text."""
         try:
             found = json.loads(text)
             if found.pop("version") != 1:
@@ -229,7 +229,7 @@ def _converter() -> cattrs.Converter:
 
 @attrs.frozen
 class Placed:
-    """A region where it lies in the buffer of a launch."""
+    """A region at its location in the buffer of a launch."""
 
     probe: int
     region: Region
@@ -237,7 +237,7 @@ class Placed:
     rows: int
     """Rows of each copy."""
     stride: int
-    """Bytes from one copy to the next."""
+    """Stride between copies in bytes."""
 
 
 @attrs.frozen
@@ -248,19 +248,19 @@ class Layout:
     launch: LaunchShape
     placed: tuple[Placed, ...]
     bytes: int
-    """How large the buffer is."""
+    """Size of the buffer in bytes."""
 
     @property
     def symbol(self) -> str:
-        """The variable of the module to which the words go."""
+        """The module's variable for the words."""
         return self.manifest.symbol
 
     def image(self) -> Raw:
-        """What the buffer holds before the launch: zeros."""
+        """The contents of the buffer before the launch: zeros."""
         return Raw(self.bytes)
 
     def words(self, address: int) -> Raw:
-        """What the module's variable must hold when the buffer is at this device address."""
+        """The contents of the module's variable when the buffer is at this device address."""
         found: list[int] = []
         for placed in self.placed:
             found += [address + placed.offset, placed.rows, placed.stride, 0]
@@ -273,11 +273,11 @@ class Layout:
         )
 
     def off(self) -> Raw:
-        """What the module's variable must hold for the probes to do nothing."""
+        """The contents of the module's variable that disable the probes."""
         return Raw(self.manifest.symbol_bytes)
 
     def decode(self, data: Raw) -> tuple[Table, ...]:
-        """What the probes found, given the buffer's bytes after the launch. Raises ValueError for too few of them."""
+        """The results of the probes, from the buffer's bytes after the launch. Raises ValueError if there are too few."""
         if len(data) < self.bytes:
             raise ValueError(f"{len(data)} bytes, and the buffer has {self.bytes}")
         tables: list[Table] = []
@@ -289,7 +289,7 @@ class Layout:
 
 @attrs.frozen
 class Read:
-    """What a probe's `decode` is given: its regions as they were read back, and what it left in the manifest."""
+    """The input of a probe's `decode`: its regions as read back, and its data in the manifest."""
 
     layout: Layout
     number: int
@@ -306,16 +306,16 @@ class Read:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out, in words."""
+        """Notes about what was left out."""
         refused = [one for one in self.layout.manifest.refused if one.probe == self.number]
         return tuple([f"left out in `{one.function}`, line {one.line}: {one.reason}: {one.message}" for one in refused])
 
     def placed(self, name: str) -> Placed:
-        """A region of the probe by its name."""
+        """A region of the probe by name."""
         return next(one for one in self.layout.placed if one.probe == self.number and one.region.name == name)
 
     def copies(self, name: str) -> list[tuple[bytes, bytes]]:
-        """Header and rows of each copy of a region."""
+        """The header and rows of each copy of a region."""
         one = self.placed(name)
         found = []
         for copy in range(one.region.copies):
@@ -325,7 +325,7 @@ class Read:
         return found
 
     def sums(self, name: str) -> list[int]:
-        """The 64-bit counters of a region, added up over its copies."""
+        """The 64-bit counters of a region, summed over its copies."""
         one = self.placed(name)
         count = one.rows * one.region.row // 8
         totals = [0] * count
@@ -342,7 +342,7 @@ class Read:
 
 
 def site_columns(sites: Sequence[ProbeSite]) -> dict[str, list[Value]]:
-    """The columns that say where sites are."""
+    """The columns that describe sites."""
     return {
         "site": [site.id for site in sites],
         "function": [site.function for site in sites],

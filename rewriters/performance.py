@@ -80,7 +80,7 @@ def performance(
 
 
 def _sharing(kernel: Function) -> Path | None:
-    """Where the kernel gives registers away or asks for more, if it does."""
+    """The first instruction by which the kernel gives up or requests registers, if any."""
     for path, statement in kernel.statements():
         if isinstance(statement, Instruction) and _shares_registers_out(statement.opcode.text):
             return path

@@ -1,10 +1,10 @@
-"""Putting probes into a module: `instrument(module, ["block-counts", "memory-trace:sample=64"])`.
+"""Inserts probes into a module: `instrument(module, ["block-counts", "memory-trace:sample=64"])`.
 
-A probe is a file in `rewriters/probes/` with a function of its name, which is given a `Plan` and says what is to be put in where, and a
-function `decode`, which makes tables of what the device wrote (see `manifest`). Its keyword arguments are options.
+A probe is a file in `rewriters/probes/` with a function of its name, which receives a `Plan` and says what to insert where, and a function
+`decode`, which makes tables of what the device wrote (see `manifest`). Its keyword arguments are options.
 
-Probes find their buffer by a variable of the module, in constant memory if there is room: for each region its address, its number of rows
-and how far its copies are apart. So no signature changes, functions that are called have probes as well, and it costs no register.
+Probes find their buffer through a variable of the module, in constant memory if there is room: for each region, its address, its number of
+rows, and the stride between its copies. So no signature changes, device functions can have probes as well, and no register is used up.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from ptxkit.rewriters.manifest import WORDS, Kernel, ProbeManifest, ProbeSite, P
 from ptxkit.syntax import Address, AddressSize, Declaration, File, Index, Instruction, Module, Name, Node, constant_value
 
 CONSTANT_BYTES = 64 << 10
-"""Constant memory of a module (5.1.3)."""
+"""Bytes of constant memory of a module (5.1.3)."""
 COPIES = 1024
 MULTIPROCESSORS = 256
-"""A power of two that no device has more of: so many copies and no more are distinguished by the multiprocessor alone."""
+"""A power of two that exceeds the number of multiprocessors of every device: up to this many copies are selected by multiprocessor
+alone."""
 MOST_REGIONS = 2
-"""Of a probe."""
+"""Maximum number of regions of a probe."""
 MOST_BYTES = 8 << 20
-"""Bytes up to which a region is copied."""
+"""Maximum bytes of all copies of a region."""
 REDUX = ((7, 0), 80)
 MATCH = ((6, 0), 70)
 ACTIVEMASK = ((6, 2), 30)
@@ -51,14 +52,14 @@ ACTIVEMASK = ((6, 2), 30)
 
 @attrs.frozen
 class Chosen:
-    """A probe with its options, as texts."""
+    """A probe with its options, as text."""
 
     name: str
     options: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def chosen(text: str) -> Chosen:
-    """The probe that a text names: `memory-trace:sample=64,space=shared`. A `\\,` is a comma within a value. Raises ValueError."""
+    """Parses a probe such as `memory-trace:sample=64,space=shared`. `\\,` is a comma within a value. Raises ValueError."""
     name, _, rest = text.partition(":")
     options: dict[str, str] = {}
     for part in rest.replace("\\,", "\0").split(",") if rest else ():
@@ -71,7 +72,7 @@ def chosen(text: str) -> Chosen:
 
 @attrs.frozen
 class ProbeKind:
-    """A probe that can be put in: `block-counts` is the function `block_counts` of `rewriters/probes/block_counts.py`."""
+    """An available probe: `block-counts` is the function `block_counts` of `rewriters/probes/block_counts.py`."""
 
     name: str
     summary: str
@@ -79,12 +80,12 @@ class ProbeKind:
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The options by their names. Their annotations are types: text, numbers, or true and false."""
+        """The options by name. Their annotations are text, number or boolean types."""
         found = inspect.signature(self.plan, eval_str=True).parameters
         return {name: one for name, one in found.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
 
     def parsed(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """The options as the function takes them. Raises ValueError for one that it has not, or a text that is no such value."""
+        """The options as the function takes them. Raises ValueError for an unknown option or an invalid value."""
         known = self.options
         found: dict[str, Any] = {}
         for name, text in options.items():
@@ -107,7 +108,7 @@ def _value(probe: str, name: str, text: str, kind: Any) -> Any:
 
 @functools.cache
 def all_probes() -> dict[str, ProbeKind]:
-    """Every probe by its name. Reads the files of `rewriters/probes/` when first called."""
+    """All probes by name. Loads the files of `rewriters/probes/` on the first call."""
     found = {}
     for info in pkgutil.iter_modules(ptxkit.rewriters.probes.__path__):
         if info.name.startswith("_"):
@@ -123,16 +124,16 @@ def all_probes() -> dict[str, ProbeKind]:
 
 @attrs.frozen
 class Buffer:
-    """A region of the buffer, as code finds it."""
+    """A region of the buffer, as code locates it."""
 
     region: Region
     words: str
-    """What stands in brackets for its first word: the variable and an offset."""
+    """The address expression, in brackets, of its first word: the variable and an offset."""
     space: str
     fresh: Fresh
 
     def copied(self, base: str, scratch: str) -> str:
-        """Code that goes from the first copy to that of the multiprocessor and warp; `scratch` is a 32-bit register."""
+        """Code that advances from the first copy to that of the multiprocessor and warp; `scratch` is a 32-bit register."""
         if self.region.copies == 1:
             return ""
         return f"{self.copy(scratch)}\nmad.wide.u32 {base}, {scratch}, {self.stride}, {base};"
@@ -140,7 +141,7 @@ class Buffer:
     def copy(self, to: str) -> str:
         """Code for the number of the copy that the warp adds to.
 
-        One address takes an addition only every few cycles. So warps of a multiprocessor have several, if they are to be had.
+        Additions to one address are several cycles apart. So the warps of a multiprocessor use several copies, if available.
         """
         few = f"mov.u32 {to}, %smid;"
         if self.region.copies > MULTIPROCESSORS:
@@ -150,17 +151,17 @@ class Buffer:
 
     @property
     def stride(self) -> int:
-        """Bytes from one copy to the next, of a region whose rows are known."""
+        """Stride between copies in bytes, for a region with a known number of rows."""
         return -(-(self.region.header + self.region.rows * self.region.row) // 128) * 128
 
     def word(self, to: str, number: int) -> str:
-        """Code that loads one of the words: 1 is the number of rows of a copy, 2 the bytes from one copy to the next."""
+        """Code that loads one of the words: 1 is the number of rows of a copy, 2 the stride between copies in bytes."""
         return f"ld{self.space}.u64 {to}, [{self.words}+{8 * number}];"
 
 
 @attrs.define
 class _Part:
-    """An edit, whose it is, and what falls if it cannot be done: its site, or all that the probe does in its function."""
+    """An edit, its owner, and what fails with it: its site, or all that the probe does in its function."""
 
     edit: Edit
     probe: int
@@ -170,22 +171,22 @@ class _Part:
 
 @attrs.define
 class Plan:
-    """What a probe is given to say what it wants: functions to look at, and methods to ask for regions, sites and edits."""
+    """The interface of a probe: the functions to instrument, and methods to request regions, sites and edits."""
 
     batch: _Instrumenting
     number: int
     routines: tuple[Routine, ...]
-    """The functions with a body, less those that it can do nothing in."""
+    """The functions with a body, except those that the probe cannot instrument."""
     regions: list[Region] = attrs.field(factory=list)
     data: dict[str, Any] = attrs.field(factory=dict)
-    """What `decode` is to be given, of JSON's types."""
+    """Data for `decode`, in JSON types."""
 
     @property
     def module(self) -> Module:
         return self.batch.module
 
     def name(self, role: str, number: int | None = None) -> str:
-        """A register name that nothing else in the module has: the same for the same role."""
+        """A register name that is unique in the module; the same for the same role."""
         return self.batch.fresh.register(f"p{self.number}_{role}", number)
 
     def knows(self, feature: tuple[tuple[int, int], int]) -> bool:
@@ -195,7 +196,7 @@ class Plan:
     def region(
         self, name: str, row: int, rows: int, *, per: Any = "module", copied: bool = True, header: int = 0, copies: int = 0
     ) -> Buffer:
-        """Asks for rows in device memory; with `copied`, in so many copies as are worth their bytes."""
+        """Requests rows in device memory; with `copied`, in as many copies as are worth their bytes."""
         if not copies:
             most = MOST_BYTES // max(1, row * rows + header) if copied else 1
             copies = min(COPIES, 1 << max(0, most.bit_length() - 1))
@@ -205,26 +206,26 @@ class Plan:
         return self.batch.buffer(region)
 
     def allocations(self, count: int) -> Buffer:
-        """Asks for room for so many allocations, address and bytes of each, that the host names behind the words of the regions."""
+        """Requests room for this many allocations, an address and a size each, which the host passes after the words of the regions."""
         self.batch.allocations = max(self.batch.allocations, count)
         return Buffer(Region("allocations", 16, count), f"{self.batch.symbol}+{8 * self.batch.room}", self.batch.space, self.batch.fresh)
 
     def site(self, routine: Routine, instruction: int, **details: Value) -> int:
-        """The number of a new site at an instruction."""
+        """Adds a site at an instruction; returns its number."""
         return self.batch.site(self.number, routine, instruction, details)
 
     def put(self, edit: Edit, *, site: int | None = None, whole: Routine | None = None) -> None:
-        """Asks for an edit of a site, or one without which all that is done in a function means nothing."""
+        """Requests an edit for a site, or one without which the instrumentation of a function is meaningless."""
         self.batch.parts.append(_Part(edit, self.number, site, whole))
 
     def refuse(self, routine: Routine, instruction: int, reason: str, message: str) -> None:
-        """Notes that a site is left out."""
+        """Records that a site is left out."""
         self.batch.refuse(self.number, routine, instruction, reason, message)
 
 
 @attrs.frozen
 class Instrumented:
-    """A module with probes in it, and how to read what they write. `refusals` are in the manifest too."""
+    """An instrumented module, and how to read its results. `refusals` are in the manifest, too."""
 
     module: Module
     manifest: ProbeManifest
@@ -281,7 +282,7 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
 
 
 class _Instrumenting:
-    """One attempt to put all probes in."""
+    """One attempt to insert all probes."""
 
     def __init__(self, module: Module, everything: tuple[Routine, ...], probes: int) -> None:
         self.module = module
@@ -327,7 +328,7 @@ class _Instrumenting:
         self.refused.append(RefusedSite(probe, routine.name, instruction, line, reason, message))
 
     def run(self) -> tuple[Rewrite, dict[tuple[int, str], RefusedSite]]:
-        """The new module, and by probe and function what fell whole: then all is to be planned again without it."""
+        """The new module; and, by probe and function, what failed entirely, in which case planning starts again without it."""
         edits: list[Edit] = [part.edit for part in self.parts]
         if self.regions or self.allocations:
             edits.append(AddToModule(f".visible {self.space} .align 16 .b64 {self.symbol}[{self.words}];"))
@@ -381,7 +382,8 @@ def _number(target: str) -> int:
 
 
 def under(guard: str, text: str) -> str:
-    """The statements, one a line, under a guard such as `@%p1`. Those that have a guard, are declarations, or start with `!` stay."""
+    """Adds a guard such as `@%p1` to the statements, one on each line. Statements with a guard, declarations, and lines that start with
+    `!` are unchanged."""
     found = []
     for line in text.strip().split("\n"):
         line = line.strip()
@@ -400,7 +402,7 @@ def guard_of(instruction: Instruction) -> str:
 
 
 def leading(guard: str, leader: str, mask: str, scratch: str, base: str) -> str:
-    """Code for `mask`, the threads that are here together, and `leader`, true in one of them, and in none if `base` is 0."""
+    """Code for `mask`, the converged threads, and `leader`, true in one of them, or in none if `base` is 0."""
     return f"""!mov.pred {leader}, 0;
 activemask.b32 {mask};
 mov.u32 {scratch}, %lanemask_lt;
@@ -410,15 +412,15 @@ setp.eq.and.u32 {leader}, {scratch}, 0, {leader};"""
 
 
 def apart(base: str, scratch: str) -> str:
-    """Code after `leading` that hides from the compiler that threads add to one address: it would look for one of them a second time.
+    """Code after `leading` that hides from the compiler that threads add to one address: it would elect a leader again.
 
-    The leader's address stays what it is; that of no other may be used.
+    The leader's address is unchanged; those of other threads must not be used.
     """
     return f"mad.wide.u32 {base}, {scratch}, 8, {base};"
 
 
 def block_number(to: str, a: str, b: str) -> str:
-    """Code for the number of the block in its grid, x fastest; `to` and `b` are of 64 bits, `a` of 32."""
+    """Code for the linear index of the block in its grid, x fastest; `to` and `b` have 64 bits, `a` 32."""
     return f"""mov.u32 {a}, %ctaid.z;
 cvt.u64.u32 {to}, {a};
 mov.u32 {a}, %nctaid.y;
@@ -436,12 +438,12 @@ add.u64 {to}, {to}, {b};"""
 
 
 def thread_number(to: str, a: str) -> str:
-    """Code for the number of the thread in its block, x fastest; both are of 32 bits. 32 threads in a row are a warp."""
+    """Code for the linear index of the thread in its block, x fastest; both registers have 32 bits. 32 consecutive threads are a warp."""
     return _in_a_row(to, a, "tid", "ntid")
 
 
 def block_number_32(to: str, a: str) -> str:
-    """Code for the low 32 bits of the number of the block in its grid, x fastest; both are of 32 bits."""
+    """Code for the low 32 bits of the linear index of the block in its grid, x fastest; both registers have 32 bits."""
     return _in_a_row(to, a, "ctaid", "nctaid")
 
 
@@ -458,7 +460,7 @@ add.u32 {to}, {to}, {a};"""
 
 
 def warps_of_block(to: str, a: str) -> str:
-    """Code for the number of warps in a block, the last of which may be part of one; both are of 32 bits."""
+    """Code for the number of warps in a block, including a partial one; both registers have 32 bits."""
     return f"""mov.u32 {to}, %ntid.x;
 mov.u32 {a}, %ntid.y;
 mul.lo.u32 {to}, {to}, {a};
@@ -469,7 +471,7 @@ shr.u32 {to}, {to}, 5;"""
 
 
 def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
-    """Code that puts the address that an operand of instruction `i` means, its offset included, into a 64-bit register, or None."""
+    """Code that puts the address in an operand of instruction `i`, offset included, into a 64-bit register, or None."""
     if not isinstance(operand, Address):
         return None
     base, offset = operand.base, operand.offset
@@ -487,7 +489,7 @@ def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
     extra *= operand.offset_sign
     if known.bits == 64:
         return f"add.s64 {to}, {base.text}, {extra};"
-    # of 32 bits, the offset is added in as many
+    # # with 32-bit addresses, the offset is added in 32 bits
     return f"add.s32 {to}_l, {base.text}, {extra};\ncvt.u64.u32 {to}, {to}_l;" if known.bits == 32 else None
 
 
@@ -498,9 +500,9 @@ class ThreadAccess:
     routine: Routine
     access: Access
     address: str
-    """Code that puts the address into the register it was made for."""
+    """Code that puts the address into the register for which it was made."""
     active: str = ""
-    """A predicate that holds in threads that access memory, where the guard does not say so: of a copy that may read nothing."""
+    """A predicate that holds in the threads that access memory, if the guard does not say so: for a copy that may read nothing."""
 
     @property
     def site(self) -> Site:
@@ -512,22 +514,22 @@ class ThreadAccess:
 
     @property
     def guard(self) -> str:
-        """The guard of code that is to run in threads that access memory, as written; empty if all do."""
+        """The guard for code that is to run in the threads that access memory, as written; empty if all do."""
         return f"@{self.active}" if self.active else guard_of(self.instruction)
 
     @property
     def part(self) -> str:
-        """What says how many bytes are read, or a predicate for none; empty if nothing does."""
+        """The operand that gives the number of bytes read, or a predicate for reading none; empty if there is none."""
         return self.instruction.children[self.access.part].text.strip() if self.access.part is not None else ""
 
     @property
     def number_of_bytes(self) -> bool:
-        """Whether `part` is a number, and no predicate."""
+        """Whether `part` is a number rather than a predicate."""
         symbol = self.routine.names.scope_of(self.routine.where(self.access.instruction)).lookup(self.part.removeprefix("!"))
         return symbol is None or symbol.type != ".pred"
 
     def around(self, code: str) -> str:
-        """Code in braces that is to stand before the instruction, with the predicate that its guard may name."""
+        """A block of code to insert before the instruction, with the predicate that its guard may name."""
         if not self.active:
             return code
         part, guard = self.part, guard_of(self.instruction)
@@ -552,9 +554,9 @@ class ThreadAccess:
 
 
 def thread_accesses(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterator[ThreadAccess]:
-    """The accesses that threads make one by one in these state spaces (`generic`: not known which), by instructions like the pattern `at`.
+    """The per-thread accesses to these state spaces (`generic`: space unknown) by instructions that match the pattern `at`.
 
-    Where the address cannot be had, that is noted as a refused site.
+    Accesses whose address cannot be computed are recorded as refused sites.
     """
     wanted = pattern(at) if at else None
     for routine in plan.routines:
@@ -573,7 +575,7 @@ def thread_accesses(plan: Plan, spaces: Iterable[str], at: str, register: str) -
 
 
 def spaces_of(text: str) -> tuple[str, ...]:
-    """State spaces as an option names them, with `+` between: `global+shared`. Raises ValueError."""
+    """Parses the state spaces of an option, separated by `+`: `global+shared`. Raises ValueError."""
     names = tuple([name.strip() for name in text.split("+")])
     known = ("global", "shared", "local", "const", "generic")
     for name in names:
@@ -583,7 +585,7 @@ def spaces_of(text: str) -> tuple[str, ...]:
 
 
 def point_in(routine: Routine, block: BasicBlock) -> int | None:
-    """An instruction of a block before which code may stand, the first if that is one; None if a call's sequence takes all of it."""
+    """The first instruction of a block before which code may be inserted; None if a call sequence fills the block."""
     sequence = points(routine).sequence
     for i in range(block.start, block.end):
         if sequence[i] < 0 or i == block.start == 0 or sequence[i - 1] != sequence[i]:
@@ -592,7 +594,7 @@ def point_in(routine: Routine, block: BasicBlock) -> int | None:
 
 
 def branching_point_in(routine: Routine, block: BasicBlock) -> int | None:
-    """An instruction of a block before which code that branches may stand: not between the pragma of a loop and the loop (11.4.11)."""
+    """An instruction of a block before which branching code may be inserted: not between a loop's pragma and the loop (11.4.11)."""
     sequence = points(routine).sequence
     for i in range(block.start, block.end):
         path = routine.where(i)

@@ -1,4 +1,4 @@
-"""Other names for functions, variables, labels and registers, everywhere they are used."""
+"""Renames functions, variables, labels and registers with all their uses."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "
 
 
 def _is_name(text: str, symbol: Symbol) -> bool:
-    """Whether it can be the name of that (4.3); `%` and the names of special registers are for registers only, or for nothing."""
+    """Whether text is a valid name for a symbol (4.3); `%` is for registers only, and names of special registers are reserved."""
     if not re.fullmatch(r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)", text, re.ASCII) or text == "WARP_SZ" or special_register(text) is not None:
         return False
     return not text.startswith("%") or symbol.name.startswith("%")

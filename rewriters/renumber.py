@@ -1,4 +1,4 @@
-"""Registers counted anew, without gaps."""
+"""Renumbers registers without gaps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def renumber(module: Module) -> Rewrite:
 
 
 def _number(routine: Routine, numbers: dict[int, dict[str, int]], symbols: dict[int, Symbol]) -> None:
-    """Gives numbers to the members of families in the order of the text."""
+    """Numbers the members of register families in document order."""
     members: dict[tuple[int, int], list[tuple[Symbol, str]]] = {}
     taken: dict[int, list[Scope]] = {}
     after: dict[int, int] = {}
@@ -49,7 +49,7 @@ def _number(routine: Routine, numbers: dict[int, dict[str, int]], symbols: dict[
                     continue
                 found = members.get((id(child), id(scope)))
                 if found is not None:
-                    # seen before in this scope: all its registers have their numbers
+                    # # seen before in this scope: all its registers have their numbers
                     continue
                 found = members[id(child), id(scope)] = []
                 for _, name in reversed(list(names_in(child))):
@@ -73,7 +73,7 @@ def _number(routine: Routine, numbers: dict[int, dict[str, int]], symbols: dict[
 
 
 def _inside(routine: Routine, symbol: Symbol) -> list[Scope]:
-    """The scope that declares a family, and all in it that declare something that may hide it."""
+    """The scope that declares a family, and all scopes in it with declarations that may hide it."""
     top = routine.names.scope_of(symbol.path)
     found, inside = [top], {id(top)}
     for scope in routine.names.all_scopes:

@@ -1,4 +1,4 @@
-"""Another `.version` or `.target`, if all that the module does can be said there."""
+"""Rewrites a module for another `.version` or `.target`, if all that it does can be expressed there."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
 
 
 def _versions(module: Module, target: str, lowest: bool) -> list[Version]:
-    """The versions to try, the best first."""
+    """The versions to try, best first."""
     assert module.version is not None
     since = targets()[target].since
     if not lowest:
@@ -126,7 +126,7 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
 
 
 def _heads(module: Module, goal: Goal) -> dict[Path, Sequence[Node]]:
-    """The edits that name the version and the target."""
+    """The edits of the version and the target."""
     edits: dict[Path, Sequence[Node]] = {}
     for i, child in enumerate(module.children):
         if isinstance(child, VersionStatement):
@@ -139,7 +139,7 @@ def _heads(module: Module, goal: Goal) -> dict[Path, Sequence[Node]]:
 
 
 def _unsaid(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[Path, Sequence[Node]]) -> list[Diagnostic]:
-    """What the module as it is has against the new version and target, at its own lines, less what is written otherwise."""
+    """The diagnostics of the unchanged module for the new version and target, at its own lines, except for what is replaced."""
     bare = module.edit(heads)
     index = Index(bare)
     spans = [index.span(path) for path in edits]
@@ -154,7 +154,7 @@ def _unknown(binder: Binder) -> Iterator[Refusal]:
 
 
 def _operations(binder: Binder) -> dict[Path, Operation]:
-    """The sums and products that name no rounding."""
+    """The sums and products without a rounding modifier."""
     found: dict[Path, Operation] = {}
     for site, shaper in binder.sites():
         bound = binder.verdict(site.instruction, shaper).bound
@@ -172,13 +172,13 @@ def _statements(module: Module) -> Iterator[tuple[Path, Node]]:
 
 
 def _has_pragma(text: str, goal: Goal) -> bool:
-    """Whether a pragma is known, as far as the table has it; what it does not have stays."""
+    """Whether the goal has a pragma; pragmas that the table does not know are kept."""
     known = directives().get(f"pragma-{text.partition(' ')[0]}")
     return known is None or goal.has(known.needs)
 
 
 def _bound_pragmas(module: Module, path: Path) -> Iterator[Path]:
-    """The pragmas that speak of the instruction at a path: what is written instead may be no one instruction, or another one."""
+    """The pragmas that apply to the instruction at a path: its replacement may be another instruction, or several."""
     children = module.at(path[:-1]).children
     at = path[-1] - 1
     while at >= 0 and (isinstance(children[at], Loc) or is_bound_pragma(children[at])):
@@ -188,7 +188,7 @@ def _bound_pragmas(module: Module, path: Path) -> Iterator[Path]:
 
 
 def _substituted(binder: Binder, goal: Goal) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
-    """The instructions that the new target or version does not have, what to write instead, and why that is the same."""
+    """The instructions that the new target or version lacks, their replacements, and why these are equivalent."""
     for site, shaper in binder.sites():
         bound = binder.verdict(site.instruction, shaper).bound
         if not isinstance(bound, Bound) or _is_there(bound, goal):
@@ -207,7 +207,7 @@ def _is_there(bound: Bound, goal: Goal) -> bool:
 
 
 def _instead(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goal) -> tuple[tuple[Node, ...], str] | None:
-    """The first substitution that is there; one may be needed after another."""
+    """The first substitution that is available; one may need another."""
     whys: list[str] = []
     statements: tuple[Node, ...] = (instruction,)
     for substitution in SUBSTITUTIONS:
@@ -242,7 +242,7 @@ def _instead(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goa
 
 
 def _block(text: str, instruction: Instruction, goal: Goal) -> Node:
-    """The block as it runs only where the guard of the instruction holds."""
+    """The block, executed only if the guard of the instruction holds."""
     guard = instruction.guard
     inner = code(text).statements[0].children
     if guard is not None and any(isinstance(one, Label) or (isinstance(one, Instruction) and one.guard is not None) for one in inner):
@@ -255,7 +255,7 @@ def _block(text: str, instruction: Instruction, goal: Goal) -> Node:
 
 
 def _nothing(instruction: Instruction) -> tuple[Node, ...]:
-    """An empty block: comments and pragmas around the instruction stay what they are."""
+    """An empty block, so that comments and pragmas around the instruction are kept."""
     (block,) = code("{}").statements
     assert isinstance(block, Block)
     return (block.with_leading(instruction.leading),)
@@ -264,6 +264,6 @@ def _nothing(instruction: Instruction) -> tuple[Node, ...]:
 def _bound(statement: Node, binder: Binder, shaper: Shaper) -> Bound | None:
     if not isinstance(statement, Instruction):
         return None
-    # operands are known by their `id`: a shaper of its own, as these nodes may be gone before that of the scope
+    # # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
     bound = binder.verdict(statement, Shaper(shaper.scope)).bound
     return bound if isinstance(bound, Bound) else None

@@ -33,10 +33,10 @@ _TYPES[".bf16"] = "bf16"
 
 @contextlib.contextmanager
 def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | None = None, on: str = "gpu") -> Iterator[Run]:
-    """A module with probes in it, to be launched. What it holds on the device is released at the end.
+    """A module with probes, ready to launch. Its device resources are released at the end.
 
-    `rows` is how many rows the rings of traces get; `on` is `gpu`, `machine`, or `auto`: the GPU if there is one. Raises what `instrument`
-    raises; a GPU, unless it is the machine, is needed from the first launch on.
+    `rows` is the number of rows of trace rings; `on` is `gpu`, `machine`, or `auto`: the GPU if there is one. Raises what `instrument`
+    raises; a GPU, unless on the machine, is needed from the first launch on.
     """
     run = Run(module, probes, rows, on)
     try:
@@ -46,7 +46,7 @@ def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | 
 
 
 class Run:
-    """A module with probes in it. `tables` are of the last launch."""
+    """A module with probes. `tables` belong to the last launch."""
 
     def __init__(self, module: Module, probes: Iterable[Chosen | str], rows: int | None = None, on: str = "gpu") -> None:
         made = instrument(module, probes)
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def device(self) -> Device:
-        """The device, found when first asked for. Raises NoDevice."""
+        """The device, opened on first use. Raises NoDevice."""
         target = next((word for word in self.module.targets if word.startswith("sm_")), "sm_90a")
         self._device = self._device or device_on(self._on, target)
         return self._device
@@ -74,14 +74,14 @@ class Run:
     def launch(
         self, kernel: str, *arguments: Any, grid: Size, block: Size, cluster: Size | None = None, shared: int = 0, cooperative: bool = False
     ) -> tuple[Table, ...]:
-        """Launches a kernel, waits for it, and gives what the probes found in this launch.
+        """Launches a kernel, waits for it, and returns what the probes found in this launch.
 
-        An argument is a number, converted as its parameter is declared; a `Raw` of bytes; an array on the device (anything with
-        `__cuda_array_interface__` or `data_ptr`, as those of CuPy and PyTorch); or an array here (anything with the buffer
-        protocol, as those of numpy or `array`), which is copied to the device and, if it can be written to, back.
+        An argument is a number, converted to the parameter's declared type; a `Raw` of bytes; a device array (anything with
+        `__cuda_array_interface__` or `data_ptr`, as in CuPy and PyTorch); or a host array (anything with the buffer protocol, such as NumPy
+        arrays or `array`), which is copied to the device and, if writable, back.
 
-        Raises NoDevice, DeviceError (`tables` may be there even then: `bounds:act=trap` tells why), and TypeError or ValueError for
-        arguments that are not the kernel's.
+        Raises NoDevice, DeviceError (`tables` may be available even then: `bounds:act=trap` shows the cause), and TypeError or ValueError
+        for arguments that do not match the kernel's.
         """
         device = self.device
         declared = self._kernel(kernel)
@@ -118,10 +118,10 @@ class Run:
         return self.tables
 
     def attach(self, find: Find, *, grid: Size, block: Size, allocations: Iterable[tuple[int, int]] = ()) -> ProbeBuffer:
-        """A buffer for launches of this shape, made ready, of a module that someone else has loaded from `text`.
+        """A buffer for launches of this shape, for a module that the caller has loaded from `text`.
 
-        `find` gives the address of a variable of that module by its name. `buffer.tables()` is what was found since; read it when the
-        launches are over (synchronize first).
+        `find` returns the address of a variable of that module by name. `buffer.tables()` gives the results since then; read it after the
+        launches have completed (synchronize first).
         """
         buffer = ProbeBuffer(self.device, self.manifest, find, _three(grid), _three(block), tuple(allocations), self._rows)
         self._attached.append(buffer)
@@ -129,7 +129,7 @@ class Run:
         return buffer
 
     def table(self, name: str) -> Table:
-        """A table of the last launch by its name. Raises KeyError."""
+        """A table of the last launch by name. Raises KeyError."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -140,7 +140,7 @@ class Run:
         return frame(self.table(name))
 
     def close(self) -> None:
-        """Releases what is held on the device."""
+        """Releases device resources."""
         for buffer in self._attached:
             with contextlib.suppress(Exception):
                 buffer.free()
@@ -160,7 +160,7 @@ class Run:
 def launched(
     device: Device, module: Module, kernel: str, *arguments: Any, grid: Size, block: Size, cluster: Size | None = None, shared: int = 0
 ) -> None:
-    """Launches a kernel of a module as it is, without probes, and waits for it. Arguments, and what is raised, are as of `Run.launch`."""
+    """Launches a kernel of an unmodified module, without probes, and waits for it. Arguments and exceptions are as for `Run.launch`."""
     function = next((one for one in module.kernels if one.name == kernel), None)
     if function is None:
         raise ValueError(f"no kernel is called {kernel!r}; there are {', '.join(one.name for one in module.kernels) or 'none'}")
@@ -182,7 +182,7 @@ def launched(
 
 
 class _Passed:
-    """The arguments of one launch on the device."""
+    """The arguments of one launch, on the device."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -225,14 +225,14 @@ class _Passed:
         return address.to_bytes(8, "little")
 
     def copy_back(self) -> None:
-        """Brings back what the kernel left in the arrays."""
+        """Copies arrays back after the kernel has run."""
         for address, view in self._copies:
             if not view.readonly and view.nbytes:
                 target = (ctypes.c_char * view.nbytes).from_buffer(view)  # of any elements
                 ctypes.memmove(target, self._device.read(address, view.nbytes), view.nbytes)
 
     def free(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         for address, _ in self._copies:
             self._device.free(address)
         self._copies.clear()
@@ -253,7 +253,7 @@ def _number(name: str, type_: str, given: int | float) -> bytes:
 
 
 def _extent(interface: dict[str, Any]) -> int:
-    """The bytes of an array on the device."""
+    """The bytes of a device array."""
     size = int(str(interface["typestr"]).lstrip("<>|=")[1:])
     for length in interface["shape"]:
         size *= int(length)

@@ -1,4 +1,4 @@
-"""A kernel for certain arguments and block sizes."""
+"""Specializes a kernel for given arguments and block sizes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _routine(module: Module, at: int) -> Routine:
 
 
 def _bytes(function: Function, values: str) -> dict[str, bytes]:
-    """By parameter, what it holds in memory."""
+    """The bytes of each given parameter."""
     found: dict[str, bytes] = {}
     arguments = layout(function.header)
     for word in values.replace(",", " ").split():
@@ -105,7 +105,7 @@ def _encoded(text: str, type_: str, size: int) -> bytes:
 
 
 def _encoded_float(value: float, text: str, type_: Type) -> bytes:
-    """A number as a float of that type, or as one of its size. Raises ValueError or OverflowError if it is none."""
+    """A number as a float of that type, or as one of its size. Raises ValueError or OverflowError if it does not fit."""
     formats = {2: "<e", 4: "<f", 8: "<d"}
     if type_.kind not in ("float", "untyped") or type_.bytes not in formats or type_.name == ".bf16":
         raise ValueError
@@ -115,7 +115,7 @@ def _encoded_float(value: float, text: str, type_: Type) -> bytes:
 
 
 def _loads(routine: Routine, given: dict[str, bytes]) -> dict[Path, Sequence[Node]]:
-    """What stands for the loads of the parameters that are given."""
+    """Replacements for the loads of the given parameters."""
     edits: dict[Path, Sequence[Node]] = {}
     named = registers(routine)
     scope = routine.names.scopes[(*routine.path, 0)]
@@ -160,7 +160,7 @@ def _loads(routine: Routine, given: dict[str, bytes]) -> dict[Path, Sequence[Nod
 
 
 def _move(name: str, register: Register, value: int) -> str | None:
-    """The instruction that puts these bits into a register."""
+    """The instruction that moves these bits into a register."""
     if register.is_predicate:
         return f"mov.pred {name}, {-(value & 1)};"
     bits = value & ((1 << register.bits) - 1)
@@ -179,7 +179,7 @@ def _instead(old: Instruction, texts: Sequence[str]) -> tuple[Node, ...]:
 
 
 def _folded(routine: Routine) -> dict[Path, Sequence[Node]]:
-    """What stands for instructions whose results are certain, and for those whose guard is."""
+    """Replacements for instructions whose result or guard is constant."""
     terms, defined, named = values_of(routine), ssa(routine).definitions, registers(routine)
     flow = control_flow(routine)
     edits: dict[Path, Sequence[Node]] = {}

@@ -1,4 +1,4 @@
-"""Taking out again what rewriters have put in."""
+"""Removes what rewriters have inserted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking out all that is for debuggers and profilers."""
+"""Removes all information for debuggers and profilers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _is_dwarf(node: Node) -> bool:
 
 
 def without_debug_word(target: Target) -> Target:
-    """`.target sm_90a, debug` as `.target sm_90a`."""
+    """`.target sm_90a, debug` becomes `.target sm_90a`."""
     words = target.words
     if "debug" not in words:
         return target
     i = words.index("debug")
     literals = target.shape.literals
-    # with the word goes the comma before it, or the one behind if it is the first
+    # # the comma before the word is removed too, or the one after it if it is first
     kept = (*literals[:i], *literals[i + 1 :]) if i else (literals[0], *literals[2:])
     return Target(target.leading, shape(*kept), tuple([child for j, child in enumerate(target.children) if j != i]))

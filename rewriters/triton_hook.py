@@ -1,9 +1,9 @@
-"""Probes in the kernels that Triton compiles, by one line before the first launch:
+"""Probes in the kernels that Triton compiles, enabled by one line before the first launch:
 
     run = ptxkit.rewriters.instrument_triton("block-counts", "sectors")
 
-What was found is printed when the program ends; `run.results()` gives it at any time. Kernels that were launched before stay as they are,
-and so do those that Triton's own launcher does not launch, such as those of torch.compile.
+Results are printed at program exit; `run.results()` returns them at any time. Kernels that were launched before are not instrumented, nor
+are those that Triton's own launcher does not launch, such as those of torch.compile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WARP = 32
 
 @attrs.frozen
 class TritonResult:
-    """What probes found in all launches of a kernel of one shape."""
+    """The results of probes for all launches of a kernel with one shape."""
 
     kernel: str
     grid: Dimensions
@@ -53,11 +53,11 @@ class _Launched:
 def instrument_triton(
     *probes: Chosen | str, kernels: str = "", each: bool = False, rows: int | None = None, report: bool = True
 ) -> TritonRun:
-    """Has Triton put probes into every kernel that it compiles from here on, in this process.
+    """Makes Triton insert probes into every kernel that it compiles from now on, in this process.
 
-    `kernels` is a regular expression for their names. Launches of a kernel with one grid add up; with `each` they are kept apart.
-    `rows` is how many rows the rings of traces get. With `report`, everything is printed when the program ends.
-    Raises ImportError without Triton (3.0 or later), ValueError for a probe that there is not.
+    `kernels` is a regular expression for their names. Launches of a kernel with the same grid are summed; with `each`, they are kept
+    separate. `rows` is the number of rows of trace rings. With `report`, all results are printed at program exit. Raises ImportError
+    without Triton (3.0 or later), ValueError for an unknown probe.
     """
     run = TritonRun(probes, kernels, each, rows)
     run.install()
@@ -82,7 +82,7 @@ class TritonRun:
         instrument(ptxkit.parse(""), self._probes)
 
     def install(self) -> None:
-        """Hooks into Triton: into the making of PTX, the key of the cache of compiled kernels, and the launch."""
+        """Installs hooks into Triton: the generation of PTX, the key of the cache of compiled kernels, and the launch."""
         backend: Any = importlib.import_module("triton.backends.nvidia.compiler").CUDABackend
         compiled: Any = importlib.import_module("triton.compiler.compiler").CompiledKernel
         add_stages, key_of, launch_metadata = backend.add_stages, backend.hash, compiled.launch_metadata
@@ -104,7 +104,7 @@ class TritonRun:
         compiled.launch_metadata = before_launch
 
     def _key(self) -> str:
-        """What a kernel in Triton's cache must have been made with to be of use: these probes, and this very ptxkit."""
+        """The cache key of instrumented kernels: it covers the probes and the files of ptxkit."""
         digest = hashlib.sha256(repr((self._probes, self._kernels.pattern)).encode())
         for package in (ptxkit, importlib.import_module("ptxkit.analyses"), importlib.import_module("ptxkit.rewriters")):
             for folder in package.__path__:
@@ -114,7 +114,7 @@ class TritonRun:
         return digest.hexdigest()[:24]
 
     def instrumented(self, text: str) -> str:
-        """The PTX of a kernel with the probes; as it is, with a warning, if they cannot be put in."""
+        """The PTX of a kernel with the probes; unchanged, with a warning, if they cannot be inserted."""
         if text not in self._made:
             self._made[text] = self._instrument(text)
         made = self._made[text]
@@ -132,7 +132,7 @@ class TritonRun:
             return None
 
     def before_launch(self, kernel: Any, grid: Any, arguments: tuple[Any, ...]) -> None:
-        """Gives the launch of a `CompiledKernel` its buffer."""
+        """Provides the buffer for a launch of a `CompiledKernel`."""
         kernel._init_handles()
         module = int(kernel.module)
         if module not in self._manifests:
@@ -154,13 +154,13 @@ class TritonRun:
             self._current[module] = made
         launched = self._launched[key]
         if self._current[module] is not launched.buffer:
-            device.synchronize()  # launches that are in flight have the other buffer
+            device.synchronize()  # launches in flight use the other buffer
             launched.buffer.switch_on()
             self._current[module] = launched.buffer
         launched.launches += 1
 
     def _manifest(self, kernel: Any) -> ProbeManifest | None:
-        """The manifest of a compiled kernel, which may be from Triton's cache; None if there are no probes in it."""
+        """The manifest of a compiled kernel, which may come from Triton's cache; None if it has no probes."""
         text = kernel.asm.get("ptx", "")
         plain = strip(ptxkit.parse(text)).module.text
         if plain == text or self.instrumented(plain) != text:
@@ -169,7 +169,7 @@ class TritonRun:
         return None if made is None else made.manifest
 
     def results(self) -> list[TritonResult]:
-        """What was found so far, by kernel and shape of launch. Waits for the launches that are in flight."""
+        """The results so far, by kernel and launch shape. Waits for launches in flight."""
         if self._device is None:
             return []
         self._device.synchronize()
@@ -179,7 +179,7 @@ class TritonRun:
         return found
 
     def reset(self) -> None:
-        """Forgets what was found so far."""
+        """Discards the results so far."""
         if self._device is not None:
             self._device.synchronize()
         for buffer in self._current.values():
@@ -190,7 +190,7 @@ class TritonRun:
         self._current.clear()
 
     def print(self, most: int = 20) -> None:
-        """Prints what was found so far, the first rows of each table."""
+        """Prints the results so far, the first rows of each table."""
         from rich.console import Console
         from rich.text import Text
 
@@ -205,7 +205,7 @@ class TritonRun:
 
 
 def _allocations(arguments: Iterable[Any]) -> tuple[tuple[int, int], ...]:
-    """Address and bytes of the memory behind the tensors among the arguments."""
+    """The address and bytes of the memory of each tensor among the arguments."""
     found = set()
     for argument in arguments:
         if hasattr(argument, "untyped_storage"):

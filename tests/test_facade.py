@@ -86,7 +86,7 @@ def test_what_is_wanted_is_said() -> None:
     for wrong in (module, 7, None):
         with pytest.raises(TypeError, match="liveness takes a Function or a Routine"):
             ptxkit.analyses.liveness(wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a Module is wanted"):
+    with pytest.raises(TypeError, match="expected a Module"):
         ptxkit.lint(7)  # type: ignore[arg-type]
 
 
@@ -109,3 +109,33 @@ def test_diff_and_verify() -> None:
 
     assert changed.name == "_Z5applyIfEvi"
     assert ptxkit.verify(TWO, "apply<float>", block=64).outcome == "verified"
+
+
+class TestSubjects:
+    """What a module may be given as."""
+
+    def test_a_path(self, tmp_path: Path) -> None:
+        path = tmp_path / "scale.ptx"
+        path.write_text(SCALE)
+
+        assert ptxkit.cfg(path).blocks == ptxkit.cfg(SCALE).blocks
+        assert ptxkit.check(path) == ()
+        assert str(ptxkit.draw(path)) == "<Drawing of scale>"
+
+    def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(OSError, match=r"k\.ptx: No such file"):
+            ptxkit.lint(tmp_path / "k.ptx")
+
+    def test_a_path_as_text(self) -> None:
+        with pytest.raises(ValueError, match=r"pass pathlib.Path\('kernels/k.ptx'\)"):
+            ptxkit.lint("kernels/k.ptx")
+
+    @pytest.mark.parametrize("other", [b"ret;", 3, None])
+    def test_another_type(self, other: object) -> None:
+        with pytest.raises(TypeError, match=f"not {type(other).__name__}"):
+            ptxkit.parse(other)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=f"not {type(other).__name__}"):
+            ptxkit.requires(other)  # type: ignore[arg-type]
+
+    def test_one_probe(self) -> None:
+        assert ptxkit.instrument(SCALE, "block-counts").text == ptxkit.instrument(SCALE, ["block-counts"]).text

@@ -1,8 +1,8 @@
-"""The one engine that solves dataflow problems: over a function's blocks, and as a bare fixpoint over anything that depends on one another.
+"""The dataflow solver: over a function's blocks, or as a plain fixpoint over any dependent nodes.
 
-A problem is a direction, the state at the boundary, and two functions: one that joins states where paths merge, one that carries a state
-over a block. States are compared with `==`; sets of registers, definitions or blocks are bits of integers. An instruction that may leave
-what it writes as it was is for the transfer function to treat as a weak update: it adds, and takes nothing away.
+A problem consists of a direction, the boundary state, and two functions: one joins states at control-flow merges, one transfers a state
+through a block. States are compared with `==`; sets of registers, definitions or blocks are bit masks. The transfer function must treat a
+conditional write as a weak update: it adds to a state and removes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Node = TypeVar("Node", bound=Hashable)
 
 @frozen
 class Solution(Generic[State]):
-    """The state before and after each block, in the order of the text no matter what the direction."""
+    """The state before and after each block, in document order regardless of the direction."""
 
     before: tuple[State, ...]
     after: tuple[State, ...]
@@ -36,9 +36,9 @@ def solve(
 ) -> Solution[State]:
     """The least solution, from `bottom` upwards.
 
-    `boundary` says what comes in at a block from outside: at the entry of the function (block 0), or, backward, at its ends; None: nothing.
-    Blocks are taken in reverse post-order (backward: in post-order), those that control cannot reach after the others.
-    Ends if states can grow only finitely often.
+    `boundary` gives the state that enters a block from outside: at the entry of the function (block 0), or, backward, at its ends; None if
+    nothing does. Blocks are processed in reverse post-order (backward: in post-order), unreachable ones last. Terminates if states can grow
+    only finitely often.
     """
     count = len(flow.blocks)
     inputs: list[State] = [bottom] * count
@@ -65,10 +65,10 @@ def solve(
 
 
 def fixpoint(nodes: Sequence[Node], update: Callable[[Node], bool], users: Callable[[Node], Iterable[Node]]) -> None:
-    """Updates each node, and again whenever one that it uses has changed, until none changes.
+    """Updates each node, and again whenever one that it depends on has changed, until none changes.
 
-    `update` says whether a node has changed, `users` which are to be updated then. They are taken in sweeps, in the order of `nodes`: what
-    comes up before the node at hand waits for the next sweep, so that the header of a loop is not updated anew for each latch.
+    `update` says whether a node has changed, and `users` which nodes must then be updated. Nodes are processed in sweeps, in the order of
+    `nodes`: an update of an earlier node waits for the next sweep, so that a loop header is not updated again for each latch.
     """
     rank = {node: position for position, node in enumerate(nodes)}
     pending = bytearray(b"\1" * len(nodes))
@@ -93,7 +93,7 @@ def fixpoint(nodes: Sequence[Node], update: Callable[[Node], bool], users: Calla
 
 
 def union(masks: Iterable[int]) -> int:
-    """The join of sets of which any may be true."""
+    """The union of bit sets: the join of a may analysis."""
     found = 0
     for mask in masks:
         found |= mask

@@ -1,10 +1,10 @@
 """Dominators, post-dominators, dominance frontiers and control dependence of a function's blocks.
 
-Block A dominates B if every path from the entry to B goes through A; it post-dominates B if every path from B to an end goes through A.
-An end is where control may leave the function. A loop without a path out gets an end at its header, so that every block has one.
+Block A dominates B if every path from the entry to B goes through A; it post-dominates B if every path from B to an end goes through A. An
+end is a block where control may leave the function. A loop without an exit gets an end at its header, so that every block reaches one.
 
-For barriers only the threads count that have not exited. So there is a second tree of post-dominators, in which a path out that some
-threads take early, and on which nothing happens any more, does not count: after `if (i >= n) return;` the rest depends on no branch.
+For barriers, only threads that have not exited count. So there is a second post-dominator tree, which ignores early exits with no further
+effect: after `if (i >= n) return;`, the rest depends on no branch.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Neighbours = Callable[[int], Sequence[int]]
 
 @frozen(eq=False)
 class DominatorTree:
-    """Who dominates whom. The root of post-dominators is no block but the end of all: its number is the number of blocks."""
+    """A dominator tree. The root of post-dominators is a virtual end: its number is the number of blocks."""
 
     root: int
     parent: tuple[int, ...]
-    """By block its immediate dominator: the root's is itself; -1 for a block that the root does not reach."""
+    """The immediate dominator of each block: the root's is itself; -1 for a block that the root does not reach."""
     order: tuple[int, ...]
-    """The blocks of the tree with the root, each after its dominators."""
+    """The blocks of the tree, root included, each after its dominators."""
     _enter: tuple[int, ...] = attrs.field(repr=False)
     _leave: tuple[int, ...] = attrs.field(repr=False)
     _joins: tuple[tuple[int, tuple[int, ...]], ...] = attrs.field(repr=False)
@@ -49,7 +49,7 @@ class DominatorTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """By block, the blocks that it immediately dominates, in the tree's order."""
+        """The blocks that each block immediately dominates, in tree order."""
         found: list[list[int]] = [[] for _ in self.parent]
         for block in self.order:
             if block != self.root:
@@ -57,7 +57,7 @@ class DominatorTree:
         return tuple(map(tuple, found))
 
     def tour(self) -> Iterator[tuple[int, bool]]:
-        """The blocks as a walk of the tree comes by them: each when it is entered, and, True, when all that it dominates has been left."""
+        """A depth-first walk of the tree: each block on entry, and again, with True, after everything that it dominates."""
         children = self.children
 
         def after(at: tuple[int, bool]) -> list[tuple[int, bool]]:
@@ -68,9 +68,10 @@ class DominatorTree:
 
     @cached_property
     def frontiers(self) -> tuple[int, ...]:
-        """By block, as bits, the blocks where its dominance ends: it dominates one of their predecessors, but not properly them.
+        """The dominance frontier of each block, as bits: the blocks with a predecessor that it dominates, but that it does not properly
+        dominate.
 
-        In a tree of post-dominators these are the blocks on whose branch a block depends: control dependence.
+        In a post-dominator tree, these are the blocks on whose branch a block depends: control dependence.
         """
         found = [0] * len(self.parent)
         own = [0] * len(self.parent)
@@ -88,11 +89,11 @@ class DominatorTree:
 
     @cached_property
     def deciding(self) -> tuple[tuple[int, ...], ...]:
-        """The frontiers as numbers, ascending."""
+        """The frontiers as block numbers, ascending."""
         return tuple([tuple(bits(frontier)) for frontier in self.frontiers])
 
     def decide(self, block: int) -> Iterator[int]:
-        """The blocks in the iterated frontier of a block, the nearest first; of post-dominators, those whose branches decide about it."""
+        """The iterated dominance frontier of a block, nearest first; with post-dominators, all blocks whose branches control it."""
         return nearest_first(self.deciding[block], self.deciding.__getitem__)
 
 
@@ -102,12 +103,12 @@ class Dominance:
 
     tree: DominatorTree
     post: DominatorTree
-    """Post-dominators with every path out of the function as an end."""
+    """Post-dominators, with every exit of the function as an end."""
     staying: DominatorTree
-    """Post-dominators for the threads that stay: early paths out on which nothing happens are cut."""
+    """Post-dominators for threads that have not exited: early exits with no further effect are cut."""
 
     def depends_on(self, block: int, staying: bool = False) -> tuple[int, ...]:
-        """The blocks on whose branch it depends directly whether this block is executed (control dependence), in document order."""
+        """The blocks whose branches directly decide whether this block is executed (control dependence), in document order."""
         return (self.staying if staying else self.post).deciding[block]
 
     def __repr__(self) -> str:
@@ -129,7 +130,7 @@ def dominators(routine: Routine) -> Dominance:
 
 
 def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: Neighbours) -> DominatorTree:
-    """The dominator tree of any graph, by the algorithm of Lengauer and Tarjan, without recursion."""
+    """The dominator tree of any graph, by the Lengauer–Tarjan algorithm, without recursion."""
     number, vertex, parent = depth_first(count, root, successors)
     size = len(vertex)
     semi = list(range(size))
@@ -174,7 +175,7 @@ def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: 
 
 
 def depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int], list[int], list[int]]:
-    """Numbers by node (-1 where the root does not lead), nodes by number, and the number of each one's parent."""
+    """The number of each node (-1 if unreachable), the node of each number, and each one's parent by number."""
     number = [-1] * count
     number[root] = 0
     vertex = [root]
@@ -220,7 +221,7 @@ def _tree(count: int, root: int, vertex: list[int], number: list[int], dominator
 
 
 def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends: list[bool]) -> DominatorTree:
-    """The tree of the graph turned round, from an end of all that every block reaches."""
+    """The dominator tree of the reversed graph, from a virtual end that every block reaches."""
     count = len(flow.blocks)
     before: list[list[int]] = [[] for _ in range(count + 1)]
     after = [list(following) for following in successors]
@@ -243,7 +244,7 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
 
 
 def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
-    """The strongly connected components of the graph that these nodes form, by Tarjan's algorithm without recursion."""
+    """The strongly connected components of the subgraph of these nodes, by Tarjan's algorithm without recursion."""
     inside = set(nodes)
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -284,7 +285,7 @@ def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
 
 
 def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tuple[int, ...]], list[bool]] | None:
-    """The successors and ends that are left when early paths out are cut on which nothing happens; None if there are none."""
+    """The remaining successors and ends after cutting early exits with no further effect; None if there are none."""
     blocks = flow.blocks
     silent = quiet(routine)
     successors = []
@@ -305,7 +306,7 @@ def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tupl
 
 @fact
 def quiet(routine: Routine) -> tuple[bool, ...]:
-    """By block, whether every path on from its start leaves the function without anything that others could notice; or ends in a trap."""
+    """By block, whether every path from its start leaves the function with no effect visible to others, or ends in a trap."""
     flow, bounds = control_flow(routine), bindings(routine)
     blocks = flow.blocks
     ends = [True if block.is_end and not block.successors else None for block in blocks]
@@ -319,7 +320,7 @@ def _is_idle(block: BasicBlock, bounds: Sequence[Bound | Mismatch]) -> bool:
 
 
 def _does_nothing(bound: Bound | Mismatch) -> bool:
-    """Whether no other thread can notice an instruction."""
+    """Whether an instruction has no effect visible to other threads."""
     if isinstance(bound, Mismatch) or not bound.form.modelled:
         return False
     return not (

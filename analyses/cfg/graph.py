@@ -1,8 +1,8 @@
 """The control flow graph of a function (9.7.13).
 
-A basic block is a run of instructions that control enters only at the top and leaves only at the bottom. A branch under a guard may
-also fall through; so may `ret` and `exit`. `bra` names its target; `brx.idx` the label of a `.branchtargets` list. Labels are looked up
-from the innermost `{}` outwards; one that nothing branches to starts no block. What an opcode does to control, the instruction table says.
+A basic block is a sequence of instructions that control enters only at the top and leaves only at the bottom. A guarded branch may also
+fall through; so may `ret` and `exit`. `bra` names its target; `brx.idx` the label of a `.branchtargets` list. Labels are looked up from the
+innermost `{}` outwards; a label that is no branch target starts no block. The control flow of an opcode comes from the instruction table.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Via(enum.StrEnum):
     """How control takes an edge."""
 
     FALL = "fall"
-    """Straight on, with nothing that decides about it."""
+    """Unconditional fall-through."""
     TAKEN = "taken"
-    """A branch, whose guard holds if it has one."""
+    """A taken branch: its guard, if any, holds."""
     NOT_TAKEN = "not taken"
-    """Straight on, because the guard of a branch or exit does not hold."""
+    """Fall-through because the guard of a branch or exit does not hold."""
     INDEXED = "indexed"
     """A `brx.idx`."""
 
 
 @frozen
 class Edge:
-    """From one block to another. `indices` are the positions in the list of a `brx.idx` that lead here."""
+    """An edge between blocks. `indices` are the positions in the list of a `brx.idx` that lead here."""
 
     source: int
     target: int
@@ -48,23 +48,23 @@ class Edge:
 
 @frozen
 class BasicBlock:
-    """Instructions `start` to `end` (exclusive) of the function, and where control goes from there."""
+    """Instructions `start` to `end` (exclusive) of the function, with the successors."""
 
     index: int
     start: int
     end: int
     edges: tuple[Edge, ...]
-    """The paths on within the function; two may lead to one block."""
+    """The outgoing edges; two may lead to the same block."""
     successors: tuple[int, ...]
     predecessors: tuple[int, ...]
     leaves: str
-    """How control may leave the function at the end of this block: `return`, `exit`, `trap`, `call` (that does not return), or nothing."""
+    """How control may leave the function at the end of this block: `return`, `exit`, `trap`, `call` (that does not return), or empty."""
     falls_off: bool
     """Whether control may run past the last instruction of the function here."""
 
     @property
     def is_end(self) -> bool:
-        """Whether control may leave the function here at all."""
+        """Whether control may leave the function here."""
         return bool(self.leaves) or self.falls_off
 
 
@@ -74,28 +74,28 @@ class ControlFlow:
 
     blocks: tuple[BasicBlock, ...]
     unknown_targets: tuple[Path, ...]
-    """Branches to a label that is not in the function, by their paths from it; their blocks go nowhere by them."""
+    """Branches to labels outside the function, by their paths in it; they add no edges."""
     block_of: tuple[int, ...]
-    """By instruction, the block that it is in."""
+    """The block of each instruction."""
 
     @cached_property
     def successors(self) -> Callable[[int], tuple[int, ...]]:
-        """The blocks that come after one, as a relation."""
+        """The successors of a block, as a relation."""
         return tuple([block.successors for block in self.blocks]).__getitem__
 
     @cached_property
     def predecessors(self) -> Callable[[int], tuple[int, ...]]:
-        """The blocks that come before one, as a relation."""
+        """The predecessors of a block, as a relation."""
         return tuple([block.predecessors for block in self.blocks]).__getitem__
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The blocks that control can reach, in reverse post-order: before its successors, but for edges back."""
+        """The reachable blocks in reverse post-order: each before its successors, except for back edges."""
         return _reverse_post_order(len(self.blocks), 0, self.successors)
 
     @cached_property
     def reachable(self) -> frozenset[int]:
-        """The blocks that control can reach from the entry."""
+        """The blocks reachable from the entry."""
         return frozenset(self.order)
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class ControlFlow:
 
 
 def _reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
-    """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
+    """The nodes reachable from the entry in reverse post-order of a depth-first walk that takes first successors first."""
     return tuple(post_order(entry, successors))[::-1] if count else ()
 
 
@@ -217,7 +217,7 @@ class _Graph:
         return [(at, Via.INDEXED, tuple(indices)) for at, indices in positions.items()]
 
     def _never_returns(self, i: int, instruction: Instruction) -> bool:
-        """Whether a call surely does not come back: the function, the prototype or all functions of the list say `.noreturn`."""
+        """Whether a call certainly does not return: the function, the prototype or all functions of the list are `.noreturn`."""
         called = callees(self.routine, i, instruction)
         if called.prototype is not None and _says_noreturn(called.prototype):
             return True
@@ -230,7 +230,7 @@ class _Graph:
 
 @frozen
 class Callees:
-    """Whom a call may call: functions by name; where it goes through a register, those of its target list, or what has its prototype."""
+    """The possible callees of a call: functions by name; for an indirect call, those of its target list, or any with its prototype."""
 
     names: tuple[str, ...]
     prototype: Prototype | None = None
@@ -239,7 +239,7 @@ class Callees:
 
 @fact
 def calls(routine: Routine) -> tuple[int, ...]:
-    """The instructions that call a function, no matter what the table says of their operands."""
+    """The instructions that call a function, even if their operands do not match the table."""
     flows: dict[str, bool] = {}
     found = []
     for i, instruction in enumerate(routine.instructions):
@@ -253,7 +253,7 @@ def calls(routine: Routine) -> tuple[int, ...]:
 
 
 def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
-    """Whom the call that is instruction `i` names; nobody if that cannot be said (9.7.13.5)."""
+    """The callees of the call instruction `i`; empty if unknown (9.7.13.5)."""
     path = routine.paths[i]
     names = [operand.text for operand in instruction.operands if isinstance(operand, Name)]
     for name in names[1:2]:
@@ -267,7 +267,7 @@ def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
 
 
 def find_label(table: Mapping[tuple[Path, str], T], path: Path, name: str) -> T | None:
-    """What a table of labels has for a name, looked for from the innermost scope around `path` outwards."""
+    """Looks up a name in a table of labels, from the innermost scope around `path` outwards."""
     for length in range(len(path) - 1, 0, -1):
         found = table.get((path[:length], name))
         if found is not None:

@@ -1,8 +1,8 @@
-"""The loops of a function, nested, those with several entries included (the forest of Havlak).
+"""The loop forest of a function, irreducible loops included (Havlak).
 
-A loop belongs to a block, its header, to which control goes back from blocks that a depth-first walk reaches through it: the loop is what
-reaches those without leaving what is reached through the header. Where control comes in by other blocks too, the loop is irreducible; the
-header is then the entry that the walk comes to first.
+A loop belongs to its header, a block that has back edges from blocks that a depth-first walk reaches through it. The loop contains what
+reaches those blocks without leaving what is reached through the header. If control enters by other blocks too, the loop is irreducible; its
+header is then the entry that the walk reaches first.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ptxkit.frozen import frozen
 
 @frozen
 class Loop:
-    """A loop. All blocks are named by their index; sets of them are bits."""
+    """A loop. Blocks are given by index; sets of them are bit masks."""
 
     index: int
     header: int
     entries: tuple[int, ...]
-    """The blocks by which control comes in, the header first: one, if the loop is reducible."""
+    """The blocks by which control enters, header first; just the header if the loop is reducible."""
     blocks: int
-    """The set of its blocks, those of inner loops included."""
+    """The set of its blocks, inner loops included."""
     latches: tuple[int, ...]
-    """The blocks from which control goes back to the header."""
+    """The blocks with a back edge to the header."""
     parent: int | None
-    """The index of the innermost loop around it."""
+    """The index of the enclosing loop."""
     depth: int
     """1 for an outermost loop."""
 
@@ -45,7 +45,7 @@ class Loop:
 
 @frozen(eq=False)
 class LoopForest:
-    """All loops, outer ones before those in them."""
+    """All loops, outer before inner."""
 
     loops: tuple[Loop, ...]
     innermost: tuple[int | None, ...]
@@ -53,12 +53,12 @@ class LoopForest:
     _flow: ControlFlow = attrs.field(repr=False)
 
     def depth(self, block: int) -> int:
-        """How many loops are around a block."""
+        """The number of loops around a block."""
         inner = self.innermost[block]
         return 0 if inner is None else self.loops[inner].depth
 
     def exits(self, loop: Loop) -> tuple[tuple[int, int], ...]:
-        """The edges that lead out of a loop, as pairs of blocks. Where control leaves the function, there is none."""
+        """The exit edges of a loop, as pairs of blocks. Leaving the function is not an edge."""
         return self._exits[loop.index]
 
     @cached_property
@@ -99,7 +99,7 @@ def loops(routine: Routine) -> LoopForest:
         return LoopForest((), (), flow)
     number, vertex, parent_of = depth_first(count, 0, lambda block: flow.blocks[block].successors)
     around, back = _nesting(flow, number, vertex, parent_of)
-    # in the order of the walk a header comes after those around it
+    # # in the order of the walk, a header follows those around it
     index_of: dict[int, int] = {}
     for node in range(len(vertex)):
         if back[node]:
@@ -121,9 +121,10 @@ def loops(routine: Routine) -> LoopForest:
 
 
 def _nesting(flow: ControlFlow, number: list[int], vertex: list[int], parent_of: list[int]) -> tuple[list[int], list[list[int]]]:
-    """By number in the walk: the header of the innermost loop around a block (not its own; -1: none), and the blocks that go back to it."""
+    """By number in the walk: the header of the innermost enclosing loop (not the block's own; -1: none), and the sources of back edges
+    to it."""
     size = len(vertex)
-    # what is reached through a block has the numbers after its own, up to its last
+    # # blocks reached through a block have the numbers after its own, up to its last
     last = list(range(size))
     for node in range(size - 1, 0, -1):
         last[parent_of[node]] = max(last[parent_of[node]], last[node])
@@ -165,7 +166,7 @@ def _nesting(flow: ControlFlow, number: list[int], vertex: list[int], parent_of:
 
 
 def _blocks(innermost: list[int | None], parents: list[int | None]) -> list[int]:
-    """By loop, its blocks."""
+    """The blocks of each loop."""
     found = [0] * len(parents)
     for block, inner in enumerate(innermost):
         if inner is not None:
@@ -178,7 +179,7 @@ def _blocks(innermost: list[int | None], parents: list[int | None]) -> list[int]
 
 
 def _entries(flow: ControlFlow, innermost: list[int | None], parents: list[int | None], headers: list[int]) -> list[list[int]]:
-    """By loop, the blocks other than its header into which control comes from outside."""
+    """For each loop, the blocks other than its header that control enters from outside."""
     depths: list[int] = []
     for parent in parents:
         depths.append(1 if parent is None else depths[parent] + 1)
@@ -190,7 +191,7 @@ def _entries(flow: ControlFlow, innermost: list[int | None], parents: list[int |
         for before in block.predecessors:
             if before not in flow.reachable:
                 continue
-            # the loops around the block up to the first that is around the predecessor too
+            # # the loops around the block, up to the first that also contains the predecessor
             entered, source = inner, innermost[before]
             chain = []
             at: int | None = entered

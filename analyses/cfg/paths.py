@@ -1,4 +1,4 @@
-"""Paths through a function: whether control may come from one instruction to another."""
+"""Paths through a function: whether one instruction is reachable from another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits, mask_of
 
 REST = -1
-"""Stands for the part of a block after, or before, an instruction in it."""
+"""Represents the part of a block after, or before, an instruction in it."""
 
 
 def comes_to(routine: Routine, i: int, other: int) -> bool:
@@ -37,16 +37,16 @@ def _from(routine: Routine, start: int) -> frozenset[int]:
 
 
 def met(routine: Routine, start: int, marks: Iterable[int], ends: Container[int], forwards: bool = True) -> Iterator[int]:
-    """Of some instructions, those that control comes to from one on, or that lead to it, those in the nearest blocks first.
+    """Those of the given instructions that are reachable from one (or that reach it, backwards), nearest blocks first.
 
-    A path ends with the first of them that is in `ends`. The instruction at which it starts is met again if it is in a loop.
+    A path stops at the first of them that is in `ends`. The starting instruction is visited again if it is in a loop.
     """
     flow = control_flow(routine)
     own: dict[int, list[int]] = {}
     for mark in sorted(marks, reverse=not forwards):
         own.setdefault(flow.block_of[mark], []).append(mark)
     home = flow.block_of[start]
-    # the rest of the block that it starts in, which is not the whole block if control comes there again
+    # # the rest of the starting block, which is not the whole block if control returns to it
     own[REST] = [mark for mark in own.get(home, ()) if (mark > start if forwards else mark < start)]
     neighbours = flow.successors if forwards else flow.predecessors
 
@@ -63,7 +63,7 @@ def met(routine: Routine, start: int, marks: Iterable[int], ends: Container[int]
 
 
 def between(routine: Routine, i: int, other: int, wanted: Iterable[int]) -> set[int]:
-    """Those of some instructions that stand on a path from one to another which comes to each of the two but once."""
+    """Those of the given instructions that are on a path between two others that visits each of the two once."""
     marks = {*wanted, i, other}
     return (set(met(routine, i, marks, (i, other))) & set(met(routine, other, marks, (i, other), False))) - {i, other}
 
@@ -71,9 +71,9 @@ def between(routine: Routine, i: int, other: int, wanted: Iterable[int]) -> set[
 def states(
     routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
 ) -> Iterator[tuple[int, frozenset[int]]]:
-    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where paths merge.
+    """Each event with the state before it: a set of instructions that `step` adds to and removes from, joined by union at merges.
 
-    A step leads from more to no less. Blocks without events are passed over.
+    `step` must be monotonic. Blocks without events are skipped.
     """
     flow = control_flow(routine)
     by_block: dict[int, list[int]] = {}
@@ -97,7 +97,7 @@ def states(
             before[after] |= state
         return bool(grown)
 
-    # only those to which something new has come are updated again
+    # # only those that received something new are updated again
     fixpoint(tuple(ahead), update, lambda _: grown)
     for block, own in sorted(by_block.items()):
         state = before[block]
@@ -108,17 +108,17 @@ def states(
 
 @fact
 def _ahead(routine: Routine) -> dict[frozenset[int], dict[int, list[int]]]:
-    """By blocks, which of them come next."""
+    """Cache: for each set of blocks, their successors within the set."""
     return {}
 
 
 def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dict[int, list[int]]:
-    """By node of some that are `kept`, the others of them, or itself, that come next on paths through the nodes between.
+    """For each `kept` node, the kept nodes (possibly itself) that come next on paths through other nodes.
 
-    `onward` has the successors of each node, in an order in which most come after those that they follow; so has what is returned.
+    `onward` maps each node to its successors, ordered so that most follow their predecessors; so does the result.
     """
     own = [node for node in onward if node in kept]
-    # by node, what is kept and comes first if one starts there, as bits
+    # # by node, the first kept nodes on paths from it, as bits
     first = dict.fromkeys(onward, 0) | {node: 1 << position for position, node in enumerate(own)}
     between = [node for node in reversed(list(onward)) if node not in kept]
     before: dict[int, list[int]] = {node: [] for node in between}
@@ -136,13 +136,13 @@ def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dic
 
 
 def onward(routine: Routine, i: int) -> int:
-    """The blocks that control comes to from an instruction without going back, as bits."""
+    """The blocks reachable from an instruction without back edges, as bits."""
     flow = control_flow(routine)
     return mask_of(closure([flow.block_of[i]], lambda block: [after for after in flow.successors(block) if after > block]))
 
 
 def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[[int], bool]:
-    """Speaks of an instruction whether control can come to it, from another on, without any of some that are between."""
+    """A predicate: whether an instruction is reachable from another without passing any of the cuts."""
     flow = control_flow(routine)
     if start >= len(flow.block_of):
         return lambda i: False
@@ -151,7 +151,7 @@ def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[
         first[flow.block_of[i]] = i
     home = flow.block_of[start]
     here = [i for i in cuts if flow.block_of[i] == home and i >= start]
-    # the rest of the block, then all that follows
+    # # the rest of the block, then all that follows
     seen = closure(() if here else flow.successors(home), lambda block: () if block in first else flow.successors(block))
 
     def comes(i: int) -> bool:

@@ -18,11 +18,11 @@ from typing import TypeVar
 State = TypeVar("State")
 Node = TypeVar("Node", bound=Hashable)
 Relation = Callable[[Node], Iterable[Node]]
-"""From a node to those that come after it."""
+"""From a node to its successors."""
 
 
 def closure(starts: Iterable[Node], after: Relation[Node]) -> set[Node]:
-    """All that some nodes lead to, themselves included: the reflexive and transitive closure."""
+    """All nodes reachable from some nodes, themselves included: the reflexive and transitive closure."""
     found = set(starts)
     work = list(found)
     for node in work:
@@ -34,7 +34,7 @@ def closure(starts: Iterable[Node], after: Relation[Node]) -> set[Node]:
 
 
 def nearest_first(starts: Iterable[Node], after: Relation[Node]) -> Iterator[Node]:
-    """The same, each node once, in the order of a breadth-first search. What comes after a node is asked when the next one is."""
+    """The same, each node once, in breadth-first order. Successors are computed when the next node is requested."""
     work = list(dict.fromkeys(starts))
     found = set(work)
     for node in work:
@@ -46,9 +46,9 @@ def nearest_first(starts: Iterable[Node], after: Relation[Node]) -> Iterator[Nod
 
 
 def unfold(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[State]:
-    """All that comes of a state, as a tree: depth first, the last of what comes after one before the others.
+    """All states that follow from a state, as a tree: depth first, last successors first.
 
-    What was there before is not recognised, so who asks says when to stop. What comes after a state is asked when the next one is.
+    States are not deduplicated, so the caller must bound the iteration. Successors are computed when the next state is requested.
     """
     work = [start]
     while work:
@@ -58,9 +58,9 @@ def unfold(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[
 
 
 def post_order(start: Node, needs: Relation[Node]) -> Iterator[Node]:
-    """A node and all that it needs, each once, after what it needs but for circles: a depth-first walk, as each node is left.
+    """A node and everything that it depends on, each once, dependencies first except in cycles: the post-order of a depth-first walk.
 
-    What a node needs is asked when it is entered.
+    Dependencies are computed when a node is entered.
     """
     found = {start}
     path = [(start, iter(needs(start)))]
@@ -77,7 +77,7 @@ def post_order(start: Node, needs: Relation[Node]) -> Iterator[Node]:
 
 
 def shortest_path(start: Node, goal: Node, after: Relation[Node]) -> list[Node]:
-    """The nodes of a shortest path from one to another, both included, of one step at least; empty if there is none."""
+    """A shortest path between two nodes, both included, with at least one step; empty if there is none."""
     came: dict[Node, Node] = {}
 
     def onward(node: Node) -> Iterator[Node]:

@@ -1,7 +1,7 @@
-"""Functions that hold a single instruction, to see how it compiles.
+"""Functions that consist of a single instruction, to show how it compiles.
 
-Tests of compilers and of headers of intrinsics are made of them. An operation that begins something stands there without what ends it,
-and that is no mistake: nothing else happens that it could harm.
+Compiler tests and intrinsic headers contain such functions. An operation that starts something appears without the instruction that
+completes it. That is no error: nothing else happens that it could affect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ptxkit.isa.binding import Bound
 
 @fact
 def is_specimen(routine: Routine) -> bool:
-    """Whether a function has no branches, and one instruction that matters to memory or other threads, with only the end after it."""
+    """Whether a function has no branches and only one instruction that affects memory or other threads, followed by the end."""
     if len(control_flow(routine).blocks) > 1:
         return False
     matters = [i for i, bound in enumerate(bindings(routine)) if _matters(bound)]

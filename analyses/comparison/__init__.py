@@ -1,4 +1,4 @@
-"""What differs between two modules, up to the names of registers and labels and the order of declarations."""
+"""Differences between two modules, up to the names of registers and labels and the order of declarations."""
 
 from ptxkit.analyses.comparison.alignment import align
 from ptxkit.analyses.comparison.comparing import Change, Changed, Comparison, Line, compare

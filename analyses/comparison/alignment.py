@@ -1,7 +1,7 @@
-"""Two sequences laid side by side: which elements are the same ones.
+"""Sequence alignment: which elements of two sequences correspond.
 
-What is unique in both anchors the rest (patience); between anchors Myers' greedy search, or, where that would take long, what occurs
-equally often in both.
+Elements that are unique in both sequences anchor the rest (patience diff); between anchors, Myers' greedy search is used, or, where that
+would take long, elements that occur equally often in both.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Hashable, Sequence
 Pair = tuple[int, int]
 
 MOST_EDITS = 400
-"""So many insertions and deletions Myers' search looks for; time and memory grow with its square."""
+"""Maximum number of insertions and deletions in Myers' search; its time and memory grow quadratically with it."""
 
 
 def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
-    """Pairs of indices of equal elements, rising in both. In time n log n but where much differs that is never unique."""
+    """Pairs of indices of equal elements, ascending in both. O(n log n), except for large differences in elements that are never unique."""
     found: list[Pair] = []
     work = [(0, len(a), 0, len(b))]
     while work:
@@ -46,7 +46,7 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], part: tuple[int, int, int, int], most: int) -> list[Pair]:
-    """Pairs that rise in both, of elements that occur equally often in both parts, and at most so often."""
+    """Pairs, ascending in both, of elements that occur equally often in both parts, and at most `most` times."""
     a0, a1, b0, b1 = part
     in_a, in_b = Counter(a[a0:a1]), Counter(b[b0:b1])
     indices: dict[Hashable, list[int]] = {}
@@ -58,7 +58,7 @@ def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], part: tuple[int, int,
 
 
 def _rising(pairs: list[Pair]) -> list[Pair]:
-    """The longest run of pairs, which rise in the first, that rises in the second, too."""
+    """The longest subsequence of pairs, sorted by the first index, that also ascends in the second."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []

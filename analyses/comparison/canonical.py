@@ -1,4 +1,4 @@
-"""The code of a function as a sequence in which only what matters is left: no layout, no comments, no declarations; names set apart."""
+"""The code of a function as a canonical sequence: without layout, comments and declarations, and with names separated."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ptxkit.syntax import (
 )
 
 HOLE = "\0"
-"""Stands for a register or label in a mask."""
+"""Represents a register or label in a mask."""
 Renameable = tuple[int, str]
-"""A register or label: the `id` of its symbol, and its name, which for `%r<9>` distinguishes it from its like."""
+"""A register or label: the `id` of its symbol, and its name, which for `%r<9>` identifies the member."""
 
 _SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
 
@@ -38,36 +38,36 @@ class Item:
     """An instruction, a label, a brace, or another statement of a body."""
 
     mask: str
-    """What it says, with holes for registers and labels."""
+    """Its text, with holes for registers and labels."""
     names: tuple[Renameable, ...]
-    """What fills the holes."""
+    """The names in the holes."""
     path: Path
-    """Where it stands, from the module."""
+    """Its path in the module."""
     opcode: str = ""
     """The operation of an instruction."""
 
 
 @attrs.frozen
 class Body:
-    """The code of a function, and what declares its registers."""
+    """The code of a function, and the declarations of its registers."""
 
     items: tuple[Item, ...]
     registers: dict[Renameable, Symbol]
-    """What declares each register that the code uses."""
+    """The declaration of each register that the code uses."""
 
 
 def body(module: Module, at: int) -> Body:
-    """The code of the function that stands at this index of the module. Line information is no part of it."""
+    """The code of the function at this index of the module. Line information is excluded."""
     return _Masker(resolve(module)).body(module.children[at], at)  # type: ignore[arg-type]
 
 
 def plain(node: Node) -> str:
-    """A node's text without layout and comments: its tokens with spaces between."""
+    """A node's text without layout and comments: its tokens, separated by spaces."""
     return " ".join(_tokens(node))
 
 
 def _tokens(node: Node) -> Iterator[str]:
-    """How deep nodes nest, the parser bounds."""
+    """Recursive; the parser bounds the nesting of nodes."""
     if isinstance(node, Composite | Statement):
         for token, child in zip(node.shape.tokens, (*node.children, None), strict=True):
             if token:
@@ -96,7 +96,7 @@ class _Masker:
         return Body(tuple(items), self.registers)
 
     def _block(self, block: Node, path: Path, items: list[Item]) -> None:
-        """How deep blocks nest, the parser bounds."""
+        """Recursive; the parser bounds the nesting of blocks."""
         scope = self.names.scopes[path]
         for i, child in enumerate(block.children):
             inner = (*path, i)

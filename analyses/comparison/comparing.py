@@ -1,4 +1,4 @@
-"""The differences of two modules, function by function."""
+"""The differences between two modules, function by function."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ptxkit.syntax import (
 )
 
 DEBUGGING = (Data, Empty, File, RawLine, Loc, Section, SectionHeader)
-"""Statements of a module that say nothing of what it does."""
+"""Module-level statements that do not affect what the module does."""
 
 
 @attrs.frozen
 class Line:
-    """Something in a file: the line, which counts from 1, and what is written there, on one line."""
+    """A location in a file: the line, from 1, and its text on one line."""
 
     line: int
     text: str
@@ -47,7 +47,7 @@ class Line:
 
 @attrs.frozen
 class Change:
-    """What is in one of two modules: before it was the first's, after it is the second's."""
+    """A difference: `before` is in the first module, `after` in the second."""
 
     kind: str
     """`removed`, `added`, or `changed`."""
@@ -56,12 +56,12 @@ class Change:
 
 
 Counts = dict[str, tuple[int, int]]
-"""By what is counted how many there were and are; only what changed."""
+"""The old and new count of each resource that changed."""
 
 
 @attrs.frozen
 class Changed:
-    """A function that is not in both modules, or is another. Resources are used registers by type, and bytes of memory."""
+    """A function that is in one module only, or differs. Resources are registers in use by type, and bytes of memory."""
 
     name: str
     is_entry: bool
@@ -71,28 +71,28 @@ class Changed:
     opcodes: Counts = attrs.field(factory=dict)
     resources: Counts = attrs.field(factory=dict)
     was: str = ""
-    """The name in the first module, if it is another."""
+    """The name in the first module, if it differs."""
 
 
 @attrs.frozen
 class Comparison:
-    """What differs between two modules: at their top, and function by function."""
+    """The differences between two modules: at module level, and function by function."""
 
     module: tuple[Change, ...]
     functions: tuple[Changed, ...]
 
     @property
     def is_equal(self) -> bool:
-        """Whether they say the same up to names of registers and labels, order of declarations, layout, and debugging data."""
+        """Whether they are equal up to names of registers and labels, order of declarations, layout, and debugging data."""
         return not self.module and not self.functions
 
 
 def compare(before: Module, after: Module, names: Mapping[str, str] | None = None) -> Comparison:
-    """What changed from one module to the other.
+    """The changes from one module to another.
 
-    Functions of other names are paired as `names` says, by the name in `before`, else where most of their instructions are the same. Not
-    compared: white space and comments, the names of registers and labels, registers that nothing uses, the order of functions,
-    variables and directives, and debugging data (11.5).
+    Functions with different names are paired as in `names`, by the name in `before`, otherwise if most of their instructions are equal. Not
+    compared: white space and comments, names of registers and labels, unused registers, the order of functions, variables and directives,
+    and debugging data (11.5).
     """
     other_names = pairs(before, after, names)
     sides = _Side(renamed(before, other_names)), _Side(after)
@@ -107,7 +107,7 @@ def compare(before: Module, after: Module, names: Mapping[str, str] | None = Non
 
 
 def _named(changed: list[Changed], names: Mapping[str, str], said: set[str], new: _Side) -> Iterator[Changed]:
-    """The functions with the names that they had; one that is only called otherwise is a difference unless that was said."""
+    """The functions with their old names; a renamed but otherwise equal one is a difference unless its pairing was given."""
     was = {now: old for old, now in names.items()}
     yield from [attrs.evolve(one, was=was.get(one.name, "")) for one in changed]
     for now in was.keys() - {one.name for one in changed}:
@@ -131,7 +131,7 @@ class _Side:
 
     @property
     def index(self) -> Index:
-        """The locations of statements: made only when something is to be shown."""
+        """The positions of statements, computed only when something is to be shown."""
         if self._index is None:
             self._index = Index(self.module)
         return self._index
@@ -146,14 +146,14 @@ class _Side:
         return Line(self.index.line_column(self.index.offset(path))[0], text)
 
     def shown(self, path: Path) -> Line:
-        """The statement at a path, or a function's header, as it is written but on one line."""
+        """The statement at a path, or a function's header, on one line."""
         node = self.module.at(path)
         node = node.children[0] if isinstance(node, Function) else node
         text = node.text[len(node.leading) :]  # type: ignore[attr-defined]
         return self.line(path, "{ }" if isinstance(node, Block) else " ".join(text.split()))
 
     def item(self, item: Item) -> Line:
-        """A statement of the code; of a block, its brace."""
+        """A statement of the code; for a block, its brace."""
         return self.line(item.path, item.mask) if item.mask in ("{", "}") else self.shown(item.path)
 
 
@@ -173,7 +173,7 @@ def _gone(side: _Side, name: str, position: int, status: str) -> Changed:
 
 
 def _compared(old: _Side, new: _Side, name: str, i: int, j: int) -> Changed | None:
-    """What differs between two functions of one name, if anything does."""
+    """The differences between two functions of one name, if any."""
     one, other = old.module.children[i], new.module.children[j]
     assert isinstance(one, Function) and isinstance(other, Function)
     if one is other and old.module is new.module:
@@ -201,7 +201,7 @@ def _compared(old: _Side, new: _Side, name: str, i: int, j: int) -> Changed | No
 
 
 def _of_module(old: _Side, new: _Side) -> Iterator[Change]:
-    """What differs at the top of the modules."""
+    """The differences at module level."""
 
     def statements(module: Module) -> list[tuple[str, Path]]:
         return [(_said(child), (i,)) for i, child in enumerate(module.children) if not isinstance(child, (Function, *DEBUGGING))]
@@ -210,14 +210,14 @@ def _of_module(old: _Side, new: _Side) -> Iterator[Change]:
 
 
 def _said(statement: Node) -> str:
-    """The statement without layout; whether a target is `debug` says nothing of what the module does."""
+    """The statement without layout; the word `debug` of a target is ignored."""
     if isinstance(statement, Target):
         return " ".join([".target", *[word for word in statement.words if word != "debug"]])
     return plain(statement)
 
 
 def _declared(function: Function, at: int) -> list[tuple[str, Path]]:
-    """What a function declares besides registers, and where."""
+    """The declarations of a function other than registers, with their paths."""
     return [
         (plain(statement), (at, *path))
         for path, statement in function.statements()
@@ -226,7 +226,7 @@ def _declared(function: Function, at: int) -> list[tuple[str, Path]]:
 
 
 def _multiset(old: _Side, new: _Side, before: list[tuple[str, Path]], after: list[tuple[str, Path]]) -> Iterator[Change]:
-    """What is in one of two collections only. Statements that declare the same name are one that changed."""
+    """The differences between two collections. Statements that declare the same name are one change."""
     gone, come = _less(before, after), _less(after, before)
     by_name = {_subject(text): (text, path) for text, path in reversed(come)}
     for text, path in gone:
@@ -239,7 +239,7 @@ def _multiset(old: _Side, new: _Side, before: list[tuple[str, Path]], after: lis
 
 
 def _less(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Those of which the others have not as many."""
+    """Those that the others contain fewer times."""
     left = Counter([text for text, _ in others])
     found = []
     for text, path in some:
@@ -251,7 +251,7 @@ def _less(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[
 
 
 def _subject(text: str) -> str:
-    """What a statement speaks of: the name that it declares, or its directive."""
+    """The subject of a statement: the name that it declares, or its directive."""
     if text.startswith((".version", ".target")):
         return text.partition(" ")[0]
     before = text.partition("=")[0].partition("[")[0].split()
@@ -275,7 +275,7 @@ def _type(symbol: Symbol) -> str:
 
 
 def _of_code(old: _Side, new: _Side, a: Body, b: Body, pairs: list[Pair]) -> Iterator[Change]:
-    """The statements between those that are equal: first those that differ in registers, then those of one operation are paired."""
+    """The statements between equal ones, paired first if they differ in registers only, then if they have the same operation."""
     for i0, i1, j0, j1 in gaps(pairs, len(a.items), len(b.items)):
         one, other = a.items[i0:i1], b.items[j0:j1]
         for k0, k1, l0, l1, paired in _side_by_side(one, other, [lambda item: item.mask, _operation]):
@@ -291,7 +291,7 @@ def _of_code(old: _Side, new: _Side, a: Body, b: Body, pairs: list[Pair]) -> Ite
 def _side_by_side(
     a: tuple[Item, ...], b: tuple[Item, ...], keys: list[Callable[[Item], str]], i: int = 0, j: int = 0
 ) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Stretches of both in order: pairs of one statement each that have the first key in common, or else the next, and what is unpaired."""
+    """Consecutive parts of both sequences: pairs of statements with equal first keys, or else equal next keys, and unpaired ones."""
     if not keys or not a or not b:
         if a or b:
             yield i, i + len(a), j, j + len(b), False
@@ -330,6 +330,6 @@ def _resources(side: _Side, name: str, code: Body) -> dict[str, int]:
 
 
 def _differing(before: dict[str, int], after: dict[str, int]) -> Counts:
-    """Greatest changes first."""
+    """Largest changes first."""
     both = {what: (before.get(what, 0), after.get(what, 0)) for what in {**before, **after}}
     return dict(sorted([one for one in both.items() if one[1][0] != one[1][1]], key=lambda one: (-abs(one[1][1] - one[1][0]), one[0])))

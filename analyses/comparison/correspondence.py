@@ -1,8 +1,8 @@
-"""Which instruction, register and label of one function is which of another.
+"""The correspondence of instructions, registers and labels between two functions.
 
-Names are no evidence: a compiler that needs one register more counts all others anew. So a first alignment pairs instructions, the pairs
-vote for which register is which, and instructions are aligned again with the registers as they were elected, until nothing gets better.
-Three first alignments are tried: by names as they are, from both ends, and by how a register first came about.
+Names are no evidence: a compiler that needs one more register renumbers all others. So an initial alignment pairs instructions, the pairs
+vote on which registers correspond, and instructions are aligned again with the elected registers, until nothing improves. Three initial
+alignments are tried: by names as they are, from both ends, and by the first definition of a register.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable
 
 ROUNDS = 4
-"""How often instructions are aligned anew with the registers that were elected."""
+"""Number of realignments with the elected registers."""
 VOTES = 3
-"""How often is voted, each time knowing the outcome before."""
+"""Number of rounds of votes, each based on the previous result."""
 DEPTH = 3
-"""So many definitions back distinguish registers in the first alignment."""
+"""Registers are distinguished in the initial alignment by definitions up to this depth."""
 NEAR = 0.02
-"""If a first alignment leaves less than this part of the code unequal, no other is tried."""
+"""If an initial alignment leaves a smaller fraction of the code unequal, no other is tried."""
 
 
 @attrs.frozen
 class Correspondence:
-    """The pairs of equal instructions, rising in both, and the registers and labels of the second function by those of the first."""
+    """The pairs of equal instructions, ascending in both, and the registers and labels of the second function by those of the first."""
 
     pairs: tuple[Pair, ...]
     names: dict[Renameable, Renameable]
 
 
 def correspond(a: Body, b: Body) -> Correspondence:
-    """What corresponds to what in two functions. Two that differ in names only correspond whole."""
+    """The correspondence of two functions. Functions that differ in names only correspond completely."""
     same = _same(a.items, b.items)
     if same is not None:
         return Correspondence(tuple([(i, i) for i in range(len(a.items))]), same)
@@ -48,7 +48,7 @@ def correspond(a: Body, b: Body) -> Correspondence:
 
 
 def gaps(pairs: Sequence[Pair], a: int, b: int) -> list[tuple[int, int, int, int]]:
-    """The stretches between pairs, of sequences so long: start and end in the first, start and end in the second."""
+    """The gaps between pairs, for sequences of these lengths: start and end in the first, start and end in the second."""
     found = []
     i0 = j0 = 0
     for i, j in (*pairs, (a, b)):
@@ -59,7 +59,7 @@ def gaps(pairs: Sequence[Pair], a: int, b: int) -> list[tuple[int, int, int, int
 
 
 def _same(a: Sequence[Item], b: Sequence[Item]) -> dict[Renameable, Renameable] | None:
-    """The names of the second by those of the first, if they say the same but for names."""
+    """The names of the second by those of the first, if the two differ in names only."""
     if len(a) != len(b):
         return None
     names: dict[Renameable, Renameable] = {}
@@ -88,7 +88,7 @@ def _refined(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> Corresp
 
 
 def _elected(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> dict[Renameable, Renameable]:
-    """One name for one, as most pairs of instructions ask for. What a pair asks for counts more if the rest of it was elected before."""
+    """A one-to-one mapping of names by majority of instruction pairs. A pair's vote counts more if its other names were elected before."""
     every = list(pairs)
     for i0, i1, j0, j1 in gaps(pairs, len(a), len(b)):
         every += [(i0 + i, j0 + j) for i, j in align([item.mask for item in a[i0:i1]], [item.mask for item in b[j0:j1]])]
@@ -106,7 +106,7 @@ def _elected(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> dict[Re
 
 
 def _chosen(votes: Counter[tuple[Renameable, Renameable]]) -> dict[Renameable, Renameable]:
-    """Those first that have most votes; among equals those that are called the same."""
+    """Most votes first; ties go to equal names."""
     names: dict[Renameable, Renameable] = {}
     taken: set[Renameable] = set()
     for (old, new), _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0][0][1] != vote[0][1][1])):
@@ -121,7 +121,7 @@ def _pairs_as_written(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
 
 
 def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
-    """As far as the two say the same from the start, and from the end, when each name stands for one."""
+    """The common prefix and suffix of the two, with names mapped one to one."""
     names: dict[Renameable, Renameable] = {}
     back: dict[Renameable, Renameable] = {}
 
@@ -146,7 +146,7 @@ def _pairs_by_origin(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
 
 
 def _keys_by_origin(items: Sequence[Item]) -> list[Hashable]:
-    """Keys in which a register or label is known by the instruction in which it first stands, and what that says of the others in it."""
+    """Keys that identify a register or label by the instruction in which it first occurs, and by the other names in it."""
     first: dict[Renameable, tuple[Item, int]] = {}
     for item in items:
         for index, name in enumerate(item.names):

@@ -1,4 +1,4 @@
-"""Which function of one module is which of another whose names differ: a template with other arguments, a kernel that was renamed."""
+"""Pairs functions of two modules whose names differ: a template with other arguments, or a renamed kernel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ptxkit.demangling import base
 from ptxkit.syntax import Function, Module, parse
 
 LEAST = 0.6
-"""So much of their instructions two functions have in common that are taken for one."""
+"""Minimum similarity of the instructions of paired functions."""
 SAME_NAME = 0.3
-"""What a common name in the source is worth, without template arguments and parameters."""
+"""The bonus for a common source name, without template arguments and parameters."""
 MOST = 100_000
-"""So many pairs of functions are compared."""
+"""Maximum number of function pairs that are compared."""
 
 
 def pairs(before: Module, after: Module, said: Mapping[str, str] | None = None) -> dict[str, str]:
-    """By the name of a function that only `before` has, the name that it has in `after`: as it is `said`, else the most similar."""
+    """By the name of each function that only `before` has, its name in `after`: as given in `said`, otherwise the most similar one."""
     said = dict(said or {})
     old, new = _defined(before), _defined(after)
     gone = [name for name in old if name not in new and name not in said]
@@ -40,7 +40,7 @@ def pairs(before: Module, after: Module, said: Mapping[str, str] | None = None) 
 
 
 def renamed(module: Module, names: Mapping[str, str]) -> Module:
-    """The module with other names of functions, and of the parameters that are called after them."""
+    """The module with functions renamed, and with them the parameters that are named after them."""
     if not names:
         return module
     word = re.compile(r"(?<![\w$.%])(" + "|".join(map(re.escape, names)) + r")(?=_param_\d|(?![\w$]))")
@@ -56,6 +56,6 @@ def _mix(function: Function) -> Counter[str]:
 
 
 def _common(a: Counter[str], b: Counter[str]) -> float:
-    """The part of the instructions that both have, from 0 to 1 (the coefficient of Sørensen and Dice)."""
+    """The similarity of two sets of instructions, from 0 to 1 (the Sørensen–Dice coefficient)."""
     every = a.total() + b.total()
     return 2 * (a & b).total() / every if every else 1.0

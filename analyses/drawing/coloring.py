@@ -1,4 +1,4 @@
-"""What blocks and instructions can be coloured by: a number for each of them, and how the scale reads."""
+"""Colorings of blocks and instructions: a number for each, and the scale."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ptxkit.analyses.uniformity.uniformity import uniformity
 
 
 class CannotDraw(Exception):
-    """Why there is no picture, in a sentence that says what to do about it."""
+    """Why a picture cannot be drawn, with advice."""
 
 
 @attrs.frozen
 class Coloring:
-    """Numbers to colour by: `rows` by instruction (empty: only blocks are coloured), `blocks` by block."""
+    """Numbers to color by: `rows` by instruction (if empty, only blocks are colored), `blocks` by block."""
 
     title: str
     rows: tuple[int, ...]
     blocks: tuple[int, ...]
     peak: int = attrs.field()
-    """The greatest number, where the scale ends; pictures that stand together have one scale."""
+    """The maximum, where the scale ends; pictures shown together share a scale."""
     is_logarithmic: bool = attrs.field(default=False, kw_only=True)
-    """Whether each step of the scale is a multiple of the one before; 0 has a step of its own then."""
+    """Whether the steps of the scale grow geometrically; 0 then has a step of its own."""
 
     @peak.default
     def _peak(self) -> int:
@@ -41,19 +41,19 @@ class Coloring:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The least value of each step of the scale from 0 to the peak, and what would be that of one more."""
+        """The lower bounds of the steps from 0 to the peak, and of one more step."""
         end = self.peak + 1
         if self.is_logarithmic:
             return (0, *[math.ceil(end ** (i / (STEPS - 1)) - 1e-9) for i in range(STEPS - 1)], end)
         return tuple([-(-i * end // STEPS) for i in range(STEPS)] + [end])
 
     def step(self, value: int) -> int:
-        """The step of the scale that a value falls into."""
+        """The step of the scale that contains a value."""
         return max(min(bisect.bisect_right(self.limits, value) - 1, STEPS - 1), 0)
 
     @property
     def scale(self) -> tuple[tuple[int, str], ...]:
-        """The steps that the scale really has, each with the values that fall into it."""
+        """The non-empty steps of the scale, each with its range of values as text."""
         found: list[tuple[int, str]] = []
         for i, (low, end) in enumerate(itertools.pairwise(self.limits)):
             if low < end:
@@ -62,7 +62,7 @@ class Coloring:
 
 
 def heat(routine: Routine, counts: Sequence[int]) -> Coloring:
-    """What is executed: by instruction, how many threads have executed it."""
+    """Execution counts: the number of threads that have executed each instruction."""
     rows = tuple(counts)
     blocks = tuple([max(rows[block.start : block.end], default=0) for block in control_flow(routine).blocks])
     return Coloring("threads that executed it", rows, blocks, is_logarithmic=True)
@@ -103,4 +103,4 @@ COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {
     "divergence": _divergence,
     "loops": _loops,
 }
-"""By the name of `--color`."""
+"""Colorings by the argument of `--color`."""

@@ -1,7 +1,6 @@
-"""Pictures in the language of Graphviz.
+"""Drawings as Graphviz source.
 
-Every name in the source is ours (`f0b12`); what comes from the PTX stands in labels only, as HTML-like text with everything escaped that
-means something there.
+All names in the source are generated (`f0b12`); text from the PTX appears only in labels, as escaped HTML-like text.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few
 from ptxkit.analyses.drawing.tokens import Class, short
 
 FONT = "DejaVu Sans Mono,Menlo,Consolas,Liberation Mono,monospace"
-"""Fonts whose letters are equally wide, 0.6 of their height: so the picture fits whichever of them there is."""
+"""Monospaced fonts whose characters are 0.6 of their height wide: the picture fits with any of them."""
 LETTER = 6.62
-"""How wide one of its letters is at 11 points."""
+"""Width of a character at 11 points."""
 MANY = 400
-"""From this many boxes on, lines are straight and layout takes short cuts."""
+"""From this number of boxes on, lines are straight and the layout is simplified."""
 COLORS = {Via.FALL: "fall", Via.TAKEN: "taken", Via.NOT_TAKEN: "not-taken", Via.INDEXED: "indexed"}
 STYLES = {Via.FALL: "solid", Via.TAKEN: "solid", Via.NOT_TAKEN: "dashed", Via.INDEXED: "solid"}
 MARKS = {Mark.BARRIER: "barrier", Mark.TOGETHER: "together", Mark.EXIT: "exit"}
@@ -30,7 +29,7 @@ _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0
 
 
 def escape(text: str) -> str:
-    """The text for an HTML-like label or attribute: what XML has no room for becomes a replacement character."""
+    """Escapes text for an HTML-like label or attribute; characters invalid in XML become replacement characters."""
     text = _UNPRINTABLE.sub("\ufffd", text)
     for special, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;"), ("]", "&#93;")):
         text = text.replace(special, entity)
@@ -38,9 +37,9 @@ def escape(text: str) -> str:
 
 
 def source(scenes: Sequence[Scene], plain: bool = False, number: int | None = None) -> str:
-    """The graph of one or several functions. `plain` asks for the layout that takes the least time.
+    """The graph of one or several functions. `plain` requests the fastest layout.
 
-    With a number the graph is for a page, the function there that has this number: without a legend, and its rows can be found in the SVG.
+    With a number, the graph is for a page, for the function with this number: without a legend, and with rows that can be found in the SVG.
     """
     boxes = sum([len(one.boxes) for one in scenes])
     if plain:
@@ -91,7 +90,7 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool =
             name = f"f{number}b{box.index}"
             target.node(name, label=_table(box, f"f{number}i" if findable else "", one.coloring, rows_have_values), id=name)
 
-    # clusters are made outermost first and put in innermost first: no recursion as deep as loops nest
+    # # clusters are created outermost first and added innermost first, without recursion over the nesting of loops
     made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops}
     for index, cluster in made.items():
         _loop_attributes(cluster, one, index, number)
@@ -134,7 +133,7 @@ def _arrow(graph: graphviz.Digraph, one: Scene, number: int, position: int, arro
     elif label:
         attributes |= {("headlabel" if arrow.is_upward else "taillabel") if many else "label": f"  {label}  "}
     if arrow.is_upward and not arrow.is_stub:
-        # written the reverse, so that layout keeps what comes first at the top
+        # # the edge is reversed so that layout keeps what comes first at the top
         graph.edge(target, f"f{number}b{arrow.source}", dir="back", **attributes)
         return
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
@@ -152,7 +151,7 @@ def _text(text: str, color: str, bold: bool = False) -> str:
 
 
 def _beside(text: str, color: str) -> str:
-    """Text beside an instruction, in two pieces: Graphviz sets a cell of one piece lower than one of several."""
+    """Text beside an instruction, in two pieces: Graphviz aligns a cell of one piece lower than one of several."""
     return _text(text[:1], color) + _text(text[1:], color)
 
 
@@ -182,7 +181,7 @@ def _table(box: Box, prefix: str, coloring: Coloring | None, values: bool) -> st
 
 
 def _heading(box: Box, values: bool) -> Iterator[str]:
-    """What stands at the top of a box: which block it is, its labels, what is special about it."""
+    """The heading of a box: its block, its labels, and what is special about it."""
     dim = "" if box.reachable else "dead-ink"
     if box.is_first:
         yield _text(box.title, dim or "ink", bold=True)
@@ -197,14 +196,14 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
 
 
 def _spare(box: Box) -> float:
-    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns equally."""
+    """The width in points that the last column needs for the title to fit; by itself, layout would widen all columns equally."""
     title = sum([len(short(label, 40)) + 1 for label in box.labels[:3]]) + sum([len(badge) + 3 for badge in box.badges]) + 16
     text = max([sum([len(token.text) for token in row.tokens]) for row in box.rows], default=0)
     return max(title - text, 0) * LETTER
 
 
 def _words(row: Row) -> str:
-    """What the last column says."""
+    """The text of the last column."""
     return "  ".join([word for word in (row.note, row.source) if word])
 
 
@@ -213,7 +212,7 @@ def _row(row: Row, box: Box, prefix: str, coloring: Coloring | None, values: boo
     back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
     stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
     words = "".join([*_tokens(row, box.reachable), _text(" ", "ink")])
-    # of a cell that is no link, Graphviz keeps no id
+    # # Graphviz keeps no id for a cell without a link
     identity = f' ID="{prefix}{row.first}_{row.last}" HREF="#"' if prefix else ""
     cells = [stripe, f'<TD ALIGN="LEFT"{identity}{back}>{words}</TD>']
     if values:
@@ -238,7 +237,7 @@ def _tokens(row: Row, reachable: bool) -> Iterator[str]:
 
 
 def _legend(scenes: Sequence[Scene]) -> str:
-    """What colours and marks mean, as far as they are in the picture."""
+    """The legend of the colors and marks in the picture."""
     first = scenes[0]
     path = first.routine.module.path
     where = f"{short(path.replace(chr(92), '/').rpartition('/')[2], 60)}: " if path and path != "-" else ""

@@ -1,4 +1,4 @@
-"""What `draw` gives."""
+"""The result of `draw`."""
 
 from __future__ import annotations
 
@@ -19,31 +19,35 @@ from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.syntax import Function, Module
 
 MOST_BOXES = 6000
-"""How many boxes one picture may have."""
+"""Maximum number of boxes in one picture."""
 FORMATS = ("svg", "png", "pdf", "dot", "html")
 
 
 @attrs.frozen(eq=False)
 class Drawing:
-    """A picture of one or several functions. It is drawn when asked for; Jupyter shows it as a page to move about in."""
+    """A picture of one or several functions. It is rendered on demand; Jupyter shows it as an interactive page."""
 
     scenes: tuple[Scene, ...]
 
     @property
     def dot(self) -> str:
-        """The graph as Graphviz reads it, with a legend."""
+        """The Graphviz source, with a legend."""
         return source(self.scenes)
 
     @cached_property
     def _svg(self) -> str:
         return self.render("svg").decode()
 
+    def __repr__(self) -> str:
+        return f"<Drawing of {', '.join([scene.routine.name for scene in self.scenes[:3]])}{', …' * (len(self.scenes) > 3)}>"
+
     def svg(self) -> str:
-        """The picture as an `<svg>` element, all functions in one. Raises CannotDraw without a program to draw with, or in no time."""
+        """The picture as an `<svg>` element, all functions in one. Raises CannotDraw without a program to render it, or if that takes
+        too long."""
         return self._svg
 
     def html(self) -> str:
-        """A page that stands alone, the functions one by one. Raises CannotDraw."""
+        """A self-contained page, one function at a time. Raises CannotDraw."""
         return page.page(self.scenes)
 
     def render(self, format_: str) -> bytes:
@@ -51,9 +55,9 @@ class Drawing:
         return render(self.dot, source(self.scenes, plain=True), format_)
 
     def save(self, path: str | Path) -> None:
-        """Writes the picture in the format that the ending of the path names, whole or not at all.
+        """Writes the picture in the format given by the extension, completely or not at all.
 
-        Raises ValueError for another ending than .svg .png .pdf .dot .html, CannotDraw, OSError.
+        Raises ValueError for an extension other than .svg .png .pdf .dot .html, CannotDraw, OSError.
         """
         format_ = Path(path).suffix[1:].lower()
         if format_ not in FORMATS:
@@ -83,12 +87,12 @@ def draw(
     level: str = "blocks",
     heat: Mapping[str, Sequence[int]] | None = None,
 ) -> Drawing:
-    """A picture of the functions of a module that have a body (of those with these names, if any are named), or of one function.
+    """A picture of a module's functions with a body (only those named, if any are), or of one function.
 
-    `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. With `heat`, colours say instead how many
-    threads executed an instruction: by the name of a function, a count for each of its instructions. A Function alone is drawn without
-    what its module declares; take a Routine, or name it. Raises KeyError for a name that no such function has, ValueError for another
-    word, CannotDraw if there is nothing to draw or too much.
+    `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. With `heat`, colors show instead how many
+    threads executed each instruction: by function name, a count for each of its instructions. A Function alone is drawn without its
+    module's declarations; pass a Routine, or its name. Raises KeyError for an unknown function name, ValueError for another color or level,
+    CannotDraw if there is nothing to draw, or too much.
     """
     found = _routines(subject)
     wanted = tuple(dict.fromkeys(functions))

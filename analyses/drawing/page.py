@@ -1,6 +1,6 @@
-"""A page that stands alone: the pictures, what they are made of, and the script that answers clicks and searches.
+"""A self-contained page: the pictures, the underlying data, and the script for clicks and searches.
 
-Nothing is loaded from anywhere.
+It loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def page(scenes: Sequence[Scene]) -> str:
 
 
 def escape_text(text: str) -> str:
-    """The text without what has no location in a page, lone surrogates above all."""
+    """The text without characters that a page cannot contain, such as lone surrogates."""
     return html.unescape(escape(text))
 
 
@@ -70,7 +70,7 @@ def _colors() -> str:
 
 
 def _picture(one: Scene, number: int) -> str:
-    """The SVG with variables for colours, its rows as groups that the script finds, and nothing twice that a style says once."""
+    """The SVG with variables for colors, rows as groups that the script can find, and styles factored out."""
     svg = render(source([one], number=number), source([one], plain=True, number=number), "svg").decode()
     svg = _ANCHOR.sub(r'<g id="\1" class="row">\2</g>', svg)
     svg = _STRIPPED.sub("", svg)
@@ -84,7 +84,7 @@ def _picture(one: Scene, number: int) -> str:
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the script it stands in."""
+    """JSON that cannot close the script element around it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -120,7 +120,7 @@ def _data(one: Scene, index: Index) -> dict[str, Any]:
 
 
 def _sites(by_instruction: tuple[tuple[int, ...], ...], variable_of: dict[int, int], count: int) -> list[list[int]]:
-    """By variable, the instructions that have one of its registers."""
+    """By variable, the instructions that use one of its registers."""
     found: list[list[int]] = [[] for _ in range(count)]
     for i, numbers in enumerate(by_instruction):
         for variable in {variable_of[number] for number in numbers}:

@@ -1,8 +1,8 @@
-"""The colours of pictures, by what they stand for: one for light paper, one for dark.
+"""The colors of pictures, by meaning: one for light paper, one for dark.
 
-Every colour of a picture comes from here and no two of the light ones are equal, so a page can put a variable for each.
-Kinds of edges and marks also differ by dashes, width and words: hues (after Okabe and Ito) are distinguished by colour-blind eyes, but
-never alone carry a meaning.
+All colors of a picture come from here, and the light ones are distinct, so that a page can replace each by a variable. Edges and marks also
+differ by dashes, width and text: the hues (after Okabe and Ito) can be distinguished by color-blind readers, but never carry a meaning
+alone.
 """
 
 from __future__ import annotations
@@ -84,4 +84,4 @@ DARK = {
     "heat-4": "#247fb0",
 }
 STEPS = 5
-"""How many steps a scale of values has."""
+"""Number of steps in a scale of values."""

@@ -1,6 +1,6 @@
-"""From the language of Graphviz to pictures, by any program for it there is.
+"""Renders Graphviz source with any available program.
 
-`dot` of Graphviz draws everything. The wheel `graphviz-pure` carries a program of its own, without PDF.
+`dot` of Graphviz renders every format. The wheel `graphviz-pure` brings its own program, without PDF.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import FONT
 
 SECONDS = 15.0
-"""How long a layout may take before a plainer one is tried."""
+"""Time limit of a layout in seconds, before a simpler one is tried."""
 PATIENCE = 120.0
-"""How long that one may take: a late picture is better than none."""
+"""Time limit of the simpler one in seconds: a late picture is better than none."""
 ADVICE = "install Graphviz (its program `dot`), or `pip install graphviz-pure`"
 
 layout: Callable[[str], str] | None = None
-"""Makes SVG of a graph in place of a program: a browser has no programs. Who sets it catches what it raises."""
+"""Renders SVG in place of a program, since a browser has none. The code that sets it handles its exceptions."""
 
 
 def program(format_: str = "svg") -> str:
-    """The program that draws this format. Raises CannotDraw where there is none."""
+    """The program that renders this format. Raises CannotDraw if there is none."""
     found = shutil.which("dot")
     if found is not None:
         return found
@@ -40,12 +40,12 @@ def program(format_: str = "svg") -> str:
 
 
 def rendered(source: str, format_: str) -> bytes:
-    """The picture of a graph that has no plainer form. Raises CannotDraw."""
+    """The picture of a graph without a simpler form. Raises CannotDraw."""
     return render(source, source, format_)
 
 
 def render(source: str, plainer: str, format_: str) -> bytes:
-    """The picture of a graph; of `plainer`, which has the same boxes, if the first takes too long. Raises CannotDraw."""
+    """The picture of a graph; or of `plainer`, which has the same boxes, if the first takes too long. Raises CannotDraw."""
     if layout is not None and format_ == "svg":
         return polish(layout(source)).encode()
     using = program(format_)
@@ -64,7 +64,7 @@ def render(source: str, plainer: str, format_: str) -> bytes:
 def _run(using: str, text: str, format_: str, seconds: float) -> bytes:
     back: dict[int, str] = {}
     if "graphviz-pure" in Path(using).name:
-        text = text.replace(FONT, "Courier New")  # the only letters of equal width that it knows the widths of
+        text = text.replace(FONT, "Courier New")  # the only monospaced font whose metrics it knows
         if format_ == "svg":
             text, back = _of_one_byte(text)
     arguments = [using, f"-T{format_}", *(["-Gdpi=144"] if format_ == "png" else [])]
@@ -81,7 +81,8 @@ _TEXT = re.compile("(<text [^>]*>)([^<]*)(</text>)")
 
 
 def _of_one_byte(text: str) -> tuple[str, dict[int, str]]:
-    """The text with an unused letter of ASCII for each other letter, and what undoes that: graphviz-pure takes each byte for a letter."""
+    """The text with other characters mapped to unused ASCII ones, and the inverse mapping: graphviz-pure treats each byte as a
+    character."""
     others = sorted({letter for letter in text if letter > "~"})
     unused = [letter for letter in "!?^`|~*+()@$" if letter not in text]
     pairs = list(zip(others, unused, strict=False))
@@ -93,7 +94,7 @@ _ENTITY = re.compile(r"&[^;]+;")
 
 
 def polish(svg: str) -> str:
-    """An SVG that looks the same with other fonts: each run of text as wide as it was laid out, blanks kept, no outer declarations."""
+    """Makes an SVG independent of fonts: each run of text keeps its laid-out width and its blanks; outer declarations are removed."""
     svg = re.sub(r'font-family="[^"]*"', f'font-family="{FONT}"', svg[svg.index("<svg") :])
     runs = list(_RUN.finditer(svg))
     letters = [len(_ENTITY.sub("x", run[5])) for run in runs]
@@ -103,7 +104,7 @@ def polish(svg: str) -> str:
     pieces = []
     at = 0
     for run, count, gap in zip(runs, letters, gaps, strict=True):
-        # up to the next run where that follows at once, and not in another column
+        # # up to the next run, if it follows directly and not in another column
         length = gap if 0.8 * count * usual < gap < (1.15 * count + 0.5) * usual else count * usual
         fixed = f' textLength="{length:.1f}"' if count > 1 and usual else ""
         pieces += [svg[at : run.start()], f'<text xml:space="preserve" x="{run[2]}" y="{run[3]}"{fixed} {run[4]}>{run[5]}</text>']
@@ -112,7 +113,7 @@ def polish(svg: str) -> str:
 
 
 def _letter_width(gaps: list[float], letters: list[int]) -> float:
-    """How wide a letter was laid out: the median over the longer of the runs that others follow; 0 if there are none."""
+    """The laid-out width of a character: the median over the longer runs that are followed by others; 0 if there are none."""
     runs = [(count, gap / count) for gap, count in zip(gaps, letters, strict=True) if gap > 0 and count >= 3]
     longer = sorted([width for count, width in runs if count >= 8] or [width for _, width in runs])
     return longer[len(longer) // 2] if longer else 0.0

@@ -1,7 +1,7 @@
-"""What a picture of a function shows, before it is written down in any format: boxes with rows, arrows, loops.
+"""The contents of a picture, independent of the format: boxes with rows, arrows, loops.
 
-At the level of blocks a box is a basic block; at that of instructions, an instruction. Long boxes are folded: the first and the last rows
-stay, and those that matter in between; the rest is a count.
+At block level, a box is a basic block; at instruction level, an instruction. Long boxes are folded: the first and last rows are kept, and
+relevant ones in between; the rest is replaced by a count.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from ptxkit.isa.binding import Bound
 from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
 WIDEST = 116
-"""How many characters of an instruction a row shows."""
+"""Maximum number of characters of an instruction in a row."""
 MOST_JUMPED = 1000
-"""How many boxes all arrows together may jump over, besides two for each box: layout time grows with it. The rest become stubs."""
+"""Maximum number of boxes that all arrows together may pass over, besides two for each box: layout time grows with it. The rest become
+stubs."""
 ENDS = {"return": "return", "exit": "exit", "trap": "trap"}
 
 
 class Mark(enum.StrEnum):
-    """Why a row stands out."""
+    """Why a row is marked."""
 
     NONE = ""
     BARRIER = "barrier"
@@ -39,7 +40,7 @@ class Mark(enum.StrEnum):
 
 @attrs.frozen
 class Row:
-    """A line in a box. `first` to `last` (inclusive) are the instructions that it stands for: one, several where it is a fold."""
+    """A line in a box. `first` to `last` (inclusive) are its instructions: one, or several for a fold."""
 
     tokens: tuple[Token, ...]
     first: int
@@ -51,7 +52,7 @@ class Row:
 
     @property
     def hidden(self) -> int:
-        """How many instructions are folded away here."""
+        """The number of instructions folded here."""
         return self.last - self.first + 1 if not self.tokens else 0
 
 
@@ -71,7 +72,7 @@ class Box:
     loop: int | None
     is_entry: bool = False
     is_first: bool = True
-    """Whether it begins a block: only then it says which."""
+    """Whether it begins a block, which it then names."""
 
     @property
     def title(self) -> str:
@@ -80,22 +81,22 @@ class Box:
 
 @attrs.frozen
 class Arrow:
-    """An edge of the picture. A stub is drawn as an arrow to the name of its target, which is too far away for a line."""
+    """An edge of the picture. A stub is drawn as an arrow to the name of its target, which is too distant for a line."""
 
     source: int
     target: int
     via: Via
     label: str
     is_back: bool
-    """Whether it leads from a loop's end to its header."""
+    """Whether it is a back edge of a loop."""
     is_upward: bool
-    """Whether its target comes first in the order of the picture, as with every path back."""
+    """Whether its target comes first in the order of the picture, as for every back edge."""
     is_stub: bool = False
 
 
 @attrs.frozen
 class Fold:
-    """How many rows a long box keeps: at its head, at its tail, and in between of those that are marked."""
+    """The number of rows that a long box keeps: at its head, at its tail, and of the marked ones in between."""
 
     head: int
     tail: int
@@ -119,13 +120,13 @@ class Scene:
     loops: tuple[Loop, ...]
     tokenizer: Tokenizer = attrs.field(repr=False)
     sources: tuple[str, ...] = attrs.field(repr=False)
-    """By instruction, where it comes from, as `.loc` says: `file.cu:12`, or nothing."""
+    """By instruction, its source position from `.loc`, such as `file.cu:12`, or empty."""
     notes: tuple[tuple[Mark, str], ...] = attrs.field(repr=False)
-    """By instruction, how it is marked, and the words for it."""
+    """By instruction, its mark and the text for it."""
 
     @property
     def name(self) -> str:
-        """The function as it was written."""
+        """The function's name as in the source."""
         return readable(self.routine.name)
 
     @property
@@ -138,7 +139,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """The size in words."""
+        """The size as text."""
         blocks = len({box.block for box in self.boxes})
         parts = [_count(len(self.routine.instructions), "instruction"), _count(blocks, "block"), _count(len(self.loops), "loop")]
         return ", ".join(parts)
@@ -151,9 +152,9 @@ def _count(number: int, what: str) -> str:
 def scene(
     routine: Routine, color: str = "none", level: str = "blocks", fold: Fold | None = None, counts: Sequence[int] | None = None
 ) -> Scene:
-    """The picture of a function, coloured by the counts of its instructions if there are any.
+    """The picture of a function, colored by the counts of its instructions, if given.
 
-    Raises CannotDraw where there is nothing to colour by, ValueError for no colouring or level.
+    Raises CannotDraw if there is nothing to color by, ValueError for an unknown coloring or level.
     """
     if color not in COLORINGS:
         raise ValueError(f"no colouring is called {color!r}; there are {', '.join(COLORINGS)}")
@@ -249,7 +250,7 @@ class _Maker:
 
 
 def _shown(start: int, end: int, fold: Fold, marked: list[int]) -> set[int]:
-    """The instructions of a box that are shown. Nothing is folded for the sake of one or two rows."""
+    """The instructions of a box that are shown. One or two rows are never folded."""
     if end - start <= fold.head + fold.tail + 2:
         return set(range(start, end))
     shown = {*range(start, start + fold.head), *range(end - fold.tail, end), *[i for i in marked if start <= i < end][: fold.marked]}
@@ -260,7 +261,7 @@ def _shown(start: int, end: int, fold: Fold, marked: list[int]) -> set[int]:
 
 
 def _note(bound: Bound) -> tuple[Mark, str]:
-    """How an instruction is marked, by what its form says."""
+    """The mark of an instruction, from its form."""
     if bound.flow in ENDS:
         return Mark.EXIT, ENDS[bound.flow]
     together = bound.converges
@@ -272,7 +273,7 @@ def _note(bound: Bound) -> tuple[Mark, str]:
 
 
 def _around(routine: Routine) -> tuple[tuple[str, ...], dict[int, list[str]], dict[int, list[str]]]:
-    """What stands around the instructions: their source positions; and by the instruction that follows, labels and comments."""
+    """The context of instructions: their source positions; and, by the following instruction, labels and comments."""
     files = _files(routine.module)
     sources: list[str] = []
     labels: dict[int, list[str]] = {}
@@ -302,7 +303,7 @@ def _files(module: Module) -> dict[int, str]:
 
 
 def _source(loc: Loc, files: dict[int, str]) -> str:
-    """`file.cu:12`; of inlined code with where it was inlined at. Line 0 means no line."""
+    """`file.cu:12`; for inlined code, with the location of the call. Line 0 means no line."""
     if not loc.line:
         return ""
     text = f"{short(files.get(loc.file, f'file {loc.file}'), 32)}:{loc.line}"
@@ -311,7 +312,7 @@ def _source(loc: Loc, files: dict[int, str]) -> str:
 
 
 def _comments(leading: str) -> Iterator[str]:
-    """The comments before a statement, without those that compilers put around every inline assembly."""
+    """The comments before a statement, except for those that compilers put around inline assembly."""
     for found in COMMENT.findall(leading):
         text = " ".join(found.split())
         if text.strip("/* -#=") and text not in ("// begin inline asm", "// end inline asm"):
@@ -331,7 +332,7 @@ def _arrows(flow: ControlFlow, found: tuple[Loop, ...], instructions: bool) -> I
 
 
 def _via(block: BasicBlock, edge: Edge) -> Via:
-    """A branch without a guard decides nothing: it is drawn like going straight on."""
+    """An unguarded branch decides nothing: it is drawn like a fall-through."""
     if edge.via is Via.TAKEN and not any(other.via is Via.NOT_TAKEN for other in block.edges) and not block.falls_off:
         return Via.FALL
     return edge.via
@@ -356,12 +357,12 @@ def _indices(indices: tuple[int, ...]) -> str:
 
 
 def with_few_long_arrows(one: Scene) -> Scene:
-    """The same picture with more stubs: what is left is laid out soon."""
+    """The picture with more stubs, so that it is laid out quickly."""
     return attrs.evolve(one, arrows=_stubs(one.arrows, len(one.boxes)))
 
 
 def _stubs(arrows: tuple[Arrow, ...], most: int) -> tuple[Arrow, ...]:
-    """The arrows, the longest of them as stubs if all together jump over more than so many boxes: each box jumped over costs time."""
+    """The arrows, the longest as stubs if together they pass over more than `most` boxes: each box passed over costs layout time."""
     spans = [abs(arrow.target - arrow.source) for arrow in arrows]
     keep = set()
     for i in sorted(range(len(arrows)), key=lambda i: spans[i]):

@@ -1,4 +1,4 @@
-"""Instructions as runs of text with what each is: what a picture colours."""
+"""Instructions as typed runs of text, for coloring."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ptxkit.syntax import Component, Group, Instruction, Name, Node, Number, Opc
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MOST_ELEMENTS = 4
-"""How many elements of a list a picture shows before it leaves out those in the middle."""
+"""Maximum number of elements of a list in a picture; beyond that, those in the middle are omitted."""
 
 
 class Class(enum.StrEnum):
-    """What a run of text is."""
+    """The kind of a run of text."""
 
     PLAIN = "ink"
     OPCODE = "opcode"
@@ -35,7 +35,7 @@ class Class(enum.StrEnum):
 
 @attrs.frozen
 class Token:
-    """A run of text. `variable` counts the registers by name (a vector and its parts are one), -1 for anything else."""
+    """A run of text. `variable` numbers the registers by name (a vector and its parts are one); -1 for anything else."""
 
     kind: Class
     text: str
@@ -44,7 +44,7 @@ class Token:
 
 @attrs.frozen
 class Variable:
-    """A register as it is written, with the numbers that the analyses know it by: several where it is a vector."""
+    """A register as written, with its numbers in the analyses: several for a vector."""
 
     name: str
     type: str
@@ -52,7 +52,7 @@ class Variable:
 
 
 def short(text: str, most: int) -> str:
-    """The text, without its middle if it is longer than `most` characters."""
+    """The text, with its middle omitted if it is longer than `most` characters."""
     if len(text) <= most:
         return text
     tail = most // 3
@@ -60,7 +60,7 @@ def short(text: str, most: int) -> str:
 
 
 def clip(tokens: Iterable[Token], most: int) -> tuple[Token, ...]:
-    """The tokens as far as they fit into `most` characters, then a sign that there is more."""
+    """The tokens that fit into `most` characters, then an ellipsis if there are more."""
     kept: list[Token] = []
     left = most
     for token in tokens:
@@ -72,7 +72,7 @@ def clip(tokens: Iterable[Token], most: int) -> tuple[Token, ...]:
 
 
 class Tokenizer:
-    """Cuts the instructions of a function into tokens. Equal operands are shared by instructions, so each is cut once a scope."""
+    """Splits the instructions of a function into tokens. Instructions share equal operands, so each is split once for each scope."""
 
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
@@ -90,7 +90,7 @@ class Tokenizer:
         self._scope_of = [k for k, (start, end, _) in enumerate(routine.runs) for _ in range(start, end)]
 
     def __call__(self, i: int, whole: bool = False) -> tuple[Token, ...]:
-        """The tokens of instruction `i`, on one line; lists and names are shortened unless the whole is wanted."""
+        """The tokens of instruction `i`, on one line; lists and names are shortened unless `whole`."""
         instruction: Instruction = self.routine.instructions[i]
         scope = self._scopes[self._scope_of[i]]
         tokens: list[Token] = []
@@ -160,7 +160,7 @@ def _base(name: str) -> str:
 
 
 def _plain(tokens: list[Token], text: str) -> None:
-    """Adds text between operands: white space as one space, comments as nothing."""
+    """Adds the text between operands: white space as one space, comments removed."""
     if not text:
         return
     if "/" in text:
@@ -171,7 +171,7 @@ def _plain(tokens: list[Token], text: str) -> None:
 
 
 def _pieces(node: Node, whole: bool) -> Iterator[Node | str]:
-    """The pieces of a node, of a long list only the first and the last elements."""
+    """The pieces of a node; of a long list, only the first and last elements."""
     left_out = len(node.children) - MOST_ELEMENTS if isinstance(node, Vector | Group) and not whole else 0
     if left_out <= 1:
         yield from node.pieces()

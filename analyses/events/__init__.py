@@ -1,1 +1,1 @@
-"""What an instruction does to barriers, mbarriers, queues of asynchronous operations and memory."""
+"""What an instruction does to barriers, mbarriers, queues of asynchronous operations, and memory."""

@@ -1,7 +1,7 @@
-"""The barriers of a CTA and of its cluster as instructions use them: who arrives, who waits, under which number and for how many threads.
+"""Uses of CTA and cluster barriers: which instructions arrive, which wait, the barrier number, and the thread count.
 
-What an instruction does to a barrier the table says (9.7.14.1, 9.7.14.3). A barrier of a CTA has a number, 0 to 15; that of the cluster has
-none.
+The effect of an instruction on a barrier comes from the table (9.7.14.1, 9.7.14.3). A CTA barrier has a number from 0 to 15; the cluster
+barrier has none.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from ptxkit.isa.binding import BoundOperand
 
 @frozen(eq=False)
 class BarrierUse:
-    """An instruction that arrives at a barrier or waits at it."""
+    """An instruction that arrives or waits at a barrier."""
 
     instruction: int
     arrives: bool
     waits: bool
     reduces: bool
-    """Whether predicates of the threads are combined."""
+    """Whether it reduces predicates across the threads."""
     id: Term | None
-    """The number of the barrier; None for the cluster's, and where nothing can be said."""
+    """The barrier number; None for the cluster barrier, or if unknown."""
     count: Term | None
-    """How many threads take part, where the instruction says it."""
+    """The number of participating threads, if the instruction gives it."""
     is_counted: bool
 
     @property
     def number(self) -> int | None:
-        """The number of the barrier if it is a constant."""
+        """The barrier number, if constant."""
         return None if self.id is None else self.id.constant
 
     @property
     def threads(self) -> int | None:
-        """How many threads take part if that is a constant; None too where all of the CTA do."""
+        """The number of participating threads, if constant; None also if all threads of the CTA participate."""
         found = None if self.count is None else self.count.constant
         return found or None
 
 
 @frozen(eq=False)
 class Barriers:
-    """The uses of barriers where control can come, in document order."""
+    """The reachable uses of barriers, in document order."""
 
     cta: tuple[BarrierUse, ...]
     cluster: tuple[BarrierUse, ...]
 
 
 def child_of(routine: Routine, i: int, operand: BoundOperand) -> int:
-    """Which child of instruction `i` an operand is."""
+    """The child index of an operand of instruction `i`."""
     instruction = routine.instructions[i]
     return len(instruction.children) - len(instruction.operands) + operand.path[0]
 
 
 def term_of(routine: Routine, i: int, operand: BoundOperand | None) -> Term | None:
-    """What an operand of instruction `i` holds; None if it is not there or nothing can be said."""
+    """The value of an operand of instruction `i`; None if it is absent or unknown."""
     if operand is None:
         return None
     return values(routine).operand(i, routine.instructions[i].operands[operand.path[0]])
@@ -65,7 +65,7 @@ def term_of(routine: Routine, i: int, operand: BoundOperand | None) -> Term | No
 
 @fact
 def barriers(routine: Routine) -> Barriers:
-    """The uses of the barriers of the CTA and of the cluster in a function."""
+    """The uses of CTA and cluster barriers in a function."""
     flow = control_flow(routine)
     cta: list[BarrierUse] = []
     cluster: list[BarrierUse] = []

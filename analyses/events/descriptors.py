@@ -1,8 +1,8 @@
-"""Where the matrices lie that descriptors name to tensor cores (9.7.15.5.1, 9.7.16.4.1).
+"""Location of the matrices that descriptors give to tensor cores (9.7.15.5.1, 9.7.16.4.1).
 
-A descriptor holds an address in shared memory in units of 16 bytes, in its lowest bits, and says in the others how the matrix lies there.
-Programs make it of an address once and then add to it, in whole or in its lower half, to come to the next stage or the next columns; the
-lanes of a warp may hand it round.
+The lowest bits of a descriptor hold a shared-memory address in units of 16 bytes; the other bits describe the layout of the matrix.
+Programs build a descriptor once from an address and then add to it, in whole or to its lower half, to get to the next stage or the next
+columns. A lane may also broadcast it to its warp.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from ptxkit.syntax import Guard
 ASYNC = "async"
 SHARED = ".shared"
 UNIT_BITS = 4
-"""Descriptors hold addresses without these bits."""
+"""The number of low address bits that a descriptor omits."""
 FIELD = (1 << 14) - 1
-"""The bits of a descriptor that hold an address."""
+"""Mask of the address field of a descriptor."""
 STRIDE_BIT = 32
-"""From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one after the other."""
+"""First bit of the stride between groups of eight rows, for matrices with contiguous rows."""
 ROWS = 8
 ROW_BYTES = 128
-"""Of a row that is swizzled, at most."""
+"""Maximum bytes of a swizzled row."""
 DEPTH_BYTES = 32
-"""Of the other side of a matrix: what one instruction multiplies."""
+"""Bytes in the other dimension of a matrix: what one instruction multiplies."""
 LEADING_BIT, LAYOUT_BIT = 16, 61
-"""From these bits on a descriptor says how far apart parts are in the other direction, and how rows are swizzled."""
+"""First bits of the leading-dimension stride and of the swizzle mode."""
 KINDS = {".kind::f16": (2,), ".kind::tf32": (4,), ".kind::i8": (1,), ".kind::f8f6f4": (1,)}
-"""How many bytes an element has in shared memory, where the instruction says it (9.1:9.7.16.2)."""
+"""Bytes of an element in shared memory, where the instruction determines it (9.1:9.7.16.2)."""
 WIDTHS = {1: 128, 2: 128, 4: 64, 6: 32}
-"""How many bytes of a row are swizzled together."""
+"""Bytes of a row that are swizzled together, by swizzle mode."""
 TRANSPOSED_BITS = {"a": 15, "b": 16}
-"""The bits of an instruction descriptor that say that columns lie one after the other (9.1:9.7.16.4.2)."""
+"""Bits of an instruction descriptor that select transposition, that is, contiguous columns (9.1:9.7.16.4.2)."""
 N_BIT, M_BIT = 17, 24
-"""From these bits on it holds the shape: N in units of 8, M in units of 16."""
+"""First bits of the shape fields of an instruction descriptor: N in units of 8, M in units of 16."""
 EXAMPLE = 1 << 10
-"""An address, as good as any."""
+"""An arbitrary address."""
 _SHAPE = re.compile(r"\.?m(?P<m>\d+)n(?P<n>\d+)k\d+")
 
 
@@ -59,29 +59,29 @@ class Matrix:
     instruction: int
     memory: Memory
     rows: tuple[Term, ...]
-    """Where it starts in shared memory, and where its last eight rows do, as far as that is known: of each of these the first 16 bytes
-    are read. Empty if not even the start is seen, or it is not in a variable."""
+    """The start of the matrix in shared memory and the start of its last eight rows, as far as known: the first 16 bytes at each are
+    read. Empty if not even the start is known, or it is not in a variable."""
     lanes: int
-    """Of how many lanes of each warp this is the address, the first ones; 0 for all."""
+    """The number of lanes of each warp, starting from lane 0, that hold this address; 0 for all."""
     is_divided: bool
-    """Whether the warps that work on the MMA may each read no more than their own rows."""
+    """Whether each of the warps that take part in the MMA may read only its own rows."""
 
 
 @fact
 def descriptors(routine: Routine) -> tuple[tuple[int, Term], ...]:
-    """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
+    """The operands that describe shared-memory matrices to tensor cores, with their instructions."""
     return tuple([(i, warp_value(routine, term)) for i, _, term in _operands(routine)])
 
 
 def described_operands(routine: Routine) -> Iterator[tuple[int, str, Term]]:
-    """The same, with the names of the operands."""
+    """The same, with operand names."""
     for i, memory, term in _operands(routine):
         yield i, memory.operand, warp_value(routine, term)
 
 
 @fact
 def matrices(routine: Routine) -> tuple[Matrix, ...]:
-    """What tensor cores read by descriptors, in the order of the text."""
+    """The matrices that tensor cores read through descriptors, in document order."""
     known, settle = values(routine), settler(routine).term
     found = []
     for i, memory, term in _operands(routine):
@@ -99,21 +99,21 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
 
 
 def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
-    """How far after its start a matrix has its last eight rows, if rows of it lie one after the other; 0 if that is not known."""
+    """Distance in bytes from the start of a matrix with contiguous rows to its last eight rows; 0 if unknown."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
     count = _row_count(routine, i, bound, operand)
-    # the address belongs to other bits, no matter what it is
+    # # the address does not affect the other fields, so any value will do
     fields = {number_of(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
     strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
     return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
 
 
 def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
-    """How many bytes a matrix that is swizzled has at most from the start of the row on in which it starts; 0 if that is not known."""
+    """Upper bound for the bytes of a swizzled matrix, from the row in which it starts; 0 if unknown."""
     bound = bindings(routine)[i]
     count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
-    # the address and the stage belong to other bits, no matter what they are
+    # # the address and the stage do not affect the other fields, so any values will do
     words = {number_of(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
     fields = {
         (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
@@ -126,7 +126,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
         return 0
     if not is_turned:
         return (count // ROWS - 1) * (stride << UNIT_BITS) + ROWS * ROW_BYTES
-    # parts as wide as what is swizzled lie so far apart, and eights of columns as far as the other field says, or the reverse
+    # # blocks as wide as the swizzle are one stride apart, groups of eight columns the other, or the reverse
     apart = [
         (-(count * size // -width) - 1) * one + (DEPTH_BYTES // size // ROWS - 1) * other
         for size in _element_bytes(bound)
@@ -136,18 +136,19 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
 
 
 def _element_bytes(bound: Bound | object) -> tuple[int, ...]:
-    """How many bytes an element may have."""
+    """The possible sizes of an element in bytes."""
     return next((sizes for word, sizes in KINDS.items() if isinstance(bound, Bound) and bound.has(word)), (1, 2, 4))
 
 
 def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
-    """How many rows a matrix has that lie one after the other; 0 if that is not known, or columns do."""
+    """The number of rows of a matrix with contiguous rows; 0 if unknown, or if its columns are contiguous."""
     count, is_turned = _line_count(routine, i, bound, operand)
     return 0 if is_turned else count
 
 
 def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[int, bool]:
-    """How many rows a first matrix has, or columns a second, 0 if that is not known; and whether it is transposed to these."""
+    """The number of rows of the first matrix, or of columns of the second (0 if unknown), and whether the matrix is transposed relative
+    to that."""
     known = values(routine)
 
     def number(name: str) -> int | None:
@@ -162,7 +163,7 @@ def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[i
         count = (word >> M_BIT & 31) << 4 if operand == "a" else (word >> N_BIT & 63) << 3
         return count // 2 if bound.has(".cta_group::2") else count, bool(word >> TRANSPOSED_BITS[operand] & 1)
     shape = _SHAPE.fullmatch(bound.fragments[0].shape) if bound.fragments else None
-    # where the first matrix is in registers, what is written is of the second
+    # # if the first matrix is in registers, the transpose flag is that of the second
     named = [name for name in (operand + "trans", "atrans") if bound.operand(name) is not None]
     turned = number(named[0]) if named else 0
     return (int(shape["m" if operand == "a" else "n"]), turned != 0) if shape is not None and turned is not None else (0, False)
@@ -185,7 +186,7 @@ def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
 
 
 def _handing_lanes(routine: Routine, term: Term) -> int:
-    """How many lanes of a warp, the first ones, hold all that has been handed out and goes into a term; 0 for all."""
+    """The number of lanes of a warp, starting from lane 0, that hold every broadcast value that a term depends on; 0 for all."""
     sources, settle = handed_out(routine), settler(routine).term
 
     def source(at: Term) -> tuple[Term, int] | None:
@@ -200,7 +201,7 @@ def _handing_lanes(routine: Routine, term: Term) -> int:
 
 
 def warp_value(routine: Routine, term: Term) -> Term:
-    """A term with what one lane has handed out to its warp put in, as if all lanes held it."""
+    """A term with the broadcast values of its warp substituted, as if all lanes held them."""
     term = settler(routine).term(term)
     terms, sources, done = values(routine).terms, handed_out(routine), _warp_value(routine)
     stack = [term]
@@ -224,7 +225,7 @@ def warp_value(routine: Routine, term: Term) -> Term:
 
 
 def _source(sources: HandedOut, term: Term) -> Term | None:
-    """What the lane holds that hands out a value."""
+    """The value that the broadcasting lane holds."""
     found = sources.of(term) if term.operator == "value" and len(term.data) == 1 else None
     return found[0] if found is not None else None
 
@@ -235,7 +236,7 @@ def _warp_value(routine: Routine) -> dict[Term, Term]:
 
 
 def described(known: Values, term: Term) -> Term | None:
-    """The address in shared memory that a descriptor holds, if it is made from that of a variable; None if that is not seen."""
+    """The shared-memory address in a descriptor, if it is derived from that of a variable; None if unknown."""
     return start(known.terms, term, lambda atom: is_shared_variable(known, atom), True)
 
 
@@ -246,20 +247,20 @@ def is_shared_variable(known: Values, atom: Term) -> bool:
 
 
 def start(terms: Terms, term: Term, is_base: Callable[[Term], bool], is_exact: bool = False) -> Term | None:
-    """The address that a descriptor holds, of which one part is a base; what was added to the descriptor counts.
+    """The address that a descriptor holds, where `is_base` accepts one of its parts; additions to the descriptor are included.
 
-    Unless it is to be exact, an address that was rounded is taken for what it was before.
+    Unless `is_exact`, rounding of the address is ignored.
     """
     return _start(terms, term, is_base, UNIT_BITS, is_exact) if any(is_base(inner) for inner in walk(term)) else None
 
 
 def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
-    """The address of which a term holds all but its lowest bits, so many."""
+    """The address of which a term holds all bits but the lowest `bits`."""
     for atom, factor in term.linear[1]:
         if factor != 1:
             continue
         if is_base(atom):
-            # nothing has been cut from it
+            # # no bits have been cut
             return term
         made = _made(terms, atom, is_base, bits, is_exact)
         if made is not None:
@@ -270,7 +271,7 @@ def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int,
 
 
 def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
-    """The address that a part of a descriptor is made from."""
+    """The address from which a part of a descriptor is made."""
     if atom.operator in ("zext", "sext", "trunc"):
         return _start(terms, atom.args[0], is_base, bits, is_exact)
     if atom.operator in ("shr.u", "shr.s") and atom.args[1].constant is not None and atom.args[1].constant <= bits:
@@ -282,20 +283,20 @@ def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int, 
         if found is None:
             continue
         if atom.operator == "or":
-            # what is laid over it otherwise belongs to other fields
+            # # bits that are or-ed in elsewhere belong to other fields
             return terms.add(found, terms.constant(((other.constant or 0) & FIELD) << bits, found.width))
         return _masked(terms, found, other.constant or 0, bits) if is_exact else found
     return None
 
 
 def _masked(terms: Terms, address: Term, mask: int, bits: int) -> Term:
-    """An address of which all but the lowest bits were masked; the bits in which it is no address do not matter."""
+    """An address with bits other than the lowest masked off; bits outside the address field are ignored."""
     cut = (~mask << bits) & ((FIELD + 1 << UNIT_BITS) - 1) & ~address.known.zeros
     return terms.apply("and", address.width, (address, terms.constant(~cut, address.width))) if cut else address
 
 
 def _in_field(terms: Terms, rest: Term) -> Term:
-    """What is added to the address in a descriptor, without what belongs to its other fields."""
+    """What is added to the address field of a descriptor, without additions to its other fields."""
     offset, parts = rest.linear
     found = terms.constant(offset & FIELD, rest.width)
     for atom, factor in parts:

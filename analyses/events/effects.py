@@ -1,6 +1,6 @@
-"""What an instruction does to queues of asynchronous operations and to barriers, by the instruction table (9.7.10.24, 9.7.14.15, 9.7.16).
+"""Effects of an instruction on asynchronous queues and on barriers, from the instruction table (9.7.10.24, 9.7.14.15, 9.7.16).
 
-A queue is named as in the table: `cp.async`, `bulk`, `wgmma`, `tcgen05`, `tcgen05.ld`, `tcgen05.st`.
+Queues are named as in the table: `cp.async`, `bulk`, `wgmma`, `tcgen05`, `tcgen05.ld`, `tcgen05.st`.
 """
 
 from __future__ import annotations
@@ -19,55 +19,55 @@ class Action(enum.StrEnum):
     """What an instruction does to a queue."""
 
     OPEN = "open"
-    """It starts an operation, which stays in the open group until a commit."""
+    """Starts an operation, which stays in the open group until a commit."""
     COMMIT = "commit"
-    """It closes the open group, be it empty, and starts another."""
+    """Closes the open group, even if it is empty, and opens another."""
     WAIT = "wait"
     SIGNAL = "signal"
-    """What is in flight signals an mbarrier when it is done; the thread that waits there then knows."""
+    """Operations in flight signal an mbarrier when they complete, and so the threads that wait there."""
 
 
 @frozen
 class Effect:
-    """What an instruction does to one queue."""
+    """The effect of an instruction on one queue."""
 
     queue: str
     action: Action
     leave: int | None = 0
-    """A wait lets so many of the youngest groups be pending; None if the number is not known."""
+    """The number of most recent groups that a wait leaves pending; None if unknown."""
     takes_open: bool = False
-    """Whether a wait is for all operations, committed or not."""
+    """Whether a wait covers all operations, committed or not."""
     reading: bool = False
-    """Whether a wait is only for the operations to have read their sources."""
+    """Whether a wait only ensures that the operations have read their sources."""
     signals: bool = False
-    """Whether what is in flight, after a commit too, signals an mbarrier when it is done."""
+    """Whether the operations in flight (after a commit, too) signal an mbarrier when they complete."""
 
 
 class Reach(enum.IntEnum):
-    """Between whom a barrier orders memory."""
+    """The scope within which a barrier orders memory."""
 
     WARP = 1
     MBARRIER = 2
-    """The thread that shares an mbarrier."""
+    """The threads that use an mbarrier."""
     CTA = 3
-    """The CTA, or those of its warps that share a barrier by its number."""
+    """The CTA, or those of its warps that use a barrier number."""
     CLUSTER = 4
 
 
 @frozen
 class Sync:
-    """What an instruction does to a barrier."""
+    """The effect of an instruction on a barrier."""
 
     reach: Reach
     arrives: bool
     waits: bool
     operand: int
-    """The operand that names the barrier, counted among the operands; -1 if none does."""
+    """The index of the operand that names the barrier; -1 if none does."""
 
 
 @fact
 def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
-    """By instruction, what it does to queues; without the instructions that do nothing to any."""
+    """By instruction, its effects on queues; instructions without effects are omitted."""
     own = such(routine, lambda bound: bound.asynchronous)
     return {i: tuple([_effect(routine, i, bound, word) for word in bound.asynchronous]) for i, bound in own}
 
@@ -86,7 +86,7 @@ def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
 
 @fact
 def syncs(routine: Routine) -> dict[int, Sync]:
-    """By instruction, the barrier that it arrives or waits at; an mbarrier's initialization and the like do neither."""
+    """By instruction, the barrier at which it arrives or waits; an mbarrier's initialization, for example, does neither."""
     return {i: sync for i, bound in such(routine, lambda bound: bound.barrier) if (sync := _sync(bound)) is not None}
 
 

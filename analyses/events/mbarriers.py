@@ -1,7 +1,7 @@
-"""Which mbarriers an instruction may name: root and offset, as far as they are known (9.7.14.16).
+"""The mbarriers that an instruction may name: root and offset, as far as known (9.7.14.16).
 
-Kernels keep their mbarriers in arrays, indexed by a stage that wraps around. The stage of a ring is between 0 and its length if all that
-it is made from stays in that range: so two arrays are seen not to overlap.
+Kernels keep mbarriers in arrays, indexed by a stage that wraps around. The stage of a ring is bounded by the length of the ring if every
+value that it is computed from is within that range; so two arrays are known not to overlap.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.names import Symbol
 
 CTA_BITS = 18
-"""Addresses of shared memory that differ only in bits from this one on are the same location in different CTAs."""
+"""Shared-memory addresses that differ only from this bit up are the same location in different CTAs."""
 MBARRIER_BYTES = 8
 MOST_JOINS = 4
-"""Where paths merge one after the other, so many locations are looked through."""
+"""Maximum depth of nested merges that are followed to locations."""
 
 Where = Address[Root, Interval]
-"""Where an mbarrier may lie: from the variable, or the unknown that its address starts from."""
+"""A possible location of an mbarrier, relative to the variable, or the unknown value, on which its address is based."""
 
 
 def may_be_same(one: Where, other: Where) -> bool:
-    """Whether two may be the same mbarrier."""
+    """Whether two locations may be the same mbarrier."""
     return may_overlap(one, other, MBARRIER_BYTES)
 
 
 def where(routine: Routine, i: int, operand: int) -> Where | None:
-    """Where the mbarrier lies that an operand, counted among the operands, is the address of; None if not even its start is known."""
+    """The location of the mbarrier whose address an operand (by its index) holds; None if not even its base is known."""
     address = values(routine).operand(i, routine.instructions[i].operands[operand])
     if address is None:
         return None
     guard = values(routine).guard(i)
     if guard is not None and address.operator == "select" and address.args[0] is guard:
-        # what is not chosen is not used either
+        # # only the selected address is used
         address = address.args[1]
-    # where lanes pass the address on, it is still the same
+    # # an address that lanes exchange stays the same
     address = settler(routine).term(guarded(routine, i, address))
     found = _known(routine)
     if address not in found:
@@ -60,7 +60,7 @@ def where(routine: Routine, i: int, operand: int) -> Where | None:
 
 
 def guarded(routine: Routine, i: int, address: Term) -> Term:
-    """An address where the guard of an instruction holds: what was written under the same guard was written then."""
+    """An address, given that the guard of an instruction holds: what was written under the same guard was written."""
     guard = values(routine).guard(i)
     if guard is None or address.operator != "select":
         return address
@@ -102,11 +102,11 @@ def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | 
 
 
 def in_its_cta(terms: Terms, address: Term) -> Term:
-    """An address without what says in which CTA of the cluster it is: added by `mapa`, or in bits that are masked out."""
+    """An address without the part that selects a CTA of the cluster: added by `mapa`, or in bits that are masked off."""
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
-        # the lowest bits of where an mbarrier lies are no part of it either, and compilers mask out what is 0 besides
+        # # the lowest bits of an mbarrier address are 0 as well, and compilers mask off bits that are 0 anyway
         low = (1 << CTA_BITS) - MBARRIER_BYTES
         if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
             return in_its_cta(terms, kept)
@@ -117,7 +117,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
 
 
 def _paths(routine: Routine, address: Term) -> list[Term] | None:
-    """The addresses of which one is that of an mbarrier, if they differ in where they start; None if there is but one."""
+    """The possible addresses of an mbarrier, if they differ in their base; None if there is only one."""
     offset, parts = address.linear
     if len(parts) != 1 or parts[0][1] != 1:
         return None
@@ -131,7 +131,7 @@ def _paths(routine: Routine, address: Term) -> list[Term] | None:
         if number.origin is not Origin.PHI or any(operand < 0 for operand in number.operands):
             return None
         arriving = [values(routine).of(operand) for operand in number.operands]
-        # what comes back unchanged adds nothing
+        # # a value that is carried unchanged adds nothing
         arriving = [term for term in arriving if term is not atom]
     else:
         return None
@@ -140,7 +140,7 @@ def _paths(routine: Routine, address: Term) -> list[Term] | None:
 
 
 def _hull(found: list[Where | None]) -> Where | None:
-    """What holds all of several locations in one variable."""
+    """The smallest location that covers several locations in one variable."""
     first = found[0] if found else None
     if first is None or any(one is None or one.root is not first.root for one in found):
         return None
@@ -150,12 +150,12 @@ def _hull(found: list[Where | None]) -> Where | None:
 
 @fact
 def _ranges(routine: Routine) -> dict[Term, Interval | None]:
-    """What `_range` has found."""
+    """Cache of `_range`."""
     return {}
 
 
 def _range(routine: Routine, atom: Term) -> Interval | None:
-    """Between which numbers something is: by itself, or as the stage of a ring."""
+    """The range of a value: its own bounds, or those of the stage of a ring."""
     low, high = atom.signed_bounds
     if low >= 0 and high < 1 << CTA_BITS:
         return Interval(low, high)
@@ -168,12 +168,12 @@ def _range(routine: Routine, atom: Term) -> Interval | None:
 
 @fact
 def _rounds_by_thread(routine: Routine) -> Rounds:
-    """The numbers that terms take where rings start at what the index of a thread says."""
+    """The values that terms take if rings start at a value that depends on the thread index."""
     return Rounds(routine, functools.partial(_of_threads, routine))
 
 
 def _of_threads(routine: Routine, term: Term, block: int) -> list[int]:
-    """The numbers that a term is for the threads that come to a block, if it depends on nothing but their indices."""
+    """The values of a term for the threads that reach a block, if it depends only on their indices."""
     reach = uniformity(routine).reach
     if term.constant is not None or not reach.template.has_indices or not reach.template.is_known(term):
         return []
@@ -190,13 +190,13 @@ class Use:
 
     instruction: int
     arrives: bool
-    """Whether it arrives there, or what it starts completes bytes or arrives later; else it waits."""
+    """Whether the instruction, or the operation it starts, arrives or completes bytes there; otherwise it waits."""
     where: Where | None
 
 
 @fact
 def uses(routine: Routine) -> tuple[Use, ...]:
-    """The waits and arrivals at mbarriers that control can reach, in the order of the text."""
+    """The reachable waits and arrivals at mbarriers, in document order."""
     flow = control_flow(routine)
     found = []
     for i, bound in such(routine, lambda bound: bound.barrier or bound.completes):
@@ -212,14 +212,14 @@ def uses(routine: Routine) -> tuple[Use, ...]:
 
 
 def mbarrier_operand(bound: Bound) -> BoundOperand | None:
-    """The operand that is the address of the mbarrier."""
+    """The operand that holds the address of the mbarrier."""
     names = [word.operand for word in bound.barrier if word.operand]
     names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
     return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
 
 
 def other_rank(address: Term) -> Term | None:
-    """The CTA that an address was mapped to, if it is not the own one for certain."""
+    """The CTA rank that an address was mapped to, unless it is certainly the CTA's own."""
     for leaf in address.leaves():
         if leaf.operator == "peer" and isinstance(leaf.data[0], Term):
             rank = leaf.data[0]
@@ -229,7 +229,7 @@ def other_rank(address: Term) -> Term | None:
 
 
 def reads_remote(routine: Routine, i: int) -> bool:
-    """Whether an instruction reads or writes shared memory of another CTA without being an operation on a barrier."""
+    """Whether an instruction accesses shared memory of another CTA and is not a barrier operation."""
     bound = bindings(routine)[i]
     if not isinstance(bound, Bound) or bound.barrier:
         return False

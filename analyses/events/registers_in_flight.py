@@ -1,8 +1,8 @@
-"""Registers in flight: what is done to operands of an asynchronous operation before it is known to be complete (9.7.16.7, 9.1:9.7.16.8).
+"""Registers in flight: accesses to operands of an asynchronous operation before it is known to be complete (9.7.16.7, 9.1:9.7.16.8).
 
-A dataflow over bits: which registers each group in flight may use, the youngest first, and whether a wait has been passed since that did
-not reach the group. May facts hold on some path of the control flow graph; must facts, on all paths, are found besides. Copies of a
-register count as that register: compilers put them where paths merge, and assemblers take them away.
+A dataflow analysis over bit sets: the registers that each group in flight may use, most recent group first, and whether a wait has been
+passed since that did not cover the group. May facts hold on some path of the control flow graph; must facts, on all paths, are computed as
+well. A copy of a register counts as that register: compilers insert copies at merges, and assemblers remove them.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from ptxkit.syntax import Guard
 
 UNCOMMITTED = "what is not committed is not waited for"
 MOST_GROUPS = 8
-"""Groups older than so many others are taken together."""
+"""Older groups are merged into one."""
 
 
 class Kind(enum.Enum):
-    """What a step is."""
+    """The kind of a step."""
 
     OPEN = "open"
     EFFECT = "effect"
     FENCE = "fence"
     COPY = "copy"
     CONSTANT = "constant"
-    """Constants are written."""
+    """Writes of constants."""
     ACCESS = "touch"
 
 
 @frozen(eq=False)
 class Step:
-    """What an instruction does that matters. Sets are bits by `Held.places`."""
+    """The relevant effect of an instruction. Register sets are bit masks by position in `Program.registers`."""
 
     instruction: int
     kind: Kind
     reads: int = 0
     writes: int = 0
     results: int = 0
-    """Of an operation, the registers in which its result comes about."""
+    """For an operation, the registers that receive its result."""
     sources: int = 0
-    """Of an operation, the registers that hold what it works on."""
+    """For an operation, the registers that hold its sources."""
     shape: str = ""
     effect: Effect | None = None
 
@@ -66,34 +66,34 @@ class Program:
     routine: Routine
     queue: str
     registers: tuple[int, ...]
-    """The registers that operations hold or that are copied to or from those, by location."""
+    """The registers that operations use, and those copied to or from them, by position."""
     steps: tuple[tuple[Step, ...], ...]
     """By block."""
 
 
 State = tuple[tuple[int, int], ...]
-"""The open group, then the committed ones, the youngest first: which registers each holds, and past which of them a wait has come that
-waited for nothing. A register counts at its location as a result, and as many locations further on as a source."""
+"""The open group, then the committed ones, most recent first. For each: the registers in use, and those for which a wait that did not
+cover the group has been passed. A register has one bit as a result and, `count` bits further up, one as a source."""
 
 
 @frozen
 class RegisterAccess:
-    """A register that is accessed while it may be held."""
+    """An access to a register that an operation may still use."""
 
     instruction: int
     register: int
     opener: int
-    """An operation that may hold it there."""
+    """An operation that may be using it."""
     is_source: bool
     is_open: bool
-    """Whether the operation may be uncommitted there."""
+    """Whether the operation may be uncommitted."""
     has_waited: bool
-    """Whether there may be a wait between that waited for nothing."""
+    """Whether a wait that does not cover the operation may lie between."""
     writes: bool
 
 
 def program(routine: Routine, queue: str, fence: str = "") -> Program | None:
-    """The steps of a function that matter to a queue, fences of that effect included; None if it starts no such operation."""
+    """The steps of a function that matter to a queue, with fences of the given effect; None if it starts no operation of the queue."""
     own = {i: [e for e in found if e.queue == queue] for i, found in effects(routine).items()}
     own = {i: found for i, found in own.items() if found}
     if not any(effect.action is Action.OPEN for found in own.values() for effect in found):
@@ -148,7 +148,7 @@ def _mask(numbers: Iterable[int], position: dict[int, int]) -> int:
 
 
 def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """The registers that an operation gives its result in, those it works on, and its shape: fragments, or all that it writes."""
+    """The registers of an operation's result, those of its sources, and its shape: the fragments, or else all that it writes."""
     bound = bindings(routine)[i]
     if not isinstance(bound, Bound):
         return (), (), ""
@@ -168,7 +168,7 @@ def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ..
 
 
 def _copies(routine: Routine, in_flight: set[int]) -> set[int]:
-    """The plain copies to and from registers that are held; to these the registers at their other ends are added, and so on."""
+    """The plain copies to and from registers in use, transitively: the registers at the other end of each copy are added."""
     named = registers(routine)
     plain = {i for i, _ in such(routine, _is_copy) if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak}
     ends: dict[int, list[int]] = {}
@@ -199,7 +199,7 @@ def _is_copy(bound: Bound) -> bool:
 
 
 def accesses_in_flight(of: Program) -> Iterator[RegisterAccess]:
-    """For each operation the first access, in the order of the text, of a register that it may hold."""
+    """For each operation, the first access, in document order, to a register that it may be using."""
     flow = control_flow(of.routine)
     count = len(of.registers)
     empty: State = ((0, 0),)
@@ -237,7 +237,7 @@ def accesses_in_flight(of: Program) -> Iterator[RegisterAccess]:
 
 
 def _accessed(step: Step, state: State, count: int) -> int:
-    """The registers, at their locations as results or sources, that a step accesses though they are held."""
+    """The registers, as results or sources, that a step accesses although they are in use."""
     in_flight = 0
     for group, _ in state:
         in_flight |= group
@@ -268,7 +268,7 @@ def _access(of: Program, block: int, step: Step, state: State, found: int) -> Re
 
 
 def is_certain(of: Program, access: RegisterAccess) -> bool:
-    """Whether the register is accessed, and held still, whichever path control takes from the operation."""
+    """Whether every path from the operation leads to the access while the register is still in use."""
     flow = control_flow(of.routine)
     start, block = flow.block_of[access.opener], flow.block_of[access.instruction]
     if not dominators(of.routine).post.dominates(block, start):
@@ -293,7 +293,7 @@ def is_certain(of: Program, access: RegisterAccess) -> bool:
 
 
 def _opener(of: Program, block: int, step: Step, register: int, is_source: bool) -> int:
-    """The nearest operation before a step that holds a register, or a copy of it."""
+    """The nearest operation before a step that uses a register, or a copy of it."""
     for earlier, wanted in steps_back(of, block, step, register):
         if earlier.kind is Kind.OPEN and (earlier.sources if is_source else earlier.results) >> wanted & 1:
             return earlier.instruction
@@ -301,9 +301,9 @@ def _opener(of: Program, block: int, step: Step, register: int, is_source: bool)
 
 
 def steps_back(of: Program, block: int, step: Step, register: int, end: Kind | None = None) -> Iterator[tuple[Step, int]]:
-    """The steps before one on all paths back to it, up to one of the kind `end`; those of the nearest blocks first.
+    """The steps before a given one, backwards on all paths up to a step of kind `end`; nearest blocks first.
 
-    Each with the register that holds, after it, what `register` holds in the end: copies are followed.
+    Each comes with the register that holds, after that step, the final value of `register`: copies are followed.
     """
     flow = control_flow(of.routine)
 
@@ -328,7 +328,7 @@ def steps_back(of: Program, block: int, step: Step, register: int, end: Kind | N
 
 
 def _before(step: Step, register: int) -> int:
-    """The register that holds before a step what one holds after it, if the step copies it."""
+    """The register that holds, before a step, the value that `register` holds after it, if the step copies it."""
     is_copied = step.kind is Kind.COPY and step.writes >> register & 1 and step.reads
     return next(bits(step.reads)) if is_copied else register
 
@@ -337,7 +337,7 @@ def after(step: Step, state: State, count: int) -> State:
     if step.kind is Kind.OPEN:
         (in_flight, waited), *rest = state
         own = step.results | step.sources << count
-        # from now on it is this operation that counts: the older ones are done before it, or are of its shape
+        # # from now on this operation counts: older ones complete before it, or have its shape
         return ((in_flight | own, waited & ~own), *[(group & ~own, passed & ~own) for group, passed in rest])
     if step.kind is Kind.COPY:
         return tuple([_copied(step, group, passed, count) for group, passed in state])
@@ -378,7 +378,7 @@ def _trimmed(state: State) -> State:
 
 
 def either(states: Iterable[State | None]) -> State | None:
-    """What may be so: each group holds what it holds on some path."""
+    """May facts: each group uses every register that it uses on some path."""
     found: State | None = None
     for state in states:
         if state is None or state == found:
@@ -393,7 +393,7 @@ def either(states: Iterable[State | None]) -> State | None:
 
 
 def _both(states: Iterable[State | None]) -> State | None:
-    """What is so on all paths."""
+    """Must facts: what holds on all paths."""
     found: State | None = None
     for state in states:
         if state is None or state == found:
@@ -403,7 +403,7 @@ def _both(states: Iterable[State | None]) -> State | None:
 
 
 def witness(of: Program, access: RegisterAccess) -> list[tuple[int, str]]:
-    """What shows that a register is held where it is accessed: the operation, and what of its queue lies on a path between."""
+    """The evidence that a register is in use at an access: the operation, and the steps of its queue on a path to the access."""
     flow = control_flow(of.routine)
     start = flow.block_of[access.opener]
     end = flow.block_of[access.instruction]

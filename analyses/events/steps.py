@@ -1,6 +1,7 @@
-"""What the instructions of a function do to barriers, to mbarriers and to shared memory, as steps of one kind each.
+"""What the instructions of a function do to barriers, mbarriers and shared memory, as steps of one kind each.
 
-An instruction may be several steps: `mbarrier.arrive.expect_tx` expects bytes, then arrives. What it does comes from the instruction table.
+An instruction may have several steps: `mbarrier.arrive.expect_tx` adds expect-tx bytes, then arrives. The effects come from the instruction
+table.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ MBARRIER = "mbarrier"
 SHARED = ".shared"
 TENSOR_CORES = "tcgen05"
 LEAST_BYTES = 16
-"""What a copy or a tensor core accesses is never less."""
+"""Minimum bytes that a copy or a tensor core accesses."""
 MOST_STEPS = 20000
-"""A function with more steps than this is not looked at."""
+"""Functions with more steps than this are not analyzed."""
 
 
 class Does(enum.Enum):
     """What a step does."""
 
-    # there is one of each: what `enum` does instead takes as long as the rest of looking one up
+    # # members are singletons: the hash of `enum` doubles the cost of a lookup
     __hash__ = object.__hash__
 
     INIT = "init"
@@ -41,24 +42,24 @@ class Does(enum.Enum):
     ARRIVE = "arrive"
     WAIT = "wait"
     COPY = "copy"
-    """Starts what signals its bytes to an mbarrier when it is done; where it writes shared memory, `target` says where."""
+    """Starts an operation that signals its bytes to an mbarrier when it completes; if it writes shared memory, `target` is the address."""
     BARRIER_SYNC = "sync"
     BARRIER_ARRIVE = "barrier arrive"
     CLUSTER_ARRIVE = "cluster arrive"
     CLUSTER_WAIT = "cluster wait"
     FENCE = "fence"
-    """Orders memory for more than the CTA."""
+    """Orders memory beyond the CTA."""
     JOIN = "join"
-    """The threads of a warp meet."""
+    """Reconverges the threads of a warp."""
     READ = "read"
     WRITE = "write"
     FETCH = "fetch"
-    """Reads a number that decides which path threads go, or where they do something."""
+    """Reads a value that decides which path threads take, or which location they use."""
     STORE = "store"
-    """Writes numbers of which one may be fetched."""
+    """Writes values that may be fetched."""
     RELEASE = "give registers"
     TAKE = "take registers"
-    """Waits until the CTA has so many to spare; `amount` says how many each thread has then."""
+    """Waits until the CTA has enough spare registers; `amount` is the number per thread afterwards."""
 
 
 SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE, Does.FETCH, Does.STORE}
@@ -68,34 +69,34 @@ _FENCES = frozenset(("fence", "init-fence"))
 
 @frozen(eq=False)
 class Step:
-    """One thing that an instruction does."""
+    """One effect of an instruction."""
 
     instruction: int
     does: Does
     address: Term | None = None
-    """Of the mbarrier or of the memory; of a barrier its number."""
+    """The address of the mbarrier or of the memory; for a barrier, its number."""
     amount: Term | None = None
-    """The count of an init, an arrival or a barrier, the bytes of an expectation, the parity of a wait, the mask of a join."""
+    """The count of an init, an arrival or a barrier; the expect-tx bytes; the parity of a wait; the mask of a join."""
     times: int = 1
-    """How many arrivals one is, if `amount` does not say; 0 for one that the mbarrier was made to expect besides."""
+    """The number of arrivals, if `amount` does not give it; 0 for an arrival that also raised the mbarrier's pending count."""
     target: Term | None = None
-    """Where a copy writes."""
+    """The destination of a copy."""
     bytes: int | None = None
-    """How many bytes are accessed, if that is known."""
+    """Bytes accessed, if known."""
     least: int = LEAST_BYTES
-    """How many at least."""
+    """Minimum bytes accessed."""
     is_multicast: bool = False
     """Whether mbarriers of several CTAs may be signalled."""
     mask: Term | None = None
-    """Which they are, if it is multicast: those at the same location in the CTAs of which the bit is set."""
+    """With multicast, the CTAs whose mbarrier at the same offset is signalled, as a bit mask."""
     is_everywhere: bool = False
-    """Whether all CTAs of the cluster are signalled, if it is known how many they are."""
+    """Whether all CTAs of the cluster are signalled, if the size of the cluster is known."""
     is_request: bool = False
-    """Whether what is copied is the answer to a request for another cluster's work."""
+    """Whether the data copied is the response to a request for another cluster's work."""
     pairs: Term | None = None
-    """Where it is not `mask`: the CTAs that are written to; signalled in the CTA of each pair that the address names (9.7.10.27.5.2)."""
+    """If not `mask`: the destination CTAs; in each pair, the CTA that the address names is signalled (9.7.10.27.5.2)."""
     map: Term | None = None
-    """The tensor map that says how many bytes a copy has."""
+    """The tensor map that determines the bytes of a copy."""
     is_spinning: bool = False
     """Whether a wait is repeated until it succeeds."""
     by_state: bool = False
@@ -104,15 +105,15 @@ class Step:
     """Whether an arrival may complete the phase."""
     drops: bool = False
     is_descriptor: bool = False
-    """Whether the address is a descriptor of a matrix."""
+    """Whether the address is a matrix descriptor."""
     is_collective: bool = False
-    """Whether an access is not of the threads themselves, but of what they start."""
+    """Whether an access is made by an operation that the threads start, not by the threads themselves."""
     is_relaxed: bool = False
-    """Whether an arrival at the barrier of the cluster says nothing of memory but what a fence did before."""
+    """Whether an arrival at the cluster barrier publishes only the memory that an earlier fence covers."""
     lanes: int = 0
-    """Of how many lanes of a warp the address counts; 0: of all."""
+    """The number of lanes of a warp whose address counts; 0 for all."""
     is_plain: bool = True
-    """Whether an access has no order: two of these by different threads must be kept apart."""
+    """Whether an access has no ordering semantics: two such accesses by different threads must be synchronized."""
 
 
 @fact
@@ -149,7 +150,7 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
 
 
 def _is_step(bound: Bound) -> bool:
-    """Whether instructions of a form do something to barriers, registers or other threads, memory aside."""
+    """Whether instructions of a form affect barriers, registers or other threads (apart from memory)."""
     if bound.barrier or bound.completes or "setmaxnreg" in bound.effects or not _FENCES.isdisjoint(bound.effects):
         return True
     return bound.converges is not None and bound.converges.level == "warp"
@@ -157,7 +158,7 @@ def _is_step(bound: Bound) -> bool:
 
 @fact
 def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
-    """The same with what tensor cores read where descriptors say, which takes numbers to signal: these are known in a launch."""
+    """The steps, including reads by tensor cores through descriptors; locating those needs the values of a launch."""
     found = dict(steps(routine))
     blocks = control_flow(routine)
     for i, bound in such(routine, lambda bound: any(word.group == TENSOR_CORES for word in bound.asynchronous)):
@@ -192,7 +193,7 @@ def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> l
         return [Step(i, does, address, term_of(routine, i, bound.threads))]
     multicast = bound.operand("mask") is not None
     if any(word.mechanism == MBARRIER for word in bound.completes):
-        # the completion of earlier copies arrives; without .noinc one more arrival is expected for it
+        # # the completion of earlier copies arrives; without .noinc, the pending count is raised by one for it
         return [Step(i, Does.ARRIVE, address, times=int(bound.has(".noinc")))]
     found = []
     for action in actions:
@@ -225,16 +226,16 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
     if multicast and bound.slot(".cta_group") == ".cta_group::2":
-        # whether an mbarrier of a CTA or of its peer is signalled depends on where it lies
+        # # which mbarrier of the CTA pair is signalled depends on its address
         mask, pairs = None, mask
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
     term = term_of(routine, i, size)
-    # how many bytes a tensor copy has only its map says
+    # # only the tensor map gives the bytes of a tensor copy
     map_ = term_of(routine, i, bound.operand("map"))
     count = term.constant if term is not None else written.bytes if written is not None and bound.operand("map") is None else None
-    # a number that is not the same everywhere is known on a path
+    # # a byte count that is not constant is known on a path only
     amount = term if count is None else None
     target = written.address if written is not None else None
     return [
@@ -269,7 +270,7 @@ def _by_instruction(routine: Routine) -> dict[int, tuple[Access, ...]]:
 
 
 def _of_access(routine: Routine, access: Access) -> Step | None:
-    """An access of shared memory that is over, or at least asked for, when the instruction is."""
+    """An access to shared memory that is complete, or at least issued, when the instruction is."""
     bound = bindings(routine)[access.instruction]
     if access.space != SHARED or access.address is None or not isinstance(bound, Bound):
         return None
@@ -278,7 +279,7 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
     if any(word.mechanism == MBARRIER for word in bound.completes) and access.memory.is_async and access.writes:
         return None
     if access.memory.is_async and access.writes:
-        # the groups of cp.async have rules of their own
+        # # the groups of cp.async have their own rules
         return None
     plain = access.memory.order.lstrip(".") in ("", "weak") and "volatile" not in bound.effects
     if access.memory.access == "readwrite":
@@ -291,14 +292,14 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 
 @fact
 def spins(routine: Routine) -> frozenset[int]:
-    """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
+    """The mbarrier waits that are repeated until they succeed, with no observable effect in between."""
     flow = control_flow(routine)
     waits = [i for i, _ in such(routine, _is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
     return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 
 def _has_idle_loop(routine: Routine, i: int) -> bool:
-    """Whether the innermost loop around a wait has nothing else in it that counts."""
+    """Whether the innermost loop around a wait has no other observable effect."""
     flow = control_flow(routine)
     forest = loops(routine)
     index = forest.innermost[flow.block_of[i]]
@@ -309,7 +310,7 @@ def _has_idle_loop(routine: Routine, i: int) -> bool:
 
 
 def _comes_back(routine: Routine, i: int) -> bool:
-    """Whether every path on from a wait that fails leads back to it, with nothing in between that counts."""
+    """Whether every path from a failed wait leads back to it with no observable effect in between."""
     flow = control_flow(routine)
     known = values(routine)
     home = flow.blocks[flow.block_of[i]]
@@ -330,13 +331,13 @@ def _comes_back(routine: Routine, i: int) -> bool:
 
 
 def _is_idle(routine: Routine, i: int) -> bool:
-    """Whether other threads notice nothing of an instruction, or it is a wait."""
+    """Whether an instruction has no effect that other threads can observe, or is a wait."""
     bound = bindings(routine)[i]
     return isinstance(bound, Bound) and (_is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
 
 
 def _is_mbarrier_wait(bound: Bound) -> bool:
-    """Whether an instruction asks an mbarrier whether a phase has completed."""
+    """Whether an instruction tests an mbarrier for the completion of a phase."""
     for word in bound.barrier:
         operand = bound.operand(word.operand) if word.operand else None
         if word.action == "wait" and operand is not None and operand.role == "addr":
@@ -345,13 +346,13 @@ def _is_mbarrier_wait(bound: Bound) -> bool:
 
 
 def may_synchronize(routine: Routine, i: int) -> bool:
-    """Whether a call may do something that others wait for."""
+    """Whether a call may do something that other threads wait for."""
     called = callees(routine, i, routine.instructions[i])
     return not called.names or called.is_indirect or any(not is_quiet(routine, name) for name in called.names)
 
 
 def is_quiet(routine: Routine, name: str) -> bool:
-    """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
+    """Whether a called function, with its callees, does nothing that other threads wait for; a function without a body counts as quiet."""
     by_name = _functions(routine)
 
     def called(name: str) -> list[Callees]:

@@ -51,7 +51,7 @@ class Numbers:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []
         rows = [f"{self.other * self.stride} for a stride"] if self.stride > 1 else []
         planes = [f"planes {self.plane} apart"] if self.plane else []
-        own = [str(value) for _, value in self.chosen]
+        own = [f"parameter {index}{f'+{offset}' if offset else ''} = {value}" for (index, offset, _), value in self.chosen]
         more = ", ".join([*loops, *rows, *planes, *own])
         return f"{self.other} ({more})" if more else str(self.other)
 

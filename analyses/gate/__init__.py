@@ -1,1 +1,1 @@
-"""One verdict on a module, of all that there is to say about it."""
+"""A single verdict on a module, from all available checks."""

@@ -1,4 +1,4 @@
-"""The verdict of `ptxkit gate`: check, compiler, the launches that were given, and lint, in one process and within a budget of time."""
+"""The verdict of `ptxkit gate`: check, compiler, given launches, and lint, in one process and within a time budget."""
 
 from __future__ import annotations
 
@@ -27,51 +27,51 @@ from ptxkit.syntax import Index, Module
 
 ACCEPT, REJECT, UNDECIDED = "accept", "reject", "undecided"
 BUDGET = 60.0
-"""Seconds for everything, unless somebody says otherwise."""
+"""Default time budget in seconds, for all steps."""
 COMPILER_SHARE = 0.5
-"""The part of what time is left that the compiler may take."""
+"""The fraction of the remaining time that the compiler may use."""
 LEAST_SECONDS = 0.05
-"""A step is begun only where so many seconds are left."""
+"""A step is started only if at least this many seconds are left."""
 NO_TIME = "no time was left"
 
 
 class Certainty(enum.StrEnum):
-    """How sure a finding is. The order of the members is that of findings."""
+    """The certainty of a finding, in the order in which findings are listed."""
 
     REFUSED = "refused"
-    """The grammar, the instruction set or a compiler refuses the text."""
+    """The grammar, the instruction set or a compiler rejects the text."""
     SHOWN = "shown"
-    """An execution shows it: the witness is it."""
+    """An execution shows it, and is its witness."""
     PROVED = "proved"
     """A rule proves it."""
     LIKELY = "likely"
-    """An execution shows it, which depends on what was made up."""
+    """An execution shows it, but depends on made-up inputs."""
     ARGUED = "argued"
-    """A rule argues it; no execution has shown it."""
+    """A rule reports it without execution."""
     NOTE = "note"
-    """It need not be wrong."""
+    """It is not necessarily wrong."""
 
 
 DECISIVE = (Certainty.REFUSED, Certainty.SHOWN, Certainty.PROVED)
-"""What rejects a module."""
+"""The certainties that reject a module."""
 
 
 @attrs.frozen
 class Finding:
-    """A finding, how sure it is, and who says so: `check`, `lint`, `verify`, or the name of a compiler."""
+    """A finding, its certainty, and its source: `check`, `lint`, `verify`, or the name of a compiler."""
 
     certainty: Certainty
     by: str
     diagnostic: Diagnostic
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as `ptxkit lint --format json` has it, with these two."""
+        """The finding as in `ptxkit lint --format json`, with these two fields."""
         return {"certainty": self.certainty.value, "by": self.by, **self.diagnostic.as_json()}
 
 
 @attrs.frozen
 class Reason:
-    """Why a module is undecided: what is missing, of which kernel (None: of none) and where (line 0: nowhere), and how to give it."""
+    """Why a module is undecided: what is missing, for which kernel (None: for none), where (line 0: nowhere), and how to supply it."""
 
     text: str
     kernel: str | None = None
@@ -81,7 +81,7 @@ class Reason:
 
 @attrs.frozen
 class Step:
-    """A step, and why it was not done (empty: it was)."""
+    """A step, and why it was skipped (empty if it was not)."""
 
     name: str
     seconds: float
@@ -90,7 +90,7 @@ class Step:
 
 @attrs.frozen
 class Launched:
-    """A launch that was given, and its verdict, as `verify` has it."""
+    """A given launch, with its verdict from `verify`."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -105,19 +105,19 @@ class Gate:
     verdict: str
     """`accept`, `reject` or `undecided`."""
     findings: tuple[Finding, ...]
-    """From the most certain to the least, each certainty in the order of the file."""
+    """Most certain first, then in the order of the file."""
     reasons: tuple[Reason, ...]
-    """Why it is undecided; empty if it is not."""
+    """Why it is undecided; otherwise empty."""
     launches: tuple[Launched, ...]
     steps: tuple[Step, ...]
     resources: tuple[Resources, ...]
-    """What the kernels take, where a compiler said so."""
+    """The resource usage of the kernels, if a compiler reported it."""
     seconds: float
     budget: float
 
     @property
     def is_accepted(self) -> bool:
-        """Whether it may pass."""
+        """Whether the module is accepted."""
         return self.verdict == ACCEPT
 
     def as_json(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Gate:
 
 
 class NotALaunch(ValueError):
-    """A launch that there cannot be of this kernel."""
+    """A launch that is impossible for its kernel."""
 
 
 def gate(
@@ -163,14 +163,14 @@ def gate(
 ) -> Gate:
     """The verdict on a module and launches of its kernels, each with the names of the kernel's parameters. `budget` is in seconds.
 
-    `target` is the GPU to be instead of the one that the module names; `using` the compilers that are asked if they are there. Raises
-    NotALaunch, or TypeError or ValueError for arguments that are not the kernel's.
+    `target` overrides the GPU that the module names; `using` lists the compilers to ask, if available. Raises NotALaunch, or TypeError or
+    ValueError for arguments that do not match the kernel's.
     """
     return _Gating(module, tuple(launches), budget, target, tuple(using)).run()
 
 
 class _Gating:
-    """The steps, one after the other."""
+    """The steps, in order."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class _Gating:
         return self.budget - (time.perf_counter() - self.begun)
 
     def _step(self, name: str, do: Callable[[], str]) -> None:
-        """Does a step, which returns why it was not done, if so. One for which no time is left leaves the module undecided."""
+        """Runs a step, which returns the reason if it was skipped. Without time left for it, the module is undecided."""
         begun = time.perf_counter()
         if self._left < LEAST_SECONDS:
             self.steps.append(Step(name, 0.0, NO_TIME))
@@ -231,7 +231,7 @@ class _Gating:
         self.steps.append(Step(name, time.perf_counter() - begun, skipped))
 
     def _check(self) -> str:
-        """What an assembler would refuse."""
+        """What an assembler would reject."""
         rules = [rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR]
         found = linting.lint(self.module, rules, self.target, ignores=False)
         self.findings += [Finding(Certainty.REFUSED, "check", one) for one in found if one.severity is Severity.ERROR]
@@ -240,7 +240,7 @@ class _Gating:
         return ""
 
     def _validate(self) -> str:
-        """What a compiler says, if there is one."""
+        """The verdict of a compiler, if available."""
         said = revalidate(self.module, self.target, self.using, max(LEAST_SECONDS, COMPILER_SHARE * self._left))
         self.resources = said.resources
         if said.outcome is Outcome.UNAVAILABLE:
@@ -260,7 +260,7 @@ class _Gating:
         return Certainty.ARGUED if one.severity is not Severity.INFO else Certainty.NOTE
 
     def _verify(self) -> str:
-        """The launches that were given."""
+        """The given launches."""
         given = {launch.kernel for launch, _ in self.launches}
         for kernel in self.module.kernels:
             if kernel.body and kernel.name not in given:
@@ -285,8 +285,7 @@ class _Gating:
         return ""
 
     def _lint(self) -> str:
-        """The rules; they and the launches that were executed explain each other. Kernels without a launch are executed with some that are
-        made up."""
+        """Runs the rules, which share information with the executed launches. Kernels without a launch are executed with made-up ones."""
         rules = select()
         executed = {rule.id for rule in rules if is_executable(rule)}
         verified = [self._shown(one) for one in self.launched]
@@ -297,7 +296,7 @@ class _Gating:
         return ""
 
     def _shown(self, one: Launched) -> Shown:
-        """What a launch showed, as lint takes it: errors are what does not depend on what was made up."""
+        """The results of a launch for lint: errors are findings that do not depend on made-up inputs."""
         verdict = one.verdict
         is_refuted = verdict.outcome == REFUTED
         found = [
@@ -325,14 +324,14 @@ class _Gating:
 
 
 def _severity(found: Any, is_refuted: bool) -> Severity:
-    """Notes stay notes. What refutes a launch is an error; what may be the fault of what was made up is a warning."""
+    """Notes stay notes. What refutes a launch is an error; what may be due to made-up inputs is a warning."""
     if not is_wrong(found):
         return Severity.INFO
     return Severity.ERROR if is_refuted else Severity.WARNING
 
 
 def _is_of_launch(one: Diagnostic) -> bool:
-    """Whether a finding is of a launch that was given: those of lint name their inputs."""
+    """Whether a finding belongs to a given launch: those of lint name their inputs."""
     return one.witness is not None and "inputs" not in one.witness
 
 

@@ -1,1 +1,1 @@
-"""Which kernels run a function, and by how many threads."""
+"""The kernels that run a function, and their numbers of threads."""

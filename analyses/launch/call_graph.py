@@ -1,4 +1,4 @@
-"""Who calls whom in a module (9.7.13.5), through registers too."""
+"""The call graph of a module (9.7.13.5), indirect calls included."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ptxkit.syntax import Header, Module, Name, Parameter
 class Call:
     """A call: instruction `instruction` of `caller` calls one of `callees`.
 
-    Where it goes through a register, these are the functions of its target list, or those that have its prototype and whose address is
-    taken somewhere in the module; another module may pass others in.
+    For an indirect call, these are the functions of its target list, or those with its prototype whose address is taken in the module;
+    another module may pass others.
     """
 
     caller: str
@@ -26,23 +26,23 @@ class Call:
     instruction: int
     is_indirect: bool
     is_open: bool
-    """Whether functions that are not named here may be called too."""
+    """Whether functions not named here may be called too."""
 
 
 @frozen(eq=False)
 class CallGraph:
-    """The functions of a module and the calls in them."""
+    """The functions of a module and their calls."""
 
     functions: tuple[str, ...]
     """All functions that the module declares or defines, in document order."""
     kernels: frozenset[str]
     defined: frozenset[str]
-    """The functions that have a body."""
+    """The functions with a body."""
     calls: tuple[Call, ...]
 
     @cached_property
     def edges(self) -> dict[str, tuple[str, ...]]:
-        """By function, those that it may call, each once."""
+        """By function, its possible callees, each once."""
         found: dict[str, dict[str, None]] = {name: {} for name in self.functions}
         for call in self.calls:
             found[call.caller].update(dict.fromkeys(call.callees))
@@ -50,7 +50,7 @@ class CallGraph:
 
     @cached_property
     def recursive(self) -> tuple[tuple[str, ...], ...]:
-        """The groups of functions that may call themselves or one another in a circle."""
+        """The groups of functions that may call themselves or one another recursively."""
         number = {name: i for i, name in enumerate(self.functions)}
         after = [[number[callee] for callee in self.edges[name] if callee in number] for name in self.functions]
         groups = components(range(len(after)), after.__getitem__)
@@ -58,7 +58,7 @@ class CallGraph:
         return tuple([tuple([self.functions[i] for i in sorted(group)]) for group in sorted(circles, key=min)])
 
     def reached_from(self, name: str) -> frozenset[str]:
-        """The functions that a function may call, itself or through others."""
+        """The functions that a function may call, directly or indirectly."""
         return frozenset(closure(self._called(name), self._called))
 
     def _called(self, name: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class CallGraph:
 
 
 def callgraph(module: Module, of: tuple[Routine, ...] | None = None) -> CallGraph:
-    """The call graph of a module; `of` are its routines, if they are at hand."""
+    """The call graph of a module; `of` are its routines, if available."""
     of = routines(module) if of is None else of
     functions = module.functions
     names = tuple(dict.fromkeys([function.name for function in functions]))
@@ -90,7 +90,7 @@ def callgraph(module: Module, of: tuple[Routine, ...] | None = None) -> CallGrap
 
 
 def _taken(of: tuple[Routine, ...]) -> tuple[str, ...]:
-    """The functions whose address is taken: those named in an initial value, or in an instruction that is no call."""
+    """The functions whose address is taken: those named in an initial value, or in an instruction other than a call."""
     symbols = of[0].names.root.symbols
     functions = {name for name, symbol in symbols.items() if symbol.kind is Kind.FUNCTION}
     found = [

@@ -1,4 +1,4 @@
-"""From where a function is called, and by the threads of which kernels (9.7.13.5)."""
+"""The callers of a function, and the kernels whose threads call it (9.7.13.5)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.call_graph import CallGraph, callgraph
 
 Sites = tuple[tuple[Routine, int], ...]
-"""Calls: who calls, and by which instruction."""
+"""Calls: the caller, and the instruction."""
 
 
 def calls_of(routine: Routine) -> Sites | None:
-    """The calls of a function; None if others may call it too: another module, or who has its address."""
+    """The calls of a function; None if there may be others, from another module or through its address."""
     return _sites(routine.siblings[0] if routine.siblings else routine)[id(routine)]
 
 
 def kernels_of(routine: Routine) -> tuple[Routine, ...] | None:
-    """The kernels whose threads may execute a function, itself if it is one; None if there may be more."""
+    """The kernels whose threads may execute a function, or itself if it is a kernel; None if there may be more."""
     if routine.function.header.is_entry:
         return (routine,)
     found: dict[str, Routine] = {}
@@ -29,14 +29,14 @@ def kernels_of(routine: Routine) -> tuple[Routine, ...] | None:
 
 
 def is_recursive(routine: Routine) -> bool:
-    """Whether a function may call itself, perhaps through others."""
+    """Whether a function may call itself, directly or indirectly."""
     graph = module_calls(routine.siblings[0] if routine.siblings else routine)
     return any(routine.name in circle for circle in graph.recursive)
 
 
 @fact
 def module_calls(first: Routine) -> CallGraph:
-    """The call graph of the module of its first function."""
+    """The call graph of a module, given its first function."""
     return callgraph(first.module, tuple(first.siblings or [first]))
 
 
@@ -57,7 +57,7 @@ def _sites(first: Routine) -> dict[int, Sites | None]:
             if call.is_indirect or call.is_open:
                 unknown.add(name)
     if len(by_name) < len(siblings):
-        # no module that can be assembled: who calls which of two functions of one name cannot be said
+        # # the module is invalid: which of two functions of one name is called is unknown
         unknown |= by_name.keys()
     linked = {routine.name for routine in siblings if routine.function.header.linkage}
     return {

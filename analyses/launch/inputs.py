@@ -1,19 +1,19 @@
-"""Example launches and example inputs: what a program leaves open, and an analysis has to choose.
+"""Example launches and example inputs: choices that a program leaves open and an analysis has to make.
 
-A kernel without `.reqntid` runs with any thread block up to its limits, and nobody says what its parameters are or what it loads. What is
-found for a choice holds for launches with that choice only, so a finding names it. This module makes all choices; who asks decides which
-values are inputs, and what may be concluded from one example, from several, or from all.
+A kernel without `.reqntid` runs with any thread block up to its limits, and its parameters and loaded values are unknown. What is found for
+a choice holds for launches with that choice only, so a finding names it. All choices are made here; the caller decides which values are
+inputs, and what may be concluded from one example, from several, or from all.
 
-Thread blocks, all exactly the shape of `.reqntid` where there is one:
+Thread blocks; with `.reqntid`, always exactly that shape:
 
-| function | without `.reqntid` | what holds for it |
+| function | without `.reqntid` | results hold for |
 | --- | --- | --- |
-| `certain_block` | one thread | holds for every launch |
-| `warp_block` | one warp in x | holds where a thread block is a warp wide |
-| `assumed_block` | `.maxntid`, else a warp | holds for that launch, a usual one |
-| `widest_block` | as many threads in x as the limits permit | what is uniform here is uniform in any smaller one |
-| `likely_block` | the first of `block_sizes` | holds for that launch, where most kernels have more than a warp |
-| `block_sizes`, `block_shapes` | the usual ones, one after the other | holds for one of them, or for all |
+| `certain_block` | one thread | every launch |
+| `warp_block` | one warp in x | launches whose thread block is a warp wide |
+| `assumed_block` | `.maxntid`, else a warp | that launch, a common one |
+| `widest_block` | the maximum number of threads, all in x | any smaller one, for uniformity |
+| `likely_block` | the first of `block_sizes` | that launch, in which most kernels have more than a warp |
+| `block_sizes`, `block_shapes` | the common ones, in order | one of them, or all |
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ptxkit.syntax import constant_value
 Shape = tuple[int, int, int]
 
 ONE_BLOCK = (1, 1, 1)
-"""The grid where what differs between the threads of one thread block is looked for: nothing else need be there."""
+"""The grid for differences between threads of one CTA: a single one is enough."""
 TWO_BLOCKS = (2, 1, 1)
-"""The grid, and each cluster, where threads are followed: the smallest in which a thread block has another beside it."""
+"""The grid, and each cluster, in which threads are followed: the smallest with more than one CTA."""
 
 _ONE_THREAD = (1, 1, 1)
 _ONE_WARP = (WARP, 1, 1)
@@ -46,37 +46,36 @@ _LOADS = ((0, 5), (5, 0), (-5, 5))
 
 _STARTS = (0, 1, 64, 1000)
 _SMALL = (*range(11), 12, 15, 16, 31, 32, 33, 64, 96, 127, 128, 129, 160, 192, 256, 257, 320, 384, 512, 640, 768, 1024, 2048, 4096, 65536)
-"""Numbers up to ten, and sizes of thread blocks, tiles and buffers with their neighbours."""
+"""Numbers up to ten, and common sizes of thread blocks, tiles and buffers with adjacent numbers."""
 _SHIFTED = tuple([number << shift for shift in range(1, 12) for number in range(1, 10)])
 _NEAR_OVERFLOW = 1 << 16
-"""Numbers of 32 bits and more that are so near to the greatest signed one are not tried: sums overflow, as with sizes that nobody has."""
+"""Numbers of at least 32 bits this close to the signed maximum are not tried: sums would overflow, as for sizes that do not occur."""
 
 
 # --- thread blocks
 
 
 def certain_block(routine: Routine) -> Shape:
-    """The threads that every thread block has: the shape of `.reqntid`, else the first thread alone."""
+    """The threads that every thread block has: the shape of `.reqntid`, otherwise the first thread alone."""
     return launch(routine).threads or _ONE_THREAD
 
 
 def warp_block(routine: Routine) -> Shape:
-    """The shape of `.reqntid`, else one warp in x: the smallest thread block in which lanes can differ."""
+    """The shape of `.reqntid`, otherwise one warp in x: the smallest thread block in which lanes can differ."""
     return launch(routine).threads or _ONE_WARP
 
 
 def widest_block(routine: Routine) -> Shape:
-    """The shape of `.reqntid`, else as many threads as the limits permit, all in x."""
+    """The shape of `.reqntid`, otherwise the maximum number of threads, all in x."""
     known = launch(routine)
     return known.threads or (known.most[0], 1, 1)
 
 
 def assumed_block(routine: Routine) -> tuple[Shape, bool]:
-    """One shape that the kernel can be launched with, and whether a launch may have another.
+    """A shape with which the kernel can be launched, and whether a launch may have another.
 
-    It is that of `.reqntid`. Else it is a single thread if the kernel reads its index in y or z, as how its threads are laid out is up to
-    the launch; else that of `.maxntid`, if a device has so many threads, as most kernels are launched with as many as they permit; else
-    one warp.
+    It is that of `.reqntid`. Otherwise it is a single thread if the kernel reads its y or z index, since the launch determines the layout;
+    otherwise that of `.maxntid`, if devices support it, as most kernels are launched with the permitted maximum; otherwise one warp.
     """
     exactly = launch(routine).threads
     if exactly is not None and math.prod(exactly) <= MOST_THREADS:
@@ -94,11 +93,10 @@ def assumed_block(routine: Routine) -> tuple[Shape, bool]:
 
 
 def block_sizes(routine: Routine) -> tuple[int, ...]:
-    """How many threads a kernel that does not say it may be launched with, the most likely number first; none if it reads its index in y
-    or z.
+    """The thread counts with which a kernel that does not declare one may be launched, most likely first; empty if it reads its y or z
+    index.
 
-    First as many as `.maxntid` permits, then usual sizes up to that: powers of two by how common they are, and sizes of kernels that
-    divide their warps into producers and consumers.
+    First the maximum of `.maxntid`, then common sizes up to it: powers of two by frequency, and sizes of warp-specialized kernels.
     """
     if specials(routine) & {"%tid.y", "%tid.z"}:
         return ()
@@ -107,25 +105,25 @@ def block_sizes(routine: Routine) -> tuple[int, ...]:
 
 
 def likely_block(routine: Routine) -> Shape | None:
-    """The shape that a kernel is most likely launched with, as far as it says it; None if it reads its index in y or z, and does not."""
+    """The most likely launch shape of a kernel, as far as it declares one; None if it reads its y or z index and declares none."""
     exactly, sizes = launch(routine).threads, block_sizes(routine)
     return exactly or ((sizes[0], 1, 1) if sizes else None)
 
 
 def block_shapes(routine: Routine) -> tuple[Shape, ...]:
-    """The shapes in two dimensions that a kernel that does not say it may be launched with, the most likely one first.
+    """Two-dimensional shapes with which a kernel that declares none may be launched, most likely first.
 
-    Tiles of a square, rows of a warp, then narrower ones; none has more threads than the kernel permits.
+    Square tiles, rows of a warp, then narrower ones, up to the number of threads that the kernel permits.
     """
     most = launch(routine).most[0]
     return tuple([(width, height, 1) for width, height in _SHAPES if width * height <= most])
 
 
 def example_threads(size: int) -> tuple[int, ...]:
-    """The threads of a thread block of that size that are followed for all others, by index.
+    """The representative threads of a thread block of this size, by index.
 
-    The first, as it often has a part of its own, and its neighbour; the last and first lane at a border of warps; the first threads of
-    later warps, up to the second warpgroup, as roles are given to warps; and the last.
+    The first, which often has a role of its own, and the next; the last and first lane at a warp boundary; the first threads of later warps
+    up to the second warpgroup, as roles are assigned to warps; and the last.
     """
     return tuple(dict.fromkeys([0, *[thread for thread in (1, 31, 32, 64, 96, 128, size - 1) if thread < size]]))
 
@@ -134,9 +132,9 @@ def example_threads(size: int) -> tuple[int, ...]:
 
 
 def special_number(name: str, block: Shape, grid: Shape) -> int | None:
-    """What a special register is for all threads of the first thread block of a launch; None if it says something else.
+    """The value of a special register for all threads of the first thread block of a launch; None if it is of another kind.
 
-    Each cluster, and the grid counted in clusters, is taken to be as large as `grid` (`ONE_BLOCK` or `TWO_BLOCKS`).
+    Each cluster, and the grid counted in clusters, is assumed to be as large as `grid` (`ONE_BLOCK` or `TWO_BLOCKS`).
     """
     stem, _, component = name.partition(".")
     position = max(0, "xyz".find(component))
@@ -151,28 +149,29 @@ def special_number(name: str, block: Shape, grid: Shape) -> int | None:
 
 
 def arguments(most: int | None = None) -> tuple[int, ...]:
-    """What arguments are taken to be, one after the other, all of a launch the same; with `most`, the first so many.
+    """The values tried for arguments, in order, the same for all arguments of a launch; with `most`, the first ones only.
 
-    An odd number less than a warp comes first, as it divides a warp wherever it is a bound; then one, where only the first thread is in
-    bounds; then numbers beyond a warp and beyond most thread blocks, and zero, with which nobody has work.
+    An odd number less than a warp comes first, as it splits a warp when it is a bound; then one, with which only the first thread is in
+    bounds; then numbers beyond a warp and beyond most thread blocks, and zero, with which no thread has work.
     """
     return _ARGUMENTS[:most]
 
 
 def contrasting_arguments() -> tuple[int, ...]:
-    """Arguments, one less than a warp and one more than most thread blocks, of which what is equal for both is believed for all."""
+    """Two arguments, one less than a warp and one more than most thread blocks: what is equal for both is assumed for all."""
     return _CONTRASTING_ARGUMENTS
 
 
 def loads_of_lanes() -> tuple[tuple[int, int], ...]:
-    """What one lane of a warp loads, and what all others: less than the others, more, and as far from 0 with another sign."""
+    """Pairs of the value that one lane of a warp loads and the value of all others: less, more, and the negated value."""
     return _LOADS
 
 
 def fitted(number: int, alignment: int, bounds: tuple[int, int], width: int | None = None) -> int:
-    """A number as an input of this alignment, in these (unsigned, inclusive) bounds: so many times the alignment, or the nearest bound.
+    """A number as an input with this alignment and within these (unsigned, inclusive) bounds: that multiple of the alignment, or the
+    nearest bound.
 
-    With a width in bits the multiple wraps around in it, as a register does, before it is compared with the bounds.
+    With a width in bits, the multiple wraps around, as in a register, before it is compared with the bounds.
     """
     multiple = number * (alignment or 1)
     if width is not None:
@@ -182,15 +181,15 @@ def fitted(number: int, alignment: int, bounds: tuple[int, int], width: int | No
 
 
 def starts() -> tuple[int, ...]:
-    """What all inputs are when a search for numbers begins, one after the other: small ones first, as a finding shows them."""
+    """The initial values of all inputs in a search for numbers, in order: small ones first, since a finding shows them."""
     return _STARTS
 
 
 def candidates(width: int, known: Known, alignment: int, constants: Iterable[int], ends: Iterable[int] = ()) -> Iterator[int]:
-    """Numbers of a width for one input, in the order in which they are tried, each once and as far as it may be it.
+    """Candidate numbers of a width for one input, in order, each once and only if compatible with what is known.
 
-    First the ends of the range that a path leaves for it; then the constants of the program, those nearest to zero first, as a branch
-    changes at what it compares with; then usual sizes, -1, and small numbers shifted. Each also as a multiple of the alignment.
+    First the ends of the range that a path leaves; then the program's constants, nearest to zero first, since branches change at their
+    operands; then common sizes, -1, and small numbers shifted. Each also as a multiple of the alignment.
     """
     mask = (1 << width) - 1
     nearest = sorted(constants, key=lambda number: (abs(number), number < 0))

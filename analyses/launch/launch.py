@@ -1,4 +1,4 @@
-"""How many threads a function may be run by, and so how large the special registers can be (10, 11.4)."""
+"""The possible number of threads that run a function, and so the ranges of special registers (10, 11.4)."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from ptxkit.isa.types import types
 from ptxkit.syntax import constant_value
 
 MOST_THREADS = 1024
-"""Threads of a CTA, in x and in y; and altogether."""
+"""Maximum number of threads of a CTA in x, in y, and in total."""
 MOST_IN_Z = 64
 MOST_CTAS = (2**31 - 1, 65535, 65535)
 MOST_IN_CLUSTER = 16
-"""CTAs of a cluster that any device runs together (non-portable sizes)."""
+"""Maximum number of CTAs in a cluster on any device (non-portable sizes)."""
 WARP = 32
 WARP_MASK = (1 << WARP) - 1
 
 
 @frozen
 class Launch:
-    """The shape of a CTA as far as the function's directives say it."""
+    """The shape of a CTA, as far as the function's directives give it."""
 
     threads: tuple[int, int, int] | None
-    """Exactly so many in x, y and z (`.reqntid`), or None."""
+    """The exact size in x, y and z (`.reqntid`), or None."""
     most: tuple[int, int, int]
-    """At most so many."""
+    """The maximum size."""
 
     @property
     def count(self) -> int | None:
-        """Threads of the CTA if that is certain."""
+        """The number of threads in the CTA, if certain."""
         return math.prod(self.threads) if self.threads else None
 
     def range(self, name: str) -> tuple[int, int] | None:
-        """The least and the greatest value of a special register, as far as it is known."""
+        """The minimum and maximum of a special register, as far as known."""
         stem, _, component = name.partition(".")
         index = "xyz".find(component) if component else -1
         if index >= 0 and stem in ("%tid", "%ntid"):
@@ -53,7 +53,7 @@ class Launch:
         return (0, WARP - 1) if name == "%laneid" else None
 
     def known(self, name: str) -> Known:
-        """What is known of a special register, in the width of its type. Raises KeyError if there is none of that name."""
+        """What is known about a special register, in the width of its type. Raises KeyError for an unknown name."""
         register = special_register(name)
         if register is None:
             raise KeyError(name)
@@ -64,9 +64,9 @@ class Launch:
 
 @fact
 def launch(routine: Routine) -> Launch:
-    """What the directives of a kernel say of the shape of its CTAs; of a function that is called, those of all kernels that call it.
+    """The shape of a kernel's CTAs according to its directives; for a device function, what all kernels that call it have in common.
 
-    Else the limits of all devices. A shape that no device can have says nothing.
+    Otherwise, the limits of all devices. A shape that no device supports is ignored.
     """
     header = routine.function.header
     if not header.is_entry:
@@ -79,13 +79,13 @@ def launch(routine: Routine) -> Launch:
     exactly = said.get(".reqntid")
     if exactly is not None and exactly[2] <= MOST_IN_Z and math.prod(exactly) <= MOST_THREADS:
         return Launch(exactly, exactly)
-    # of .maxntid only the product is kept to: a CTA may be longer in x if it is shorter in y
+    # # .maxntid limits only the product: a CTA may be longer in x if it is shorter in y
     product = min(MOST_THREADS, math.prod(said.get(".maxntid", (MOST_THREADS, 1, 1))))
     return Launch(None, (product, product, min(product, MOST_IN_Z)))
 
 
 def _of_any(launches: list[Launch]) -> Launch:
-    """What holds of each of these launches."""
+    """What holds for each of these launches."""
     if not launches:
         return Launch(None, (MOST_THREADS, MOST_THREADS, MOST_IN_Z))
     exactly = {one.threads for one in launches}
@@ -94,7 +94,7 @@ def _of_any(launches: list[Launch]) -> Launch:
 
 
 def cluster_size(routine: Routine) -> int | None:
-    """How many CTAs a cluster has, if the kernel says it."""
+    """The number of CTAs in a cluster, if the kernel declares it."""
     for directive in routine.function.header.directives:
         if directive.name == ".reqnctapercluster":
             sizes = [constant_value(argument) for argument in directive.arguments]

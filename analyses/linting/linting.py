@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -26,26 +26,36 @@ def lint(
     also: Sequence[Shown] = (),
     budget: float | None = None,
     store: Store | None = None,
+    only: Collection[str] | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Like `framework.linting.lint`, but also executes the kernels. An error that an execution can show is reported as an error only if one
     does.
 
     Without `run` nothing is executed, and what an execution might show is a warning. `also` are results of earlier executions of some
     kernels; the others are executed, within `budget` seconds altogether if given. `store` caches findings by function: functions with an
-    entry are not analysed again, and new entries are added.
+    entry are not analysed again, and new entries are added. `only` names the functions to analyse; functions that call one another go
+    together.
     """
 
     def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:
-        return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None)
+        return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None, only)
 
     return linting.lint(module, rules, target, version, ignores=ignores, facts=facts, find=find)
 
 
 def _found(
-    facts: Facts, rules: tuple[Rule, ...], run: bool, also: tuple[Shown, ...], budget: float | None, store: Store | None
+    facts: Facts,
+    rules: tuple[Rule, ...],
+    run: bool,
+    also: tuple[Shown, ...],
+    budget: float | None,
+    store: Store | None,
+    only: Collection[str] | None,
 ) -> list[Diagnostic]:
-    """The findings of all parts of a module, and of the module as a whole."""
+    """The findings of all parts of a module, or of the parts with the functions in `only`, and of the module as a whole."""
     parts = parts_of(facts)
+    if only is not None:
+        parts = tuple([part for part in parts if not set(only).isdisjoint(_names(facts, part))])
     if all(rule.family in OF_TEXT for rule in rules):
         store = None
     keys = keys_of(facts, parts, rules, run) if store is not None else ()
@@ -67,8 +77,7 @@ def _found(
     of_kernel = {one.kernel: one for one in seen}
     new: dict[str, Kept] = {}
     for part in fresh:
-        names = dict.fromkeys([facts.module.children[i].name for i in part.children])  # type: ignore[attr-defined]
-        own = [of_kernel[name] for name in names if name in of_kernel]
+        own = [of_kernel[name] for name in _names(facts, part) if name in of_kernel]
         result = merged(rules, argued.pop(part, ()), own)
         found += result
         if store is not None and not any(one.is_cut for one in own):
@@ -80,6 +89,11 @@ def _found(
         store.save(new)
     of_module = [one for own in argued.values() for one in own]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+def _names(facts: Facts, part: Part) -> list[str]:
+    """The functions of a part, each once."""
+    return list(dict.fromkeys([facts.module.children[i].name for i in part.children]))  # type: ignore[attr-defined]
 
 
 OF_TEXT = "EV"

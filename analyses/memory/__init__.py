@@ -1,1 +1,1 @@
-"""Memory accesses: which bytes an instruction reads and writes."""
+"""Memory accesses: the bytes that an instruction reads and writes."""

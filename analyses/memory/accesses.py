@@ -1,7 +1,7 @@
-"""Memory accesses: what each instruction reads and writes, in which state space, at which address, of how many bytes (5.1, 6.4, 9.7.10).
+"""Memory accesses: what each instruction reads and writes, with state space, address and size (5.1, 6.4, 9.7.10).
 
-The table says through which operands an instruction accesses memory. The space is the one written; a generic address says its space where
-it was made from a variable, or converted from a space, or is a parameter that is declared to point into one.
+The table names the operands through which an instruction accesses memory. The state space is the one written; for a generic address it is
+known if the address is derived from a variable, converted from a space, or a parameter that is declared to point into one.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from ptxkit.syntax import Address, Guard
 
 @frozen(eq=False)
 class Access:
-    """An access of memory by an instruction through one operand."""
+    """A memory access by an instruction through one operand."""
 
     instruction: int
     child: int
-    """Which child of the instruction the operand is."""
+    """The child index of the operand in the instruction."""
     memory: Memory
-    """What the table says of it: reading or writing, asynchronous or not, proxy, order and scope."""
+    """The table's entry: read or write, asynchronous or not, proxy, order and scope."""
     space: str
-    """The state space, without `::`; empty where it is not known."""
+    """The state space, without `::`; empty if unknown."""
     declared: str
     """The space as written; empty for generic addressing."""
     address: Term | None
-    """None where nothing can be said, as of an address in a constant expression that is not understood."""
+    """None if unknown, as for an address in a constant expression that is not understood."""
     bytes: int | None
-    """How many bytes each thread accesses from the address on, if that is a constant; None where threads work together, as not all of
-    their addresses need count then."""
+    """Bytes that each thread accesses from the address, if constant; None for collective accesses, where not all of the addresses need
+    count."""
     align: int
-    """What the address must be a multiple of, 0 if nothing is asked."""
+    """Required alignment of the address in bytes; 0 if there is none."""
     least: int
-    """How many bytes from the address on are accessed at least, though `bytes` may not be known; 0 if that is not known either."""
+    """Minimum bytes accessed from the address, even if `bytes` is unknown; 0 if that is unknown, too."""
     lanes: int
-    """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
+    """For collective accesses, the number of lanes, starting from lane 0, whose address counts; 0 for all."""
     where: Location | None
-    """The address taken apart."""
+    """The components of the address."""
     part: int | None = None
-    """Which child of the instruction says how many of the bytes are read, if they need not be all: a number, or a predicate for none."""
+    """The child index of the operand that limits how many of the bytes are read: a number, or a predicate for reading none."""
 
     @property
     def reads(self) -> bool:
@@ -64,14 +64,14 @@ class Access:
 
 @frozen(eq=False)
 class Location:
-    """An address taken apart, with the space that it lies in."""
+    """The components of an address, with its space."""
 
     address: Based[Symbol | None, Term]
-    """The variable, and what is left without variable and window."""
+    """The variable, and the offset without variable and window."""
     space: str
-    """The space in whose window a generic address lies, or that of the variable; empty if not known."""
+    """The space of the window in which a generic address is, or that of the variable; empty if unknown."""
     windows: int
-    """How many times the start of a window is in it: 1 for a generic address made from one in a space, 0 for one within a space."""
+    """How many times a window base is contained: 1 for a generic address converted from a space, 0 for one within a space."""
 
     @property
     def symbol(self) -> Symbol | None:
@@ -95,9 +95,9 @@ class _Plan:
 
 
 _SIZES = ("size", "n")
-"""What the forms call the operand that says how many bytes a copy or fill has."""
+"""The operand names for the size of a copy or fill."""
 _PARTS = ("src", "ignore")
-"""What they call the one that says how many of them are read, or that none is."""
+"""The operand names for the number of bytes that are read, or for reading none."""
 
 
 @functools.lru_cache(maxsize=65536)
@@ -144,7 +144,7 @@ def _count(data: BoundOperand) -> int:
 
 @fact
 def accesses(routine: Routine) -> tuple[Access, ...]:
-    """The memory accesses that control can reach, in the order of the text. Those of matrices and tensors have no size."""
+    """The reachable memory accesses, in document order. Those of matrices and tensors have no size."""
     with collector_paused():
         return tuple(_accesses(routine))
 
@@ -182,7 +182,7 @@ def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:
 
 
 def locate(known: Values, address: Term) -> Location:
-    """An address taken apart."""
+    """The components of an address."""
     symbol = None
     space = ""
     windows = 0
@@ -205,7 +205,7 @@ def locate(known: Values, address: Term) -> Location:
 
 
 def size_of(symbol: Symbol) -> int | None:
-    """How many bytes a variable or parameter has, or None if its declaration does not say."""
+    """The bytes of a variable or parameter, or None if its declaration does not give them."""
     kind = types().get(symbol.type or "")
     if kind is None or not kind.bytes:
         return None

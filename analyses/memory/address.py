@@ -1,7 +1,7 @@
-"""A symbolic address: what it starts from, and how far from there it is.
+"""A symbolic address: a root and an offset.
 
-The root is a variable, or else anything an address is made of that is not known. The offset stands in the domain that the asker needs, as
-`symbolic.domains` has them: a term, a number, or the interval of all that it may be.
+The root is a variable, or an unknown part of the address. The offset is in the domain that the caller needs, as in `symbolic.domains`: a
+term, a number, or an interval of possible offsets.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ O = TypeVar("O")  # noqa: E741
 
 
 class Address(NamedTuple, Generic[R, O]):
-    """An address: equal roots and equal offsets are the same byte."""
+    """An address: equal roots with equal offsets are the same byte."""
 
     root: R
     offset: O
 
 
 Root = Symbol | Term
-"""A variable, or the unknown term that an address starts from."""
+"""A variable, or the unknown term on which an address is based."""
 Range = Address[Root, Interval]
-"""An address that lies somewhere in an interval from its root."""
+"""An address within an interval from its root."""
 
 
 def may_overlap(one: Range, other: Range, size: int) -> bool:
-    """Whether `size` bytes from each of two addresses on may have a byte in common: not if they lie apart from one root, or in different
+    """Whether `size` bytes at each of two addresses may overlap: not if they are disjoint relative to one root, or in different
     variables."""
     if one.root is not other.root:
         return not (isinstance(one.root, Symbol) and isinstance(other.root, Symbol))

@@ -1,7 +1,7 @@
-"""Which bytes of shared memory threads access, and whether two accesses overlap.
+"""Regions of shared memory that threads access, and whether two accesses overlap.
 
-A region is a variable, what all threads add to its address in common, and for each thread an offset. Two regions are compared only if
-variable and common part are the same; what comes out of it is then certain.
+A region is a variable, an offset common to all threads, and an offset for each thread. Two regions are compared only if the variable and
+the common offset are equal; the result is then certain.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
 
 Base = Address[object, Term]
-"""Variable, and the part of the offset that does not go by the index of the thread."""
+"""The variable, and the part of the offset that does not depend on the thread index."""
 BITS = 32
-"""Offsets within a variable are counted in so many bits."""
+"""Width of offsets within a variable, in bits."""
 
 
 @frozen(eq=False)
 class Region:
-    """What threads access: each `bytes` from its own offset on."""
+    """What threads access: `bytes` each, from their own offset."""
 
     base: Base
     moving: Term
-    """The part of the offset that goes by the index of the thread, without constant."""
+    """The part of the offset that depends on the thread index, without the constant."""
     offset: int
     bytes: int
     threads: int
-    """Who accesses it, as bits."""
+    """The accessing threads, as bits."""
     is_common: bool
-    """Whether the base is surely the same for all threads."""
+    """Whether the base is certainly equal for all threads."""
 
     def by(self, threads: int) -> Region:
-        """What others access as well, or only some of them."""
+        """The same region for other threads."""
         return Region(self.base, self.moving, self.offset, self.bytes, threads, self.is_common) if threads != self.threads else self
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for regions that are the same."""
+        """Equal for identical regions."""
         return (self.base, self.moving, self.offset, self.bytes, self.threads)
 
 
 @frozen(eq=False)
 class _Spread:
-    """Where the accesses of threads start, ascending, and by whom."""
+    """The starts of the threads' accesses, ascending, with the threads."""
 
     starts: tuple[int, ...]
     threads: tuple[int, ...]
 
 
 class Regions:
-    """Makes and compares the regions of a function."""
+    """Creates and compares the regions of a function."""
 
     def __init__(self, known: Values, block_shape: ThreadBlock) -> None:
         self.values = known
@@ -73,7 +73,7 @@ class Regions:
         self._meetings: dict[tuple[object, ...], tuple[int, int] | None] = {}
 
     def region(self, address: Term, size: int, threads: int, lanes: int = 0) -> Region | None:
-        """The `size` bytes from an address on, for each of these threads, of each warp only the first `lanes` if that is not 0.
+        """The `size` bytes at an address, for each of these threads; if `lanes` is not 0, only for the first `lanes` of each warp.
 
         None if the address is not that of a variable.
         """
@@ -101,7 +101,7 @@ class Regions:
         return Address(symbol, fixed), moving, signed(offset, BITS), is_common
 
     def _is_placed(self, atom: Term) -> bool:
-        """Whether a number goes by nothing but the index of the thread."""
+        """Whether a value depends only on the thread index."""
         found = self._placed.get(atom)
         if found is None:
             found = all(leaf.operator == "special" for leaf in atom.leaves()) and self.thread_block.vector(atom) is not None
@@ -120,13 +120,13 @@ class Regions:
         return found
 
     def are_apart(self, a: Region, b: Region) -> bool:
-        """Whether two regions with the same base lie apart, whichever threads access them."""
+        """Whether two regions with the same base are disjoint for all threads."""
         (low, high), (first, last) = self._ends_of(a.moving), self._ends_of(b.moving)
         distance = b.offset - a.offset
         return high + a.bytes <= first + distance or last + distance + b.bytes <= low
 
     def _ends_of(self, moving: Term) -> tuple[int, int]:
-        """The first and the last start of all threads."""
+        """The minimum and maximum start over all threads."""
         found = self._ends.get(moving)
         if found is None:
             offsets = self._offsets(moving)
@@ -134,7 +134,7 @@ class Regions:
         return found
 
     def overlap(self, a: Region, b: Region, others: bool | None = None) -> tuple[int, int] | None:
-        """A thread of `a` and one of `b` that access a byte both; None if there are none, or nothing is certain.
+        """A thread of `a` and one of `b` that access a common byte; None if there are none, or if it is uncertain.
 
         `others`: only two different threads, or only one and the same.
         """
@@ -151,7 +151,7 @@ class Regions:
         return self._meetings[key]
 
     def meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
-        """A thread of `a` and one of `b` of another warp that access a byte both; None if there are none, or nothing is certain."""
+        """A thread of `a` and one of `b` in another warp that access a common byte; None if there are none, or if it is uncertain."""
         if a.base != b.base or not (a.is_common and b.is_common):
             return None
         key = (a.moving, a.bytes, a.threads, b.moving, b.bytes, b.threads, b.offset - a.offset, "warps")
@@ -197,7 +197,7 @@ class Regions:
         if found is None:
             offsets = self._offsets(region.moving)
             pairs = sorted([(offsets[thread], thread) for thread in bits(region.threads)])
-            # of threads that access the same, two are enough to find two that differ
+            # # of threads with the same access, two suffice to find two that differ
             kept = [pair for locate, pair in enumerate(pairs) if locate < 2 or pair[0] != pairs[locate - 2][0]]
             found = self._spreads[key] = _Spread(tuple([start for start, _ in kept]), tuple([thread for _, thread in kept]))
         return found
@@ -212,7 +212,7 @@ class Regions:
 
 
 def _rounded(known: Values, address: Term) -> Symbol | None:
-    """The variable of which an address starts from the next multiple of some number: how far that is from its start is not known."""
+    """The variable on which an address is based after rounding up: its distance from the start is unknown."""
     for atom, factor in address.linear[1]:
         if factor == 1 and atom.operator == "and" and atom.args[1].constant is not None:
             bases = [leaf for leaf in atom.args[0].leaves() if leaf.operator == "address"]

@@ -1,7 +1,7 @@
 """Variables in shared and local memory that are read before anything can have written them (8.2.6).
 
-All uses of the address of the variable must be known: it goes into loads and stores, and into sums that do. Then a load that
-comes, on every path, before every store reads what nobody has written: the thread that comes there first does.
+All uses of the variable's address must be known: in loads and stores, and in sums that end up there. Then a load that precedes every store
+on every path reads an uninitialized value, at least in the first thread to arrive.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Unwritten:
     symbol: Symbol
     load: Access
     store: Access | None
-    """The first store that comes later; None if there is none at all."""
+    """The first later store; None if there is none."""
 
 
 @fact
 def unwritten(routine: Routine) -> tuple[Unwritten, ...]:
-    """The variables of a function that hold nothing when they are read first; of a function that is called, only local ones."""
+    """The variables of a function that are uninitialized when first read; in device functions, only local ones."""
     accessing: dict[Symbol, list[Access]] = {}
     for access in accesses(routine):
         symbol = access.where.symbol if access.where is not None else None
@@ -54,7 +54,7 @@ def unwritten(routine: Routine) -> tuple[Unwritten, ...]:
 
 
 def _counts(routine: Routine, symbol: Symbol) -> bool:
-    """Whether a variable is one of this very function, whose value nobody else can have set."""
+    """Whether a variable belongs to this very function, so that nothing else can have set its value."""
     if symbol.kind is not Kind.VARIABLE or symbol.linkage is not None or symbol.space not in SPACES:
         return False
     if symbol.path[: len(routine.path)] != routine.path:
@@ -85,7 +85,7 @@ def _is_before(routine: Routine, one: int, other: int) -> bool:
 
 
 def _escaping(routine: Routine) -> set[Symbol]:
-    """The variables whose addresses go where they cannot be followed."""
+    """The variables whose addresses escape the analysis."""
     known, numbered = values(routine), ssa(routine)
 
     @functools.cache
@@ -123,7 +123,7 @@ def _symbol(routine: Routine, access: Access) -> Symbol | None:
 
 
 def _others(routine: Routine, i: int, here: list[Access]) -> Iterator[Term]:
-    """The values in the operands of an instruction that are not what it addresses."""
+    """The values in the operands of an instruction other than its addresses."""
     known, table = values(routine), registers(routine)
     held = dict(zip(table.reads[i], ssa(routine).uses[i], strict=False))
     for _, node in _operands(routine, i, here):
@@ -133,7 +133,7 @@ def _others(routine: Routine, i: int, here: list[Access]) -> Iterator[Term]:
 
 
 def _named(routine: Routine, i: int, here: Iterable[Access] = ()) -> set[Symbol]:
-    """The variables that an instruction names itself, but for what it addresses."""
+    """The variables that an instruction names, except in its addresses."""
     found = set()
     for child, node in _operands(routine, i, here):
         for _, name in names_in(node):
@@ -144,7 +144,7 @@ def _named(routine: Routine, i: int, here: Iterable[Access] = ()) -> set[Symbol]
 
 
 def _operands(routine: Routine, i: int, here: Iterable[Access]) -> Iterator[tuple[int, Node]]:
-    """The operands of an instruction but those of these accesses, with which children they are."""
+    """The operands of an instruction, except those of these accesses, with their child indices."""
     instruction = routine.instructions[i]
     without = {access.child for access in here}
     first = len(instruction.children) - len(instruction.operands)

@@ -1,1 +1,1 @@
-"""Machine integers: arithmetic modulo two to a width, known bits and ranges, sets of small numbers as bits."""
+"""Machine integers: modular arithmetic, known bits and ranges, and sets of small numbers as bit masks."""

@@ -1,7 +1,7 @@
-"""What the operators of symbolic values give for concrete numbers: integers modulo two to the power of their width (9.7.1, 9.7.7, 9.7.9).
+"""Concrete evaluation of the operators of symbolic values: integers modulo two to the power of their width (9.7.1, 9.7.7, 9.7.9).
 
-Every number stands as an unsigned one. Operators that distinguish signs come in two: `div.u`, `div.s`. The abstract domain takes its
-constants from here, so there is one definition of what an operator means.
+Numbers are unsigned. Operators that depend on signedness come in two forms: `div.u`, `div.s`. The abstract domain takes its constants from
+here, so each operator is defined once.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 
 
 def signed(value: int, width: int) -> int:
-    """The number that the bits mean in two's complement."""
+    """The two's complement value of the bits."""
     return value - (1 << width) if value >> (width - 1) & 1 else value
 
 
 def compute(operator: str, width: int, numbers: Sequence[int], widths: Sequence[int]) -> int | None:
-    """What an operator gives, as a number of `width` bits, for numbers of `widths` bits. None where the manual leaves it open.
+    """The result of an operator, `width` bits wide, for numbers of the given `widths`. None if the manual leaves it undefined.
 
-    Raises KeyError for a word that is no operator.
+    Raises KeyError for an unknown operator.
     """
     found = OPERATORS[operator](width, numbers, widths)
     return None if found is None else found & ((1 << width) - 1)
@@ -27,7 +27,7 @@ Operation = Callable[[int, Sequence[int], Sequence[int]], int | None]
 
 
 def _divide(width: int, a: int, b: int) -> tuple[int, int] | None:
-    """Quotient and remainder towards zero, of signed numbers; None for what has no quotient."""
+    """Quotient and remainder of signed numbers, rounded towards zero; None if undefined."""
     if not b or (b == -1 and a == -(1 << (width - 1))):
         return None
     quotient = abs(a) // abs(b)
@@ -44,7 +44,7 @@ def _part(index: int) -> Operation:
 
 
 def _permute(width: int, n: Sequence[int], w: Sequence[int]) -> int:
-    """Four bytes of eight, each picked by a digit; a digit above 7 picks copies of the byte's sign (9.7.10.7)."""
+    """Four bytes of eight, each selected by a digit; a digit above 7 selects copies of the byte's sign (9.7.10.7)."""
     both = n[0] | n[1] << 32
     result = 0
     for nibble in range(4):
@@ -126,4 +126,4 @@ OPERATORS: dict[str, Operation] = {
     "lt.s": lambda width, n, w: int(signed(n[0], w[0]) < signed(n[1], w[1])),
     "select": lambda width, n, w: n[1] if n[0] else n[2],
 }
-"""By name: the result, not cut to its width yet, for the width of the result, the numbers and their widths."""
+"""By name: the result, not yet truncated, from the width of the result, the operands and their widths."""

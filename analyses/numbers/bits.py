@@ -1,4 +1,4 @@
-"""Sets of small numbers as the bits of an integer: union, intersection and difference are then one operation each, in C."""
+"""Sets of small numbers as bit masks: union, intersection and difference are one operation each, in C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def listed(mask: int) -> tuple[int, ...]:
-    """The same as a tuple, remembered: for sets of threads, of which there are few that come again and again."""
+    """The same as a cached tuple, for the few sets of threads that recur."""
     return tuple(bits(mask))
 
 

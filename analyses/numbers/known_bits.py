@@ -1,7 +1,7 @@
-"""Known bits and ranges of machine integers, and what operators make of them.
+"""Known bits and ranges of machine integers, and the transfer functions of operators.
 
-`Known` states what holds for a number on every run: bits that are zero, bits that are one, and an interval of the circle of all numbers
-of its width, so that the interval from -4 to 3 is as good as the one from 8 to 15. Both parts sharpen one another.
+`Known` states what holds for a number on every run: bits that are zero, bits that are one, and an interval on the circle of all numbers of
+its width, so that the interval from -4 to 3 is as precise as the one from 8 to 15. The two parts refine each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def top(width: int) -> Known:
 
 
 def constant(value: int, width: int) -> Known:
-    """Exactly this number, which must lie in the range of unsigned ones."""
+    """Exactly this number, which must be in the unsigned range."""
     return Known(~value & ((1 << width) - 1), value, value, 0)
 
 
@@ -43,13 +43,13 @@ def bits(zeros: int, ones: int, width: int) -> Known:
 
 
 def tighten(zeros: int, ones: int, low: int, span: int, width: int) -> Known:
-    """What bits and interval say together."""
+    """The bits and the interval combined."""
     mask = (1 << width) - 1
     if span >= mask:
         low, span = ones, (mask & ~zeros) - ones
     high = low + span
     if high > mask:
-        # The interval goes through zero: the bits may give a shorter one.
+        # # The interval wraps around zero: the bits may give a shorter one.
         if (mask & ~zeros) - ones < span:
             low, span = ones, (mask & ~zeros) - ones
         else:
@@ -57,7 +57,7 @@ def tighten(zeros: int, ones: int, low: int, span: int, width: int) -> Known:
     else:
         least, most = max(low, ones), min(high, mask & ~zeros)
         if least > most:
-            # Nothing is both: such code is never reached, and any statement holds.
+            # # Contradiction: the code is unreachable, and any statement holds.
             return Known(zeros, ones, low, span)
         low, span = least, most - least
     high = low + span
@@ -84,32 +84,32 @@ def _join(a: Known, b: Known, width: int) -> Known:
 
 
 def unsigned_bounds(known: Known, width: int) -> tuple[int, int]:
-    """The least and the greatest number it can be, as an unsigned one."""
+    """The unsigned minimum and maximum."""
     high = known.low + known.span
     return (known.low, high) if high < 1 << width else (0, (1 << width) - 1)
 
 
 def signed_bounds(known: Known, width: int) -> tuple[int, int]:
-    """The least and the greatest number it can be, as a signed one."""
+    """The signed minimum and maximum."""
     half = 1 << (width - 1)
     least = known.low - 2 * half if known.low >= half else known.low
     return (least, least + known.span) if least + known.span < half else (-half, half - 1)
 
 
 def _trailing_zeros(known: Known, width: int) -> int:
-    """How many of the lowest bits are known to be zero."""
+    """The number of lowest bits known to be zero."""
     other = ~known.zeros & ((1 << width) - 1)
     return (other & -other).bit_length() - 1 if other else width
 
 
 def low_known(known: Known, width: int) -> int:
-    """How many of the lowest bits are known."""
+    """The number of lowest bits that are known."""
     other = ~(known.zeros | known.ones) & ((1 << width) - 1)
     return (other & -other).bit_length() - 1 if other else width
 
 
 def _add_bits(a: tuple[int, int], b: tuple[int, int], mask: int) -> tuple[int, int]:
-    """The bits of a sum: zeros and ones, from those of the summands. A bit is known if both bits and the carry into it are."""
+    """The bits of a sum, zeros and ones, from those of the summands. A bit is known if both bits and the carry into it are."""
     least = (a[1] + b[1]) & mask
     most = ((~a[0] & mask) + (~b[0] & mask)) & mask
     carry_is_zero = ~(most ^ a[0] ^ b[0])
@@ -119,7 +119,7 @@ def _add_bits(a: tuple[int, int], b: tuple[int, int], mask: int) -> tuple[int, i
 
 
 def _times_bits(known: Known, factor: int, width: int) -> tuple[int, int]:
-    """The bits of a multiple: zeros and ones."""
+    """The bits of a multiple, zeros and ones."""
     mask = (1 << width) - 1
     shift = (factor & -factor).bit_length() - 1
     if factor == 1 << shift:
@@ -132,7 +132,7 @@ def _times_bits(known: Known, factor: int, width: int) -> tuple[int, int]:
 
 
 def total(offset: int, parts: Sequence[tuple[Known, int]], width: int) -> Known:
-    """What is known of `offset` plus multiples of numbers of the same width; the factors stand as unsigned numbers."""
+    """What is known about `offset` plus multiples of numbers of the same width; the factors are unsigned."""
     mask = (1 << width) - 1
     low, span = offset, 0
     sure = (~offset & mask, offset)
@@ -155,7 +155,7 @@ Transfer = Callable[[int, Sequence[Known], Sequence[int]], Known]
 
 
 def _unsigned(least: Callable[[int, int, int, int], int], most: Callable[[int, int, int, int], int]) -> Transfer:
-    """The transfer of an operator that is monotone in the unsigned bounds."""
+    """The transfer function of an operator that is monotonic in the unsigned bounds."""
 
     def transfer(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
         a, b = unsigned_bounds(k[0], w[0]), unsigned_bounds(k[1], w[1])
@@ -181,7 +181,7 @@ def _mulhi(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
 
 
 def _if_positive(transfer: Transfer) -> Transfer:
-    """What holds of signed numbers that are not negative, and nothing of others."""
+    """The transfer function for nonnegative signed numbers; nothing is known for others."""
 
     def positive(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
         if any(unsigned_bounds(known, one)[1] >> (one - 1) for known, one in zip(k, w, strict=True)):
@@ -237,7 +237,7 @@ def _lop3(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
     table = k[3].low
     zeros = ones = mask
     for row in range(8):
-        # where this row can be met, the result can be what the table has there
+        # # where this row may apply, the result may be the table's entry for it
         may = mask
         for known, bit in zip(k, (4, 2, 1), strict=False):
             may &= ~(known.zeros if row & bit else known.ones)
@@ -350,6 +350,6 @@ _TRANSFER: dict[str, Transfer] = {
 
 
 def result(operator: str, width: int, known: Sequence[Known], widths: Sequence[int]) -> Known:
-    """What is known of what an operator gives, from what is known of its operands and their widths; `top` for an operator not listed."""
+    """What is known about an operator's result, from what is known about its operands; `top` for an operator not listed."""
     transfer = _TRANSFER.get(operator)
     return transfer(width, known, widths) if transfer is not None else top(width)

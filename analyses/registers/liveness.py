@@ -1,7 +1,7 @@
-"""Which registers are live where: those whose value may still be read.
+"""Register liveness.
 
-A register is live at a point if some path from there leads to a read of it with no sure write before. A write under a guard is not sure.
-What `ret` hands back from a function is live up to it. Points are named by the instruction that they stand before.
+A register is live at a point if some path from there reads it without a certain write before. A guarded write is not certain. The registers
+that `ret` returns from a function are live up to it. A point is identified by the instruction that follows it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ptxkit.frozen import frozen
 
 @frozen(eq=False)
 class Liveness:
-    """Sets of registers, as bits of integers that are their numbers."""
+    """Sets of registers, as bit masks by register number."""
 
     before: tuple[int, ...]
-    """By block, what is live where it starts."""
+    """By block, the registers that are live at its start."""
     after: tuple[int, ...]
-    """By block, what is live where it ends."""
+    """By block, the registers that are live at its end."""
     _flow: ControlFlow = attrs.field(repr=False)
     _registers: Registers = attrs.field(repr=False)
 
     def points(self, block: int) -> Iterator[tuple[int, int]]:
-        """The instructions of a block from last to first, each with what is live right after it."""
+        """The instructions of a block from last to first, each with the registers that are live directly after it."""
         live = self.after[block]
         reads, writes, weak = self._registers.reads, self._registers.writes, self._registers.weak
         span = self._flow.blocks[block]
@@ -43,11 +43,11 @@ class Liveness:
                 live |= 1 << register
 
     def after_instruction(self, i: int) -> int:
-        """What is live right after an instruction. Walks its block from the end."""
+        """The registers that are live directly after an instruction. Walks its block from the end."""
         return next(live for at, live in self.points(self._flow.block_of[i]) if at == i)
 
     def before_instruction(self, i: int) -> int:
-        """What is live right before an instruction. Walks its block from the end."""
+        """The registers that are live directly before an instruction. Walks its block from the end."""
         block = self._flow.block_of[i]
         if i == self._flow.blocks[block].start:
             return self.before[block]
@@ -59,7 +59,7 @@ class Liveness:
 
 @fact
 def liveness(routine: Routine) -> Liveness:
-    """Which registers are live at each point of a function; in blocks that control cannot reach as well."""
+    """The live registers at each point of a function, including unreachable blocks."""
     flow, named = control_flow(routine), registers(routine)
     exposed: list[int] = []
     killed: list[int] = []
@@ -95,10 +95,10 @@ def liveness(routine: Routine) -> Liveness:
 
 @fact
 def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """By register, the instructions between which it is live, as (start, end): live right before each of start + 1 to end - 1 … end.
+    """By register, its live ranges as (start, end): it is live directly before each of the instructions start + 1 to end - 1 … end.
 
-    A range starts with the instruction that writes the register, or with the first of the block into which it comes alive, and ends with
-    the last that reads it, exclusive; ranges that access are one. A value that nothing reads has the range of its instruction alone.
+    A range starts with the instruction that writes the register, or with the first one of the block where it becomes live, and ends with
+    the last one that reads it, exclusive; overlapping ranges are merged. An unused value has the range of its instruction alone.
     """
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     reads, writes, weak = named.reads, named.writes, named.weak
@@ -111,7 +111,7 @@ def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
         else:
             of.append((start, end))
 
-    # from the end to the start: by register, where the range ends that is open
+    # # backwards: by register, the end of its open range
     ends: dict[int, int] = {}
     entering, below = 0, 0
     for block in reversed(flow.blocks):

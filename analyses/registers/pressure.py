@@ -1,7 +1,7 @@
-"""How many registers a function needs at once, in 32-bit units: a 64-bit register is two, a 16-bit one a whole one, a predicate none.
+"""Register pressure of a function, in 32-bit units: a 64-bit register counts two, a 16-bit one a full one, a predicate none.
 
-It is what the text asks for: an assembler reorders, recomputes and merges, so it may get by with fewer or need more. A register counts from
-its first write on a path to the point; what is live there but was never written needs no room.
+This is the pressure of the text: an assembler reorders, recomputes and merges, so it may use fewer or more. A register counts from its
+first write on a path to the point; one that is live but was never written takes no space.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class Pressure:
     """Register pressure of a function: `units` are 32-bit registers."""
 
     units: tuple[int, ...]
-    """By instruction, the most that are live right before or right after it, what it writes included."""
+    """By instruction, the maximum live directly before or after it, its results included."""
     predicates: tuple[int, ...]
     """By instruction, the same for predicates."""
     entering: tuple[int, ...]
-    """By block, the units that are live where it starts."""
+    """By block, the units live at its start."""
     blocks: tuple[int, ...]
-    """By block, the most of its instructions."""
+    """By block, the maximum of its instructions."""
     headers: tuple[tuple[int, int], ...]
-    """The header of each loop with the units that are live where it starts."""
+    """The header of each loop, with the units live at its start."""
     peak: int
-    """The most of all instructions."""
+    """The maximum of all instructions."""
     peak_at: int
-    """The first instruction with the peak; -1 in a function without instructions."""
+    """The first instruction at the peak; -1 in a function without instructions."""
     peak_predicates: int
 
     def __repr__(self) -> str:
@@ -47,13 +47,13 @@ def pressure(routine: Routine) -> Pressure:
     """Register pressure by point, block and function."""
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     count = len(named.reads)
-    # predicates are counted in the same number, above all units
+    # # predicates are counted in the same number, above all units
     weight = [LOW + 1 if register.is_predicate else register.units for register in named.table]
     never = _never_written(routine, flow)
     units, predicates = [0] * count, [0] * count
     entering = [0] * len(flow.blocks)
     reads, writes, weak = named.reads, named.writes, named.weak
-    # from the end to the start: the registers that are counted, also as bits, and their sum
+    # # backwards: the registers counted, as a set and as bits, and their sum
     alive: set[int] = set()
     counted = now = 0
     for block in reversed(flow.blocks):
@@ -102,7 +102,7 @@ def pressure(routine: Routine) -> Pressure:
 
 
 def _never_written(routine: Routine, flow: ControlFlow) -> tuple[int, ...]:
-    """By block, the registers that nothing can have written where it starts; empty if there are no such that are live on entry."""
+    """By block, the registers that cannot have been written at its start; empty if none of them is live on entry."""
     named = registers(routine)
     doubtful = (liveness(routine).before[0] if flow.blocks else 0) & ~named.given
     if not doubtful:
@@ -113,7 +113,7 @@ def _never_written(routine: Routine, flow: ControlFlow) -> tuple[int, ...]:
 
 
 def _first_writes(routine: Routine, start: int, end: int, wanted: int) -> dict[int, list[int]]:
-    """By instruction, the wanted registers that it is the first to write from `start` on."""
+    """By instruction, the wanted registers that it is the first to write, from `start` on."""
     writes = registers(routine).writes
     found: dict[int, list[int]] = {}
     for i in range(start, end):
@@ -125,5 +125,5 @@ def _first_writes(routine: Routine, start: int, end: int, wanted: int) -> dict[i
 
 
 def _written(first_writes: dict[int, list[int]], register: int, i: int) -> bool:
-    """Whether a register was written before instruction `i`, going by who is the first to write it."""
+    """Whether a register was written before instruction `i`, according to the first writes."""
     return any(at < i and register in new for at, new in first_writes.items())

@@ -1,6 +1,6 @@
-"""Which writes a read may see, and which reads may see a write: use-def and def-use chains.
+"""Use-def and def-use chains: the writes that a read may see, and the reads that may see a write.
 
-Writes and reads are named by their instruction. A write under a guard lets those before it be seen as well.
+Writes and reads are identified by their instruction. A guarded write does not hide earlier ones.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
 from ptxkit.frozen import frozen
 
 ENTRY = -1
-"""Stands for what a register holds when the function starts."""
+"""Represents the value of a register on function entry."""
 
 
 @frozen(eq=False)
 class Reaching:
-    """The chains of a function. Each question walks the values in question, so asking for all is not free."""
+    """The chains of a function. Each query walks the values concerned, so querying all of them is not free."""
 
     _ssa: SSA = attrs.field(repr=False)
     _registers: Registers = attrs.field(repr=False)
 
     def definitions(self, i: int, register: int) -> tuple[int, ...]:
-        """The instructions whose write of a register instruction `i` may read, ascending; ENTRY is one of them if none may have written it.
+        """The instructions whose write of a register instruction `i` may read, ascending; includes ENTRY if there may be none.
 
-        Empty where control cannot reach. Raises KeyError if it does not read the register.
+        Empty for unreachable instructions. Raises KeyError if it does not read the register.
         """
         return () if not self._ssa.uses[i] and self._reads(i, register) else self.sources(self._ssa.read(i, register))
 
@@ -35,22 +35,22 @@ class Reaching:
         return register in self._registers.reads[i]
 
     def sources(self, value: int) -> tuple[int, ...]:
-        """The instructions (or ENTRY) that may have written what a value holds, ascending."""
+        """The instructions (or ENTRY) that may have written a value, ascending."""
         values = self._ssa.values
         made_of = closure([value], lambda at: [operand for operand in values[at].operands if operand >= 0])
         return tuple(sorted({values[at].instruction for at in made_of if values[at].origin is not Origin.PHI}))
 
     def uses(self, i: int, register: int) -> tuple[int, ...]:
-        """The instructions that may read what instruction `i` writes to a register, ascending.
+        """The instructions that may read the value that instruction `i` writes to a register, ascending.
 
-        Empty where control cannot reach. Raises KeyError if it does not write the register.
+        Empty for unreachable instructions. Raises KeyError if it does not write the register.
         """
         if not self._ssa.definitions[i] and register in self._registers.writes[i]:
             return ()
         return self.readers(self._ssa.written(i, register))
 
     def readers(self, value: int) -> tuple[int, ...]:
-        """The instructions that may read a value, be it through joins and guarded writes, ascending."""
+        """The instructions that may read a value, also through joins and guarded writes, ascending."""
         readers, operand_of = self._ssa.readers, self._ssa.operand_of
         goes_into = closure([value], lambda at: operand_of.get(at, ()))
         return tuple(sorted({reader for at in goes_into for reader in readers[at]}))

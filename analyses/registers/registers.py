@@ -1,7 +1,7 @@
-"""Which registers each instruction of a function reads and writes, as small integers.
+"""The registers that each instruction of a function reads and writes, as small integers.
 
-A register declared `.v2` or `.v4` counts as that many registers, one a component. The condition code register of the instructions with
-`.cc` (9.7.2) counts as a register without bits. A name that nothing declares counts as a register of unknown type.
+A register declared `.v2` or `.v4` counts as that many registers, one for each component. The condition code register of instructions with
+`.cc` (9.7.2) counts as a register without bits. An undeclared name counts as a register of unknown type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxkit.operands import COMPONENTS
 from ptxkit.syntax import Address, Component, Guard, Name, Node, Number, Opcode, Path
 
 CARRY = "CC.CF"
-"""How the condition code register is called (9.7.2)."""
+"""The name of the condition code register (9.7.2)."""
 
 Numbers = tuple[int, ...]
 REGISTER = Kind.REGISTER
@@ -30,12 +30,12 @@ REGISTER = Kind.REGISTER
 
 @frozen
 class Register:
-    """A register, or a component of one that is a vector."""
+    """A register, or a component of a vector register."""
 
     name: str
-    """As written, of a component with its selector: `v.x`."""
+    """As written; a component includes its selector: `v.x`."""
     type: str
-    """The declared type of one element; empty for a name that is not declared."""
+    """The declared type of one element; empty for an undeclared name."""
     bits: int
     symbol: Symbol | None = attrs.field(repr=False, eq=False)
 
@@ -45,32 +45,32 @@ class Register:
 
     @property
     def units(self) -> int:
-        """How many 32-bit registers hold it: none for a predicate and for the condition code."""
+        """The number of 32-bit registers that hold it: none for a predicate or the condition code."""
         return 0 if self.is_predicate else (self.bits + 31) // 32
 
 
 @frozen(eq=False)
 class Registers:
-    """What the instructions of a function do to registers. A number may stand twice where a register is named twice."""
+    """The register uses of a function's instructions. A number may occur twice if a register is named twice."""
 
     table: tuple[Register, ...]
-    """By number, in the order in which they first appear."""
+    """By number, in order of first appearance."""
     reads: tuple[Numbers, ...]
-    """By instruction: the guard's predicate first, then as the operands stand; at a return the registers that it hands back."""
+    """By instruction: the guard's predicate first, then in operand order; at a return, the registers that it returns."""
     writes: tuple[Numbers, ...]
     weak: frozenset[int]
-    """The instructions that may leave what they write as it was: under a guard, or of no known form."""
+    """The instructions that may not write their registers: guarded ones, and those of unknown form."""
     unknown: frozenset[int]
-    """The instructions of no known form: they count as reading and writing all registers they name."""
+    """The instructions of unknown form: they count as reading and writing all registers they name."""
     given: int
-    """The set of the registers that hold a value on entry: parameters in registers, and registers of the module."""
+    """The set of registers that hold a value on entry: parameters in registers, and registers of the module."""
     returned: Numbers
-    """The registers that the function hands back where it returns."""
+    """The registers that the function returns."""
     _by_node: dict[Path, dict[int, Numbers]] = attrs.field(repr=False)
     _runs: tuple[tuple[int, int, Path], ...] = attrs.field(repr=False)
 
     def named(self, name: str) -> Numbers:
-        """The numbers of the registers of a name: several where scopes hide one another, or for a vector."""
+        """The numbers of the registers with a name: several if scopes hide one another, or for a vector."""
         return tuple([i for i, register in enumerate(self.table) if name in (register.name, register.name.partition(".")[0])])
 
     def of(self, i: int, operand: Node) -> Numbers:
@@ -79,7 +79,7 @@ class Registers:
         return self._by_node[self._runs[run][2]].get(id(operand), ())
 
     def strong(self, i: int) -> Numbers:
-        """The registers that an instruction surely writes."""
+        """The registers that an instruction certainly writes."""
         return () if i in self.weak else self.writes[i]
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def registers(routine: Routine) -> Registers:
 
 @frozen
 class _Plan:
-    """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
+    """The positions of registers that are read and written in instructions of one form and shape: by operand, and by path in it."""
 
     reads: Numbers
     writes: Numbers
@@ -135,7 +135,7 @@ _NO_FORM = _Plan((), (), (), False, False, "", False)
 
 
 def _does(operand: BoundOperand, target: int) -> tuple[bool, bool]:
-    """Whether the registers of an operand are read, and written; of the lists of a call, the one before the function is written."""
+    """Whether the registers of an operand are read, and written; of a call's lists, the one before the function is written."""
     if operand.role == "list":
         return operand.path[0] > target, operand.path[0] < target
     return operand.reads or operand.role in ("func", "sym"), operand.writes
@@ -199,7 +199,7 @@ class _Reader:
                     if plan.flow:
                         ends.append((i, plan.flow))
                     continue
-                # what is written first: so that numbers follow the order of the text
+                # # what is written comes first, so that numbers follow the order of the text
                 for at in plan.writes:
                     child = children[first + at]
                     found = known(id(child))
@@ -242,7 +242,7 @@ class _Reader:
         )
 
     def _header(self) -> tuple[int, Numbers]:
-        """The parameters that are registers, as a set, and the registers that the function hands back."""
+        """The set of parameters that are registers, and the registers that the function returns."""
         header = self.routine.function.header
         self.scope = self.routine.names.scopes[(*self.routine.path, 0)]
         given = 0
@@ -255,7 +255,8 @@ class _Reader:
     def _calls_and_returns(
         self, ends: list[tuple[int, str]], reads: list[Numbers], writes: list[Numbers], weak: list[int], returned: Numbers
     ) -> None:
-        """What a return hands back is read there; registers of the module are read and perhaps written wherever others may run."""
+        """Adds the returned registers as reads at each return, and registers of the module as read and possibly written wherever other
+        code may run."""
         shared = tuple(sorted(self.shared))
         if not returned and not shared:
             return
@@ -276,7 +277,7 @@ class _Reader:
         return numbers
 
     def _named(self, name: str) -> Numbers:
-        """The numbers of what a name means in the scope at hand; none if it is no register."""
+        """The numbers of a name in the current scope; none if it is not a register."""
         symbol = self.scope.lookup(name)
         if symbol is None:
             if not name.startswith("%") or special_register(name) is not None:
@@ -290,7 +291,7 @@ class _Reader:
         return found
 
     def _declared(self, name: str, symbol: Symbol | None) -> Numbers:
-        """Numbers for a register that stands here for the first time."""
+        """Numbers for a register at its first appearance."""
         known = self.types.get(id(symbol))
         if known is None:
             type_ = symbol.type or "" if symbol is not None else ""
@@ -306,7 +307,7 @@ class _Reader:
         return found
 
     def _of(self, node: Node) -> Numbers:
-        """The registers that a node names, in order; how deep operands nest, the parser bounds."""
+        """The registers that a node names, in order; recursive, with the nesting bounded by the parser."""
         kind = type(node)
         if kind is Name:
             return self._named(node.text)
@@ -320,7 +321,7 @@ class _Reader:
 
 
 def _part(node: Node, path: tuple[int, ...]) -> Node:
-    """The part of an operand at a path of the table's, which counts the parts of an address and not its offset."""
+    """The part of an operand at one of the table's paths, which counts the parts of an address but not its offset."""
     for step in path:
         node = node.parts[step] if isinstance(node, Address) else node.children[step]
     return node

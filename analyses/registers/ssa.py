@@ -1,8 +1,8 @@
-"""The function as if every register were assigned once: values, and which value each read sees. The tree stays as it is.
+"""Static single assignment form: values, and the value that each read sees. The tree is unchanged.
 
-A value comes from a write, from a join of paths on which different values arrive (a phi), or is what a register holds on entry. A write
-under a guard gives a value that chooses: between what it writes, if the guard holds, and the value from before. Only blocks that control
-can reach have values, and a phi stands only where its register is live.
+A value comes from a write, from a merge where different values arrive (a phi), or is that of a register on entry. A guarded write defines a
+value that selects: the written one if the guard holds, otherwise the previous one. Only reachable blocks have values, and phis exist only
+where their register is live.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ptxkit.memo import collector_paused
 
 
 class Origin(enum.Enum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
     ENTRY = "entry"
-    """What the register holds when the function starts: a parameter or, if it is not one, nothing that is known."""
+    """The value of the register on function entry: that of a parameter, or otherwise unknown."""
     PHI = "phi"
     WRITE = "write"
 
@@ -41,32 +41,32 @@ class Value(NamedTuple):
     origin: Origin
     block: int
     instruction: int
-    """The instruction that writes it; -1 for a phi and at entry."""
+    """The instruction that writes it; -1 for a phi and on entry."""
     operands: tuple[int, ...]
-    """Of a phi, a value for each predecessor of its block in their order (-1 from one that control cannot reach; at the entry block the
-    value from outside comes last). Of a write that may not happen, the value from before; of any other none."""
+    """For a phi, a value for each predecessor of its block in order (-1 from an unreachable one; in the entry block, the value from
+    outside is last). For a write that may not happen, the previous value; otherwise none."""
 
 
 @frozen(eq=False)
 class SSA:
-    """The values of a function, and who uses which. Empty tuples stand for blocks that control cannot reach."""
+    """The values of a function, and their uses. Unreachable code has empty tuples."""
 
     values: tuple[Value, ...]
     uses: tuple[tuple[int, ...], ...]
-    """By instruction, the values that it reads: as `Registers.reads` has their registers."""
+    """By instruction, the values that it reads, in the order of `Registers.reads`."""
     definitions: tuple[tuple[int, ...], ...]
-    """By instruction, the values that it writes: as `Registers.writes` has their registers."""
+    """By instruction, the values that it writes, in the order of `Registers.writes`."""
     phis: tuple[tuple[int, ...], ...]
-    """By block, the values that are phis there."""
+    """By block, its phis."""
     entry: dict[int, int]
-    """By register, the value that it has on entry, for the registers whose value on entry something may read."""
+    """By register, its value on entry, for registers whose value on entry may be read."""
     _flow: ControlFlow = attrs.field(repr=False)
     _registers: Registers = attrs.field(repr=False)
     _parents: tuple[int, ...] = attrs.field(repr=False)
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
-        """By value, the instructions that read it, ascending; one that reads it twice stands twice."""
+        """By value, the instructions that read it, ascending; one that reads it twice occurs twice."""
         with collector_paused():
             found: list[list[int]] = [[] for _ in self.values]
             for i, read in enumerate(self.uses):
@@ -76,7 +76,7 @@ class SSA:
 
     @cached_property
     def operand_of(self) -> dict[int, tuple[int, ...]]:
-        """By value, the phis and guarded writes that have it as an operand; nothing for a value that is none."""
+        """By value, the phis and guarded writes that have it as an operand; values that are no operand are omitted."""
         found: dict[int, list[int]] = {}
         for number, of in enumerate(self.values):
             for operand in of.operands:
@@ -92,14 +92,15 @@ class SSA:
         raise KeyError(register)
 
     def written(self, i: int, register: int) -> int:
-        """The value that instruction `i` gives to a register. Raises KeyError if it does not write it."""
+        """The value that instruction `i` writes to a register. Raises KeyError if it does not write it."""
         for number, value in zip(self._registers.writes[i], self.definitions[i], strict=False):
             if number == register:
                 return value
         raise KeyError(register)
 
     def before(self, i: int, register: int) -> int | None:
-        """The value that a register has right before instruction `i`; None if it is not live there or has none. Walks up the dominators."""
+        """The value of a register directly before instruction `i`; None if it is not live there or undefined. Walks up the dominator
+        tree."""
         block = self._flow.block_of[i]
         while True:
             start = self._flow.blocks[block].start
@@ -131,8 +132,8 @@ def ssa(routine: Routine) -> SSA:
 def _phi_blocks(routine: Routine, flow: ControlFlow) -> list[list[int]]:
     """By block, the registers that need a phi there.
 
-    A register that is written in one block, and not live on entry, needs none. For the others, the iterated dominance frontier of the
-    blocks that write it, as far as it is live there.
+    A register that is written in one block only and not live on entry needs none. For the others: the iterated dominance frontier of the
+    blocks that write it, where it is live.
     """
     named, live, tree = registers(routine), liveness(routine), dominators(routine).tree
     positions: list[list[int]] = [[] for _ in flow.blocks]
@@ -161,12 +162,12 @@ def _phi_blocks(routine: Routine, flow: ControlFlow) -> list[list[int]]:
 
 
 def _live_in(before: Sequence[int], frontier: Sequence[tuple[int, ...]], register: int, block: int) -> list[int]:
-    """The blocks in the frontier of one where a register is live."""
+    """The blocks in a block's frontier where a register is live."""
     return [at for at in frontier[block] if before[at] >> register & 1]
 
 
 class _Renamer:
-    """Walks the dominator tree with the value that each register has."""
+    """Walks the dominator tree with the current value of each register."""
 
     def __init__(self, routine: Routine, flow: ControlFlow, positions: list[list[int]]) -> None:
         self.flow = flow

@@ -1,11 +1,11 @@
-"""Reads of registers that nothing wrote before.
+"""Reads of uninitialized registers.
 
-*Always*: no path to the read writes the register. *Sometimes*: there is a point where nothing can have written it yet, and from
-which every path on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
-to the point at all. What is only written in one branch and only read in another is left alone, since the two may hold together.
+*Always*: no path to the read writes the register. *Sometimes*: there is a point where the register cannot have been written yet, and from
+which every path reads it before writing it. No assumption about correlated branches is needed: it suffices that control reaches the point.
+A register that is written only in one branch and read only in another is not reported, since the conditions may be the same.
 
-Copying is no reading here, nor is handing over to other lanes what none of them uses. Compilers copy and pack registers that hold nothing,
-and the padding of a structure goes from lane to lane with the rest.
+Copies do not count as reads, nor does handing values to other lanes that do not use them. Compilers copy and pack uninitialized registers,
+and the padding of a structure is exchanged between lanes with the rest.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 STEPS = 16
-"""How many instructions back the origin of a value is looked for."""
+"""Maximum number of instructions that the origin of a value is traced back."""
 
 
 @frozen
 class UndefinedRead:
-    """The first read of a register that sees nothing."""
+    """The first read of a register that sees no value."""
 
     instruction: int
     register: int
     always: bool
     """Whether no path to it writes the register."""
     point: int
-    """Unless always: the instruction after which nothing has written the register, and it will be read: the last of a block, or a guarded
-    write; -1 for the start of the function."""
+    """Unless `always`: the instruction after which the register is unwritten and will be read: the last one of a block, or a guarded
+    write; -1 for function entry."""
     target: int
-    """The block where control goes on from the last instruction of another; -1 for a guarded write."""
+    """The successor block at that point; -1 for a guarded write."""
     write: int
-    """Unless always: an instruction that writes it on another path."""
+    """Unless `always`: an instruction that writes it on another path."""
     only_loads: bool
-    """Whether what other paths write is made from what they load. A program may leave out a load that would be out of bounds, go on with
-    no matter what is in the register, and throw the result away."""
+    """Whether other paths compute its value from loads. A program may skip an out-of-bounds load, continue with any value in the
+    register, and discard the result."""
     is_shown: bool = True
-    """Whether what is read surely comes to something: not if it can be seen only after a branch, a guard or a selection."""
+    """Whether the value read certainly has an effect: not if only after a branch, a guard or a selection."""
     is_of_contents: bool = False
-    """Whether it takes contents of memory to come to the point: those that a program writes there may never send control there."""
+    """Whether reaching the point depends on memory contents: a program may never write contents that send control there."""
 
 
 @fact
 def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
-    """For each register that is read before it is written, always or sometimes, the first such read, in document order."""
+    """For each register that is always or sometimes read before it is written, the first such read, in document order."""
     flow, named, values = control_flow(routine), registers(routine), ssa(routine)
     doubtful = mask_of([register for register in values.entry if _is_of_interest(named, register)])
     if not doubtful:
@@ -78,8 +78,8 @@ def _is_of_interest(named: Registers, register: int) -> bool:
 
 
 def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
-    """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in location too,
-    and no elements of a vector that is stored, of which some may be padding."""
+    """By instruction, the doubtful registers whose value certainly affects it: no copies, no registers that it also updates, and no
+    elements of a stored vector, of which some may be padding."""
     named, bounds = registers(routine), bindings(routine)
     found = {}
     for i, read in enumerate(named.reads):
@@ -102,19 +102,19 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
 
 
 def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
-    """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers.
+    """Whether an instruction may have an effect beyond registers, directly or through its results.
 
-    *Surely*: such a one comes on all paths from there, and nothing in between selects.
+    *Surely*: the effect follows on all paths, with no selection in between.
     """
     values, flow, bounds = ssa(routine), control_flow(routine), bindings(routine)
     after = dominators(routine).post
 
     def readers(at: int) -> set[int]:
-        """The instructions that work with what one wrote, if that is all that it does."""
+        """The instructions that use the results of one that only writes registers."""
         bound, is_guarded = bounds[at], at != i and routine.instructions[at].guard is not None
         if not _writes_registers_only(routine, at):
             return set()
-        # what copies some of several operands may leave this one out
+        # # an instruction that copies some of several operands may skip this one
         if surely and at != i and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
             return set()
         goes_into = closure(values.definitions[at], lambda value: values.operand_of.get(value, ()))
@@ -146,7 +146,7 @@ def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -
 
 
 def _is_of_contents(routine: Routine, point: int) -> bool:
-    """Whether the guard of an instruction is made from what is loaded from memory."""
+    """Whether the guard of an instruction depends on values loaded from memory."""
     if point < 0 or routine.instructions[point].guard is None:
         return False
     values = ssa(routine)
@@ -160,7 +160,7 @@ def _is_of_contents(routine: Routine, point: int) -> bool:
 
 
 def _loads(routine: Routine, i: int) -> bool:
-    """Whether an instruction reads memory, and not parameters."""
+    """Whether an instruction reads memory other than parameters."""
     bound = bindings(routine)[i]
     return isinstance(bound, Bound) and any("read" in memory.access for memory in bound.memory) and not bound.has(".param")
 
@@ -230,13 +230,13 @@ class _Sometimes:
         return UndefinedRead(read, register, False, point, target, min(writes, default=-1), loads)
 
     def _stuck(self) -> list[bool]:
-        """By block, whether control never leaves the function once it is there."""
+        """By block, whether control can never leave the function from there."""
         flow = self.flow
         leaving = closure([block.index for block in flow.blocks if block.is_end or not block.successors], flow.predecessors)
         return [block.index not in leaving for block in flow.blocks]
 
     def _is_loaded(self, i: int, register: int) -> bool:
-        """Whether what an instruction writes to a register is made from what it loads from memory, and not from what it was before."""
+        """Whether the value that an instruction writes to a register depends on loads, and not on the register's previous value."""
         values, bounds = ssa(self.routine), bindings(self.routine)
 
         def is_load(at: int) -> bool:
@@ -260,7 +260,7 @@ class _Sometimes:
         return loaded
 
     def _first_read(self, block: int, register: int) -> int:
-        """The first read on the paths from a block on, of which all come to one."""
+        """The first read on the paths from a block, all of which reach one."""
 
         def read(index: int) -> int:
             span = self.flow.blocks[index]
@@ -270,7 +270,7 @@ class _Sometimes:
         return min(map(read, closure([block], lambda index: self.flow.successors(index) if read(index) == len(self.guarded) else ())))
 
     def _after_guarded(self, i: int, register: int, end: int, avoided: int) -> int:
-        """The read that surely comes after a guarded write whose guard does not hold; -1 if none does, or another write may come first."""
+        """The read that certainly follows a guarded write whose guard fails; -1 if there is none, or another write may come first."""
         values = ssa(self.routine)
         guard = self.routine.instructions[i].guard
         assert guard is not None

@@ -1,1 +1,1 @@
-"""Symbolic values: terms over what a thread knows when it starts, and what they are in a loop and for each thread."""
+"""Symbolic values: terms over what a thread knows at entry, and their values in loops and for each thread."""

@@ -1,4 +1,4 @@
-"""Domains that `evaluate` works in besides that of numbers: many numbers at a time."""
+"""Domains for `evaluate` other than plain numbers: many numbers at a time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ptxkit.analyses.symbolic.vectors import Numbers, combined, of_one
 
 
 def lanes(leaf: Callable[[Term], Numbers | None], count: int) -> Domain[Numbers]:
-    """A number for each of `count` threads, where `leaf` gives those of each leaf and join.
+    """The domain of one number for each of `count` threads; `leaf` gives the numbers of leaves and joins.
 
-    A term has a number for all threads or is unknown. Where all of them select the same side, the other need not be known.
+    A term has a number for every thread, or is unknown. If all threads select the same side, the other may be unknown.
     """
 
     def value(at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
@@ -24,7 +24,7 @@ def lanes(leaf: Callable[[Term], Numbers | None], count: int) -> Domain[Numbers]
 
 
 def of_lanes(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numbers | None:
-    """What a sum or an operator gives for each of `count` threads, where `found` has what `needs_of_lanes` asked for."""
+    """The numbers of a sum or an operator for `count` threads; `found` holds what `needs_of_lanes` requested."""
     if at.operator != "select":
         return combined(at, found, count)
     condition = found[at.args[0]]
@@ -35,7 +35,7 @@ def of_lanes(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
 
 
 def needs_of_lanes(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[Term]:
-    """Whose numbers a term needs: of what is selected the condition, and then the sides that some thread chooses."""
+    """The operands whose numbers a term needs: for a selection, the condition first, then the sides that some thread selects."""
     if at.operator != "select":
         return operands(at, found)
     if at.args[0] not in found:
@@ -48,7 +48,7 @@ def needs_of_lanes(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[T
 
 
 def _side(condition: Numbers) -> int | None:
-    """Which argument of a selection all threads choose; None if they do not choose the same."""
+    """The argument of a selection that all threads select; None if they differ."""
     if 0 not in condition:
         return 1
     return None if 1 in condition else 2
@@ -58,7 +58,7 @@ Image = tuple[int | None, ...]
 
 
 def _images(count: int) -> Domain[Image]:
-    """A number for each of `count` choices of what is known beforehand; None where it depends on more, or is not determined."""
+    """The domain of one number for each of `count` assignments of a variable; None where it depends on other unknowns."""
     unknown: Image = (None,) * count
 
     def value(at: Term, found: Mapping[Term, Image | None]) -> Image:
@@ -79,14 +79,14 @@ def _of_some(at: Term, one: tuple[int | None, ...]) -> int | None:
 
 
 def image(term: Term, variable: Term, choices: Sequence[int]) -> Image:
-    """The image of a set: what a term is for each number that something in it may be."""
+    """The image of a set under a term: its number for each value of a variable."""
     return evaluate(term, _images(len(choices)), {variable: tuple(choices)}) or ()
 
 
 def intervals(given: Callable[[Term], Interval | None]) -> Domain[Interval]:
-    """The unsigned numbers that a term may be, where `given` says it of leaves and of what more is known of than of its parts.
+    """The domain of unsigned intervals; `given` supplies those of leaves and of terms with tighter bounds than their parts imply.
 
-    Sums and products follow from their parts, unless they may wrap around; other terms have the bounds that they know themselves.
+    Sums and products follow from their parts, unless they may wrap around; other terms use their own bounds.
     """
 
     def needs(at: Term, found: Mapping[Term, Interval | None]) -> Sequence[Term]:
@@ -113,14 +113,14 @@ def _product(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
 
 
 def total(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
-    """What the signed parts of a sum add up to, which may be more than its width holds."""
+    """The range of a sum over its signed parts, which may exceed its width."""
     offset, linear = at.linear
     whole = just(signed(offset, at.width))
     factors = {atom: signed(factor, at.width) for atom, factor in linear}
     for atom, factor in list(factors.items()):
         divided = _divided(atom)
         if divided is not None and factors.get(divided[0]) == -factor:
-            # a number without all the times that another goes into it
+            # # x - x / n * n is a remainder
             del factors[atom], factors[divided[0]]
             most = (found[divided[1]] or Interval(*divided[1].bounds)).high - 1
             whole = whole.plus(Interval(*sorted((0, -factor * most))))
@@ -130,7 +130,7 @@ def total(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
 
 
 def _divided(atom: Term) -> tuple[Term, Term] | None:
-    """Of how often a number goes into another, times that number: the other, and the number."""
+    """Matches `x / n * n`: returns x and n."""
     if atom.operator == "mul":
         for divided, number in (atom.args, atom.args[::-1]):
             if divided.operator == "div.u" and divided.args[1] is number:

@@ -1,8 +1,8 @@
-"""Terms along a path: what a value is after given iterations of the loops that it comes from.
+"""Terms along a path: values after given iterations of the loops that they come from.
 
-The terms of `values` have leaves for loop-carried values and for joins at control-flow merges. Along a path, each of them is the value
-that arrived on it: so a ring counter is a number in every iteration, however it wraps around. A leaf that is not known, such as a loaded
-value, is a fresh one in every iteration of the loops around it.
+The terms of `values` have leaves for loop-carried values and for joins at control-flow merges. Along a path, each is the value that arrived
+on it, so a ring counter is a number in every iteration, however it wraps around. An unknown leaf, such as a loaded value, is a fresh one in
+every iteration of the loops around it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 
 Environment = Mapping[int, Term]
-"""By number of a value of `ssa`, what it is: phis, and what is not known and made anew in every iteration of a loop."""
+"""The term of each `ssa` value, by number: phis, and unknown values that are fresh in every iteration of a loop."""
 
 NOTHING: frozenset[int] = frozenset()
 MOST_INPUTS = 5
 BROADCAST = "broadcast"
-"""What the table says of an operation that gives all threads what one of them holds."""
+"""The table's word for an operation that gives all threads the value of one of them."""
 
 
 class Evaluator:
-    """Puts what is known of a path into terms. `wanted` are the terms that will be asked about."""
+    """Substitutes what is known on a path into terms. `wanted` are the terms that will be evaluated."""
 
     def __init__(self, routine: Routine, wanted: Iterable[Term], followed: Collection[int] = ()) -> None:
         self.routine = routine
         self.followed = followed
-        """Values that are put into an environment where they are written, if the terms need them."""
+        """Values that are entered into an environment where they are written, if the terms need them."""
         self.known = values(routine)
         self.terms = self.known.terms
         self._ssa = ssa(routine)
@@ -49,18 +49,18 @@ class Evaluator:
         self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
         self.needed: set[int] = set()
-        """The values that the terms depend on, as far as a path decides what they are."""
+        """The values that the terms depend on, where the path determines them."""
         self._phis: dict[int, tuple[int, ...]] = {}
-        """By block, the phis there that the terms depend on, through other phis too."""
+        """By block, the phis that the terms depend on, directly or through other phis."""
         self._fickle: dict[int, tuple[int, ...]] = {}
-        """By header of a loop, what is made anew in it."""
+        """By loop header, the values that are fresh in each iteration."""
         self._changed: set[int] = set()
-        """All that is made anew in a loop."""
+        """All values that are fresh in some loop."""
         self.numbering = self._ssa.values
         self.want(wanted)
 
     def want(self, terms: Iterable[Term]) -> None:
-        """These terms will be asked about, too."""
+        """Adds terms that will be evaluated."""
         seen = self.needed
 
         def arriving(number: int) -> list[int]:
@@ -85,11 +85,11 @@ class Evaluator:
         self._changed = {number for numbers in self._fickle.values() for number in numbers}
 
     def merges(self, block: int) -> bool:
-        """Whether the terms depend on the path by which control comes to a block."""
+        """Whether the terms depend on the path by which control reaches a block."""
         return block in self._phis
 
     def live(self, asked: Mapping[int, Iterable[Term]]) -> tuple[int, ...]:
-        """By block, the values that terms depend on that are asked about in it or later, as bits. `asked` are these terms, by block."""
+        """By block, the values that terms evaluated in it or later depend on, as bits. `asked` are the terms, by block."""
         blocks = range(len(self._flow.blocks))
         uses = [mask_of([number for term in asked.get(block, ()) for number in self.needs(term)]) for block in blocks]
         made = [mask_of([*self._phis.get(block, ()), *self._fickle.get(block, ())]) for block in blocks]
@@ -102,7 +102,7 @@ class Evaluator:
         return tuple([uses[block] | after for block, after in enumerate(solved.after)])
 
     def _changes(self, leaf: Term) -> bool:
-        """Whether a leaf is another number in every iteration of a loop."""
+        """Whether a leaf has another value in every iteration of a loop."""
         number = leaf.data[0]
         if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
             return False
@@ -140,9 +140,9 @@ class Evaluator:
     def enter(
         self, block: int, before: int, environment: Environment, tick: int, settle: Callable[[Term], Term] | None = None
     ) -> Environment:
-        """What is known in a block that control comes to from another. `tick` is a number that no earlier step on the path had.
+        """The environment on entry to a block from another. `tick` is a number that no earlier step on the path had.
 
-        What arrives is put through `settle`, instead of that of the function.
+        Arriving terms are passed through `settle`, which defaults to that of the function.
         """
         settle = settle or self.settle
         numbers = self._phis.get(block, ())
@@ -162,7 +162,7 @@ class Evaluator:
         return new
 
     def skip(self, to: int, blocks: int, environment: Environment, tick: int) -> Environment:
-        """What is known in a block that control comes to over a part of the function, a set of blocks, that was not followed."""
+        """The environment on entry to a block if a region before it, a set of blocks, was skipped."""
         new = dict(environment)
         for number in self._fickle.get(to, ()):
             new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
@@ -177,7 +177,7 @@ class Evaluator:
         return new
 
     def term(self, term: Term, environment: Environment) -> Term:
-        """A term on a path."""
+        """The term on a path."""
         needs = self.needs(term)
         if not needs:
             return term
@@ -191,12 +191,12 @@ class Evaluator:
         return found
 
     def steady(self, environment: Environment) -> Environment:
-        """The same with what is not known as if it were the same in every iteration."""
+        """The environment, with unknown values treated as loop-invariant."""
         return {number: found for number, found in environment.items() if number not in self._changed}
 
     def _put(self, term: Term, environment: Environment) -> Term:
         if term.operator == SUM:
-            # many addresses are made of the same few atoms
+            # # many addresses consist of the same few atoms
             return rebuilt(self.terms, term, {atom: self.term(atom, environment) for atom, _ in term.parts})
         stack = [term]
         done: dict[Term, Term] = {}
@@ -220,7 +220,7 @@ class Evaluator:
 
 
 def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
-    """A term with others instead of what it is made of."""
+    """A term with its operands replaced."""
     if at.operator != SUM:
         return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
     found = terms.part(at, tuple([part for part in at.parts if done[part[0]] is part[0]]))
@@ -231,10 +231,10 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
 
 
 class Settler:
-    """Gives equal names to what is equal: what the threads of a warp find out together, and what is loaded from memory that does not
-    change.
+    """Unifies equal values: those that the threads of a warp compute together, and those loaded from constant memory.
 
-    A broadcast of what all of them hold is that. Who is elected is the same everywhere. Without `loads` nothing is said of memory.
+    A broadcast of a value that all threads hold is that value. The elected thread is the same at every election. Without `loads`, loaded
+    values are left alone.
     """
 
     def __init__(self, routine: Routine, loads: bool = True) -> None:
@@ -248,7 +248,7 @@ class Settler:
         self._settled: dict[Term, Term] = {}
 
     def term(self, term: Term) -> Term:
-        """A term in which such values are named."""
+        """A term with such values replaced by common leaves."""
         done = self._settled
         found = done.get(term)
         if found is not None:
@@ -279,7 +279,7 @@ class Settler:
         return done[term]
 
     def _inputs(self, number: int) -> tuple[Term, ...]:
-        """What goes into a value that threads find out together, or the address that it is loaded from; nothing if it is no such value."""
+        """The inputs of a value that threads compute together, or the address that it is loaded from; empty for other values."""
         value = self._ssa.values[number]
         if value.origin is not Origin.WRITE or value.operands:
             return ()
@@ -301,7 +301,7 @@ class Settler:
         assert isinstance(bound, Bound)
         position = number - self._ssa.definitions[value.instruction][0]
         if bound.memory:
-            # what iterates in a loop may be loaded from elsewhere each time
+            # # an address that changes in a loop may load another value each time
             steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
             return self.terms.leaf("loaded", leaf.width, (position, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
@@ -312,7 +312,7 @@ class Settler:
         return self.terms.leaf("collective", leaf.width, (opcode, position, *inputs))
 
     def _is_common(self, term: Term) -> bool:
-        """Whether all threads of a warp hold the same."""
+        """Whether all threads of a warp hold the same value."""
         if all(leaf.operator in ("parameter", "address", "collective") or _of_block(leaf) for leaf in term.leaves()):
             return True
         numbers = self._thread_block.vector(term)
@@ -320,7 +320,7 @@ class Settler:
 
 
 def _is_constant(bound: Bound) -> bool:
-    """Whether it loads what nothing writes while the kernel runs (5.1.3, 9.7.10.9)."""
+    """Whether an instruction loads memory that nothing writes during the kernel (5.1.3, 9.7.10.9)."""
     return all(memory.access == "read" for memory in bound.memory) and (bound.has(".const") or bound.has(".nc"))
 
 
@@ -330,11 +330,11 @@ def _of_block(leaf: Term) -> bool:
 
 @fact
 def launched_settler(routine: Routine) -> Settler:
-    """The same where a launch says what is loaded."""
+    """The settler for use with a launch, which determines loaded values."""
     return Settler(routine, loads=False)
 
 
 @fact
 def settler(routine: Routine) -> Settler:
-    """Gives equal names to what is equal in a function."""
+    """The settler of a function, which unifies equal values."""
     return Settler(routine)

@@ -1,7 +1,7 @@
-"""What a term is, from what its leaves are: one evaluator for all domains.
+"""Evaluation of terms from the values of their leaves: one evaluator for all domains.
 
-A domain says what a term is from what the terms in it are: a number, a number for each thread, an interval, the image of a set. `evaluate`
-goes through a term once, from the leaves up, and asks the domain; `domains` has the domains.
+A domain computes the value of a term from those of its operands: a number, one number per thread, an interval, the image of a set.
+`evaluate` walks a term once, from the leaves up; `domains` defines the domains.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ NONE: tuple[Term, ...] = ()
 
 
 def operands(at: Term, found: Mapping[Term, V | None]) -> Sequence[Term]:
-    """All that a term is made of; nothing of a join, as nobody knows which of its terms it is."""
+    """All operands of a term; none for a join, since which one it takes is unknown."""
     return at.inner if at.operator != "join" else NONE
 
 
 @attrs.frozen(eq=False)
 class Domain(Generic[V]):
-    """What terms are evaluated to. None stands for what is not known."""
+    """A domain of values. None stands for an unknown value."""
 
     value: Callable[[Term, Mapping[Term, V | None]], V | None]
-    """What a term is, where the mapping has what it needs."""
+    """The value of a term, given the values that it needs."""
     needs: Callable[[Term, Mapping[Term, V | None]], Sequence[Term]] = operands
-    """Whose values a term needs, of the terms in it. It is asked again when those are found, and may then need more; never of a leaf."""
+    """The operands whose values a term needs. Called again once they are found, when it may request more; never called for a leaf."""
 
 
 def evaluate(term: Term, domain: Domain[V], found: dict[Term, V | None] | None = None) -> V | None:
-    """What a term is in a domain; None if that is not known.
+    """The value of a term in a domain; None if unknown.
 
-    `found` remembers what terms are, and may say beforehand what some are; pass the same one only with the same leaves.
+    `found` caches values, and may be seeded with some; reuse it only with the same leaves.
     """
     known = {} if found is None else found
     needs, value = domain.needs, domain.value
@@ -55,12 +55,12 @@ def evaluate(term: Term, domain: Domain[V], found: dict[Term, V | None] | None =
 
 
 def is_atom(term: Term) -> bool:
-    """Whether what a term is does not follow from what it is made of: leaves, and joins."""
+    """Whether a term's value does not follow from its operands: leaves and joins."""
     return term.operator != SUM and term.operator not in OPERATORS
 
 
 def numbers(leaf: Callable[[Term], int | None]) -> Domain[int]:
-    """The domain of numbers, where `leaf` gives that of each leaf and join. Of what is selected, only the chosen side needs one."""
+    """The domain of numbers; `leaf` gives the numbers of leaves and joins. For a selection, only the selected side needs one."""
 
     def value(at: Term, found: Mapping[Term, int | None]) -> int | None:
         operator = at.operator
@@ -96,9 +96,9 @@ def _chosen(at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
 
 
 CLOSED = numbers(lambda leaf: None)
-"""Numbers of what depends on no leaf, but for those that are known beforehand."""
+"""The number of a term that depends on no leaf except those seeded."""
 
 
 def number_of(term: Term, leaf: Callable[[Term], int | None] | None = None, found: dict[Term, int | None] | None = None) -> int | None:
-    """The number that a term is; None if it depends on a leaf that has none, or is not determined."""
+    """The number of a term; None if it depends on a leaf without one, or is not determined."""
     return evaluate(term, CLOSED if leaf is None else numbers(leaf), found)

@@ -1,7 +1,7 @@
-"""How far addresses may lie from where they start: a variable, or another location that is not known (5.1.8).
+"""Ranges of addresses relative to their base: a variable, or an unknown location (5.1.8).
 
-What threads differ in, what rings go through and what is known besides are put together as ranges, so that memory that is shared out by
-constants can be distinguished, no matter what is not known.
+Thread-dependent parts, ring indices and other known parts are combined as ranges, so that parts of shared memory at constant offsets can
+be distinguished although other parts of the address are unknown.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 
 FAR = 1 << 20
-"""No variable in shared memory is as large, in bytes."""
+"""Larger than any variable in shared memory, in bytes."""
 ADDRESS_BITS = 32
 MOST_CUT = 15
-"""Addresses are not rounded down by more bits than this."""
+"""Maximum number of bits by which addresses are rounded down."""
 
 
 class _Distance(NamedTuple):
-    """A term as a multiple of the root, and what is added to that."""
+    """A term as a multiple of the root plus a range."""
 
     roots: int
     added: Interval
@@ -44,22 +44,22 @@ class Extents:
         self._intervals: dict[Term, Interval | None] = {}
 
     def of(self, address: Term, root: Term) -> Interval | None:
-        """How far from a leaf an address may lie, over all threads and rounds; None if it is not known."""
+        """The range of an address relative to a leaf, over all threads and iterations; None if unknown."""
         found = evaluate(address, self._from(root), self._distances.setdefault(root, {}))
         is_known = found is not None and found.roots == 1 and found.added.low > -FAR and found.added.high < FAR
         return found.added if found is not None and is_known else None
 
     def interval(self, term: Term) -> Interval:
-        """The numbers that a term may be, unsigned."""
+        """The unsigned range of a term."""
         return evaluate(term, intervals(self._given), self._intervals) or Interval(*term.bounds)
 
     def _given(self, term: Term) -> Interval | None:
-        """What the numbers of threads and of rings say of a term."""
+        """The range of a term that follows from thread indices and rings."""
         numbers = self._thread_block.vector(term) or (self._rounds.numbers(term) if self._rounds.is_all(term) else None)
         return hull(numbers) if numbers else None
 
     def _signed(self, term: Term) -> Interval:
-        """The numbers that a sum may be, signed."""
+        """The signed range of a sum."""
         numbers = self._thread_block.vector(term) or (self._rounds.numbers(term) if self._rounds.is_all(term) else None)
         if numbers:
             return hull([signed(number, term.width) for number in set(numbers)])
@@ -69,7 +69,7 @@ class Extents:
     # --- from a root
 
     def _from(self, root: Term) -> Domain[_Distance]:
-        """The domain of what starts from a root."""
+        """The domain of distances from a root."""
 
         def needs(at: Term, found: Mapping[Term, _Distance | None]) -> Sequence[Term]:
             if at is root or root not in at.leaves():
@@ -102,7 +102,7 @@ class Extents:
         return Domain(value, needs)
 
     def _cut(self, term: Term) -> tuple[Term, int] | None:
-        """What the lower bits are swizzled or cut of, and the most that these bits are."""
+        """The address whose lower bits are swizzled or cleared, and the maximum of those bits."""
         if term.operator in ("and", "or", "xor"):
             for one, other in (term.args, term.args[::-1]):
                 most = (other.constant or 0) ^ (1 << term.width) - 1 if term.operator == "and" else self.interval(other).high
@@ -113,7 +113,7 @@ class Extents:
     def _sum(self, term: Term, root: Term, found: Mapping[Term, _Distance | None]) -> _Distance | None:
         count = 0
         added = just(signed(term.offset, term.width))
-        # what threads differ in, and what a ring goes through, is kept together
+        # # thread-dependent parts are summed together, and so are ring indices
         by_thread = by_iteration = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
             scaled = self._terms.scale(atom, factor)
@@ -139,17 +139,17 @@ def _arms(term: Term) -> tuple[Term, ...]:
 
 
 def _rounded(found: _Distance | None, most: int, root: Term) -> _Distance | None:
-    """An address of which bits up to this number are others."""
+    """An address whose bits up to this number are replaced."""
     if found is None or found.roots != 1:
         return None
     step = 1 << most.bit_length()
     if root.alignment and root.alignment < step:
         return _Distance(1, Interval(found.added.low - most, found.added.high + most))
-    # the bits above stay, of what lies between multiples of so many bytes
+    # # the bits above stay the same: the range is rounded outwards to multiples of the step
     return _Distance(1, Interval(found.added.low // step * step, found.added.high // step * step + step - 1))
 
 
 @fact
 def extents(routine: Routine) -> Extents:
-    """Ranges of addresses in a function."""
+    """The ranges of addresses in a function."""
     return Extents(routine)

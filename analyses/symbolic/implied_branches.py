@@ -1,7 +1,7 @@
-"""Branches that those on the path to them have decided: where `x & 7` is neither 0 nor above 1, a comparison with 1 comes out the same.
+"""Branches decided by earlier ones: where `x & 7` is neither 0 nor above 1, a comparison with 1 has one outcome.
 
-A compiler that makes a tree of comparisons of a `switch` leaves some of these. All threads that come to such a branch take the same
-path. The values of a comparison that dominates a branch are those that the branch sees: in between none of them can be made anew.
+Compilers leave such branches when they lower a `switch` to a tree of comparisons. All threads that reach such a branch take the same path.
+The values compared in a dominating block are those that the branch sees: they cannot be redefined in between.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ptxkit.analyses.symbolic.values import Values
 
 COMPARISONS = frozenset(("eq", "lt.s", "lt.u"))
 MOST_NUMBERS = 64
-"""What is compared is followed only if it is known to be one of so few numbers."""
+"""A compared value is followed only if it is known to be one of this many numbers."""
 MOST_BRANCHES = 8
-"""Dominating blocks that are looked at: comparisons of one number stand close together."""
+"""Maximum number of dominating blocks that are considered: comparisons of one value are close together."""
 
 
 def is_decided(known: Values, block: int) -> bool:
-    """Whether what is compared at the end of a block can, by the branches on the path there, only be such that it comes out the same."""
+    """Whether the branches on the path to a block leave only one outcome for the branch at its end."""
     guard = known.guard(control_flow(known.routine).blocks[block].end - 1)
     subject = None if guard is None else _subject(guard)
     if guard is None or subject is None:
@@ -34,7 +34,7 @@ def is_decided(known: Values, block: int) -> bool:
 
 
 def _on_the_path(known: Values, block: int) -> list[Term]:
-    """Conditions that hold where control comes to a block."""
+    """Conditions that hold on entry to a block."""
     flow, tree = control_flow(known.routine), dominators(known.routine).tree
     found = []
     at = block
@@ -44,7 +44,7 @@ def _on_the_path(known: Values, block: int) -> list[Term]:
             break
         edges = flow.blocks[before].edges
         guard = known.guard(flow.blocks[before].end - 1)
-        # the only path from there, where nothing else leads in
+        # # this edge is the only way in
         if guard is not None and flow.blocks[at].predecessors == (before,) and len({edge.target for edge in edges}) == 2:
             (edge,) = [edge for edge in edges if edge.target == at]
             if edge.via in (Via.TAKEN, Via.NOT_TAKEN):
@@ -54,7 +54,7 @@ def _on_the_path(known: Values, block: int) -> list[Term]:
 
 
 def _subject(condition: Term) -> Term | None:
-    """What a condition compares with a constant."""
+    """The value that a condition compares with a constant."""
     condition = negated(condition) or condition
     if condition.operator not in COMPARISONS:
         return None
@@ -65,7 +65,7 @@ def _subject(condition: Term) -> Term | None:
 
 
 def _outcome(condition: Term, subject: Term, number: int) -> int | None:
-    """How a condition comes out where what it compares with a constant is this number; None if it compares something else."""
+    """The outcome of a condition if the value that it compares with a constant is this number; None if it compares another."""
     positive = negated(condition)
     compared = positive or condition
     if _subject(compared) is not subject:

@@ -1,7 +1,7 @@
-"""Which numbers a term takes as loops iterate, and what it is the first time: stages of rings and their parities.
+"""The values that a term takes over loop iterations, and its first: stages of rings and their parities.
 
-A ring is a number that is set back where it comes to an end, as `select(eq(i + 1, 6), 0, i + 1)`. All that it can be follows from what it
-starts as. What loops that other things stop go through is followed as far as it is constant, too.
+A ring index is reset at the end of the ring, as in `select(eq(i + 1, 6), 0, i + 1)`. Its values follow from its start. Counters of loops
+that end on another condition are followed, too, as far as they are constant.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ptxkit.analyses.symbolic.values import values
 MOST_NUMBERS = 64
 """A value that takes more numbers than this is not followed."""
 MOST_ITERATIONS = 48
-"""Of a counter that nothing known stops, so many numbers are looked at."""
+"""Number of values considered for a counter without a known bound."""
 MOST_FOLDED = 24
-"""What is made of such a counter is believed to be no more than a stage if it takes no more numbers than this."""
+"""A term over such a counter is taken for a stage if it takes at most this many numbers."""
 MOST_CHOICES = 16
-"""Paths into the loops around a use that are distinguished."""
+"""Maximum number of paths into the loops around a use."""
 
 Numbers = frozenset[int]
 NOTHING: Numbers = frozenset()
 Starts = Callable[[Term, int], Collection[int]]
-"""The numbers of a term that arrives at a block; none if they are not known."""
+"""The numbers of a term that arrives at a block; none if unknown."""
 Firsts = tuple[int | None, int | None, int | None]
-"""A stage, the same had it never been set back to 0, and a parity; None for a number that is not known."""
+"""A stage, the stage had it never been reset to 0, and a parity; None for an unknown number."""
 
 
 class Rounds:
@@ -40,7 +40,7 @@ class Rounds:
 
     def __init__(self, routine: Routine, starts: Starts | None = None) -> None:
         self._starts = starts
-        """What is known of what arrives at a block besides, as from the indices of the threads that come there."""
+        """What else is known of a value that arrives at a block, such as from the indices of the threads there."""
         self._known = values(routine)
         self._ssa = ssa(routine)
         self._flow = control_flow(routine)
@@ -56,7 +56,7 @@ class Rounds:
         self._paths: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
 
     def numbers(self, term: Term) -> Numbers:
-        """Numbers that a term takes, unsigned, if control takes every path and loops iterate for long; none if they are not known."""
+        """Unsigned numbers that a term takes if control takes every path and loops run long; none if unknown."""
         if term not in self._found:
             unbranched = self._unbranched(term)
             self._work_out(unbranched)
@@ -64,7 +64,7 @@ class Rounds:
         return self._found[term]
 
     def is_all(self, term: Term) -> bool:
-        """Whether a term takes no numbers but those."""
+        """Whether a term takes no other numbers."""
         if not self.numbers(term):
             return False
         return not any(one in self._partial or one in self._open for one in self._variables(self._unbranched(term)))
@@ -77,7 +77,7 @@ class Rounds:
         if len(variables) > 1:
             return NOTHING
         found = set(image(term, variables[0], tuple(self._taken[variables[0]])))
-        # something else may stop the counter early
+        # # another condition may stop the counter early
         if len(found) > MOST_FOLDED and variables[0] in self._open:
             return NOTHING
         return frozenset([number for number in found if number is not None])
@@ -85,7 +85,7 @@ class Rounds:
     # --- what loops go through
 
     def _work_out(self, term: Term) -> None:
-        """Finds what the variables in a term take: grown from what they start as, until nothing is added."""
+        """Finds the numbers of the variables in a term: a fixed point, starting from their initial values."""
         arriving: dict[Term, list[tuple[Term, Term | None]]] = {}
         lost: set[Term] = set()
         work = list(self._variables(term))
@@ -102,7 +102,7 @@ class Rounds:
                 inner = self._variables(one)
                 work += inner
                 if len(inner) > 1:
-                    # which of their numbers reconverge is not known
+                    # # which of their numbers occur together is unknown
                     lost.add(variable)
                 own.append((one, inner[0] if inner else None))
         self._grow(arriving, lost)
@@ -146,7 +146,7 @@ class Rounds:
             self._taken[variable] = NOTHING if variable in lost else frozenset(own_numbers)
 
     def _is_lost(self, arriving: Term, inner: Term | None, taken: Container[int]) -> bool:
-        """Whether what arrives may be something else than what is taken."""
+        """Whether the arriving value may be outside the numbers taken."""
         if inner is None:
             is_lost = number_of(arriving) is None
         else:
@@ -157,7 +157,7 @@ class Rounds:
         return high - low > MOST_NUMBERS or any(number not in taken for number in range(low, high + 1))
 
     def _variables(self, term: Term) -> tuple[Term, ...]:
-        """What is not always the same in a term: values where paths merge, and what is selected by something that is not known."""
+        """The parts of a term that vary: phis, and selections with an unknown condition."""
         if term not in self._varying:
             self._varying[term] = self._look_for_variables(term)
         return self._varying[term]
@@ -183,7 +183,7 @@ class Rounds:
         return self._followed[condition]
 
     def _counted(self, variable: Term) -> Numbers | None:
-        """What a counter goes through that is stopped at a number, or by something that is not known; None if it is none."""
+        """The numbers of a counter that stops at a constant, or on an unknown condition; None if it is not a counter."""
         if variable.operator != "phi" or not isinstance(variable.data[0], int):
             return None
         found = self._known.induction(variable.data[0])
@@ -214,7 +214,7 @@ class Rounds:
         return found
 
     def _unbranched(self, term: Term) -> Term:
-        """A term with a selection for what a branch chooses that passes by the one block in which it is another."""
+        """A term with joins replaced by selections where a branch skips the one block that defines another value."""
         done = self._selected
         opened: set[Term] = set()
         stack = [term]
@@ -225,7 +225,7 @@ class Rounds:
                 continue
             chosen = self._chosen(at) if at.operator == "join" else None
             if at.is_leaf or (at.operator == "join" and (chosen is None or (at in opened and chosen not in done))):
-                # a join that is made of itself stays one
+                # # a join that contains itself is kept
                 done[at] = at
             elif chosen is not None and chosen not in done:
                 opened.add(at)
@@ -240,7 +240,7 @@ class Rounds:
         return done[term]
 
     def _chosen(self, join: Term) -> Term | None:
-        """What a branch chooses where two paths merge again, of which one only passes it by; None if it is not that."""
+        """The selection that a join stands for if a branch may skip one block before the merge; None for other joins."""
         number = join.data[0]
         value = self._ssa.values[number] if isinstance(number, int) else None
         if value is None or value.origin is not Origin.PHI or self._known.of(number) is not join:  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ class Rounds:
         for position, path in enumerate(paths):
             other = paths[1 - position]
             edges, others = self._flow.blocks[path].edges, self._flow.blocks[other].predecessors
-            # from here control comes to where they merge at once or by the other path, which is come to from nowhere else
+            # # one side goes straight to the merge, the other through a block with no other predecessor
             if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or others != (path,):
                 continue
             condition = self._known.guard(self._flow.blocks[path].end - 1)
@@ -266,14 +266,14 @@ class Rounds:
     # --- the first time
 
     def first(self, stage: Term, parity: Term) -> list[Firsts]:
-        """A stage, the same had it never been set back to 0, and a parity when no loop has iterated yet, for each path in.
+        """A stage, the stage had it never been reset to 0, and a parity, all before any loop iterates, for each path in.
 
-        None for a number that is not known. Too many paths give none.
+        None for an unknown number. Empty if there are too many paths.
         """
         return list(dict.fromkeys([found for found, _ in self.entries(stage, parity)]))
 
     def entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
-        """The same, each with the paths in for which it is so: by block the predecessor that control comes from, counted."""
+        """The same, each with a path to which it applies: by block, the index of the predecessor taken."""
         if (stage, parity) not in self._paths:
             self._paths[stage, parity] = self._find_entries(stage, parity)
         return self._paths[stage, parity]
@@ -295,18 +295,18 @@ class Rounds:
         return found
 
     def _entries(self, block: int) -> list[int]:
-        """The predecessors of a block, by position, from which control comes for the first time."""
+        """The predecessors of a block, by index, that are not back edges."""
         return [index for index, before in enumerate(self._flow.blocks[block].predecessors) if not self._dominates(block, before)]
 
     def comes_from(self, number: int, index: int) -> Term | None:
-        """What a value is that arrives from a predecessor."""
+        """The value that arrives from a predecessor."""
         operands = self._ssa.values[number].operands
         if index >= len(operands) or operands[index] < 0:
             return None
         return self._settle(self._known.of(operands[index]))
 
     def block(self, number: int) -> int | None:
-        """The block in which paths merge that bring a value; None for another value."""
+        """The block of a phi; None for another value."""
         value = self._ssa.values[number]
         return value.block if value.origin is Origin.PHI else None
 
@@ -318,12 +318,12 @@ class _Undecided(Exception):
 
 
 class _First:
-    """Terms where control came to each block from the predecessor that is chosen for it."""
+    """Terms, given the predecessor by which control reached each block."""
 
     def __init__(self, rounds: Rounds, choice: Mapping[int, int], goes_on: bool = False) -> None:
         self._rounds = rounds
         self._goes_on = goes_on
-        """Whether stages go on where they would be set back."""
+        """Whether stages continue where they would be reset."""
         self._choice = choice
         self._done: dict[Term, int | None] = {}
 
@@ -339,7 +339,7 @@ class _First:
         if block not in self._choice:
             raise _Undecided(block)
         arriving = self._rounds.comes_from(leaf.data[0], self._choice[block])
-        # nothing is known of what is made of itself
+        # # a value that depends on itself is unknown
         self._done[leaf] = None
         return None if arriving is None else self.number(arriving)
 
@@ -347,7 +347,7 @@ class _First:
         return found[at.args[2]] if self._is_set_back(at) else self._leaf(at) if is_atom(at) else CLOSED.value(at, found)
 
     def _needs(self, at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
-        """One after the other, so that no path is chosen for what does not matter."""
+        """Requests one operand at a time, so that no path is chosen for an irrelevant one."""
         if self._is_set_back(at):
             return at.args[2:]
         needed = CLOSED.needs(at, found)
@@ -369,5 +369,5 @@ def rounds(routine: Routine) -> Rounds:
 
 
 def _is_end(condition: Term, stage: Term) -> bool:
-    """Whether a condition says that a stage has come to an end."""
+    """Whether a condition tests for the end of a ring."""
     return condition.operator == "eq" and stage in condition.args and any(side.constant is not None for side in condition.args)

@@ -1,4 +1,4 @@
-"""Where the value of an operand comes from, for people: the instructions that made it, the nearest first."""
+"""The origin of an operand's value, for messages: the instructions that computed it, nearest first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 4
 
 
 def origins(routine: Routine, i: int, child: int) -> list[tuple[Path, str]]:
-    """The instructions that the registers of an operand of instruction `i` come from, a few, with what each of them holds."""
+    """A few of the instructions that computed the registers of an operand of instruction `i`, each with its value."""
     named, numbering, known = registers(routine), ssa(routine), values(routine)
     read = set(named.of(i, routine.instructions[i].children[child]))
     used = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]

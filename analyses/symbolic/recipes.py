@@ -1,7 +1,7 @@
-"""How the instruction table says that what an instruction writes comes from what it reads.
+"""Recipes: how, according to the instruction table, the outputs of an instruction follow from its inputs.
 
-A recipe is made once for all instructions of one form with the same shapes of operands. It says where in `Registers.reads` and in the
-operands the inputs are, and gives the term of each output for the terms of the inputs.
+A recipe is made once for all instructions of one form with the same operand shapes. It locates the inputs in `Registers.reads` and in the
+operands, and gives the term of each output from those of the inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.types import types
 
 WINDOW_ALIGNMENT = 128
-"""A state space begins in generic addressing at a multiple of this: variables keep the alignment declared for them in both addressings."""
+"""The alignment of a state-space window in generic addressing: variables keep their declared alignment in both address forms."""
 
 
 @frozen
@@ -28,12 +28,13 @@ class Input:
 
     kind: str
     path: tuple[int, ...]
-    """Where it stands in the operands."""
+    """Its position in the operands."""
     width: int
-    """Of how many bits it is read."""
+    """The width in bits in which it is read."""
     signed: bool
     use: int = -1
-    """Of a register (or of the first in an address or vector), its location among those that the instruction reads, without the guard."""
+    """For a register (or the first one in an address or vector), its index among the registers that the instruction reads, guard
+    excluded."""
     negated: bool = False
     special: str = ""
     parts: tuple[Input, ...] = ()
@@ -44,36 +45,36 @@ Making = Callable[["Cook", "Output", tuple[Term, ...]], Term | None]
 
 @frozen(eq=False)
 class Output:
-    """A register that is written, and what it is given."""
+    """A register that is written, and its value."""
 
     make: Making | None
-    """Gives its term for those of the inputs, before it is fitted to the register; None if nothing is known of it but `known`."""
+    """Makes its term from those of the inputs, before conversion to the register's width; None if only `known` is known."""
     inputs: tuple[Input, ...]
-    """What the value depends on."""
+    """The inputs of the value."""
     uses: tuple[int, ...]
-    """The registers among them, by their indices among those that the instruction reads, without the guard."""
+    """The registers among the inputs, by index among those that the instruction reads, guard excluded."""
     width: int
     made_signed: bool
-    """Whether what is made counts as signed, and so what is written."""
+    """Whether the computed value is signed, and so what is written."""
     signed: bool
     register_width: int
     element: int
-    """Which element of a vector it is, and of how many."""
+    """The element's index in a vector, and the number of elements."""
     count: int
     known: Known | None
 
 
 @frozen(eq=False)
 class Recipe:
-    """What the instructions of a form give to the registers that they write."""
+    """The values that instructions of a form give to the registers they write."""
 
     outputs: tuple[Output, ...]
-    """As `Registers.writes` has the registers."""
+    """In the order of `Registers.writes`."""
 
 
 @functools.lru_cache(maxsize=65536)
 def recipe(bound: Bound) -> Recipe | None:
-    """The recipe for a form and shapes of operands; None if nothing can be said of what it writes."""
+    """The recipe for a form and operand shapes; None if the outputs are unknown."""
     if not bound.form.modelled:
         return None
     writes = [operand for operand in bound.operands if operand.writes]
@@ -102,7 +103,7 @@ def _is_unknown(shape: OperandShape) -> bool:
 
 
 def _registers(shape: OperandShape, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], OperandShape]]:
-    """The registers in an operand with their paths; one declared as a vector as often as it has components."""
+    """The registers in an operand with their paths; a vector register appears once for each component."""
     if shape.kind == "register":
         for _ in range(shape.count):
             yield path, shape
@@ -111,7 +112,7 @@ def _registers(shape: OperandShape, path: tuple[int, ...]) -> Iterator[tuple[tup
 
 
 def _indices(reading: Sequence[BoundOperand]) -> dict[tuple[int, ...], int]:
-    """By path, the location of a register among those that the instruction reads."""
+    """By path, the index of a register among those that the instruction reads."""
     positions: dict[tuple[int, ...], int] = {}
     for count, (path, _) in enumerate([found for operand in reading for found in _registers(operand.shape, operand.path)]):
         positions.setdefault(path, count)
@@ -129,7 +130,7 @@ def _input(operand: BoundOperand, positions: Mapping[tuple[int, ...], int], boun
         parts = [_element(part, (*operand.path, i), width, False, positions) for i, part in enumerate(operand.shape.parts)]
         return Input("vector", operand.path, width * len(parts), False, parts=tuple([part for part in parts if part is not None]))
     if operand.shape.kind == "special" and len(operand.types) > 1:
-        # cvt takes a special register of any width, and reads it as its source type
+        # # cvt accepts a special register of any width and reads it as its source type
         kind = types().get(bound.slot(".atype"), kind)
     return _element(operand.shape, operand.path, kind.bits, kind.kind == "signed", positions)
 
@@ -150,7 +151,7 @@ def _element(
 
 
 def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[str, Input], bound: Bound) -> Iterator[Output]:
-    """What the registers of an operand are given, one by one; what `_` stands for is not among them."""
+    """The outputs of an operand's registers, in order; `_` is left out."""
     kind = types()[operand.types[0]] if operand.types else None
     is_vector = operand.shape.kind == "vector"
     elements = operand.shape.parts if is_vector else (operand.shape,)
@@ -180,7 +181,7 @@ def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[s
 
 
 def _extended(width: int, signed: bool, register_width: int) -> Known:
-    """What is known of a register that holds a narrower number, extended by its sign or by zeros."""
+    """What is known of a register that holds a narrower number, sign- or zero-extended."""
     if signed:
         return between(-(1 << (width - 1)), (1 << (width - 1)) - 1, register_width)
     return bits((1 << register_width) - (1 << width), 0, register_width)
@@ -197,17 +198,17 @@ def _names(value: Call | str | int) -> Iterator[str]:
 
 
 class Cook:
-    """Makes terms by recipes."""
+    """Makes terms from recipes."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
 
     def parameter(self, address: Term, size: int) -> Term | None:
-        """What so many bytes of the parameters at an address hold, or None."""
+        """The value of `size` bytes of parameters at an address, or None."""
         return None
 
     def make(self, output: Output, given: tuple[Term, ...]) -> Term | None:
-        """What an output holds for these inputs; None if that is not known."""
+        """The value of an output for these inputs; None if unknown."""
         assert output.make is not None
         term = output.make(self, output, given)
         if term is None:
@@ -218,7 +219,7 @@ class Cook:
 
 
 def _compile(value: Call | str | int, names: Sequence[str], inputs: Sequence[Input], bound: Bound) -> tuple[Making, bool]:
-    """What makes a value, and whether it counts as signed: as its first operand does."""
+    """The function that computes a value, and whether the value is signed, as its first operand is."""
     if isinstance(value, int):
         return lambda cook, output, given: cook.terms.constant(value, output.width), False
     if isinstance(value, str):
@@ -242,7 +243,7 @@ def _compile(value: Call | str | int, names: Sequence[str], inputs: Sequence[Inp
 
 
 def _nested(operation: Operation, made: Sequence[Making], numbers: Sequence[int | None], signed: bool, selects: bool) -> Making:
-    """An operator applied to what is made first; a plain number has the width of the first operand, of a selection that of the result."""
+    """An operator applied to nested values; a plain number takes the width of the first operand, or of the result in a selection."""
 
     def make(cook: Cook, output: Output, given: tuple[Term, ...]) -> Term | None:
         args: list[Term] = []
@@ -260,7 +261,7 @@ def _nested(operation: Operation, made: Sequence[Making], numbers: Sequence[int 
 
 
 def _window(cook: Cook, output: Output, given: tuple[Term, ...], space: str) -> Term | None:
-    # what is in no window of another space is global memory (6.4.1.1)
+    # # what is in no window of another space is global memory (6.4.1.1)
     return cook.terms.constant(0, output.width) if space == ".global" else _window_base(cook.terms, space, output.width)
 
 
@@ -287,7 +288,7 @@ def _unpack(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> T
 
 
 def _window_base(terms: Terms, space: str, width: int) -> Term:
-    """Where a state space begins in generic addressing; the shared spaces begin at one location."""
+    """The base of a state space in generic addressing; all shared spaces begin at one address."""
     space = space.partition("::")[0]
     return terms.leaf("window", width, (space,), bits(WINDOW_ALIGNMENT - 1, 0, width))
 

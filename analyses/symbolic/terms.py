@@ -1,9 +1,9 @@
-"""Symbolic values: what a register holds, as an expression over what a thread knows when it starts.
+"""Symbolic values: the contents of a register, as an expression over what a thread knows at entry.
 
-A term is a number of fixed width. It is a *sum*: a constant plus multiples of other terms, modulo two to the power of the width; or it is
-an *atom*: a leaf (`%tid.x`, a parameter, the address of a variable, a value nothing more is known of) or an operator applied to terms.
-Equal terms of one `Terms` are one object, and each knows its bits and range. So `a + 4*i` and `(i << 2) + a` are the same address, and
-whether two addresses differ by 16 is a subtraction.
+A term is a number of fixed width. It is either a *sum*, a constant plus multiples of other terms modulo two to the power of the width, or
+an *atom*: a leaf (`%tid.x`, a parameter, the address of a variable, an unknown value) or an operator applied to terms. Equal terms of one
+`Terms` are one object, and each knows its bits and range. So `a + 4*i` and `(i << 2) + a` are the same address, and whether two addresses
+differ by 16 is a subtraction.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from ptxkit.analyses.numbers.known_bits import Known, constant, result, signed_b
 
 SUM = "sum"
 MOST_PARTS = 16
-"""A sum of more parts than this is made an atom: long chains of additions would cost the square of their length."""
+"""A sum with more parts than this becomes an atom: long chains of additions would cost quadratic time."""
 
 Parts = tuple[tuple["Term", int], ...]
 
 
 @attrs.define(eq=False, repr=False, slots=True, weakref_slot=False)
 class Term:
-    """A symbolic value. Equal ones of one `Terms` are one object; they are never changed."""
+    """A symbolic value. Immutable; equal terms of one `Terms` are one object."""
 
     operator: str
     """`sum`, an operator of `ptxkit.analyses.arithmetic`, or the kind of a leaf."""
     width: int
     args: tuple[Term, ...]
-    """What an operator is applied to."""
+    """The operands of an operator."""
     data: tuple[object, ...]
     """What distinguishes a leaf from others of its kind."""
     offset: int
-    """Of a sum, its constant."""
+    """The constant of a sum."""
     parts: Parts
-    """Of a sum, its atoms and their factors, from 1 upwards; empty for a constant."""
+    """The atoms of a sum and their factors, from 1 upwards; empty for a constant."""
     inner: tuple[Term, ...]
-    """The terms that it is made of directly: the atoms of a sum, or what an operator is applied to."""
+    """The direct subterms: the atoms of a sum, or the operands of an operator."""
     serial: int
     in_loop: bool
-    """Whether it depends on a leaf that stands for a value of the loop at hand and is not worked out yet."""
+    """Whether it depends on a leaf for a loop-carried value that is not yet resolved."""
     _known: Known | None
     _leaves: tuple[Term, ...] | None = None
 
@@ -56,12 +56,12 @@ class Term:
 
     @property
     def constant(self) -> int | None:
-        """The number that it is, unsigned, or None."""
+        """Its number, unsigned, if constant; otherwise None."""
         return self.offset if self.operator == SUM and not self.parts else None
 
     @property
     def linear(self) -> tuple[int, Parts]:
-        """It as a constant and multiples of atoms, no matter what it is."""
+        """Any term as a constant plus multiples of atoms."""
         return (self.offset, self.parts) if self.operator == SUM else (0, ((self, 1),))
 
     @property
@@ -70,24 +70,24 @@ class Term:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest unsigned number that it can be."""
+        """Its unsigned minimum and maximum."""
         return unsigned_bounds(self.known, self.width)
 
     @property
     def signed_bounds(self) -> tuple[int, int]:
-        """The least and the greatest signed number that it can be."""
+        """Its signed minimum and maximum."""
         return signed_bounds(self.known, self.width)
 
     @property
     def alignment(self) -> int:
-        """The greatest power of two that it is known to be a multiple of; 0 if it is zero."""
+        """The largest power of two that it is known to be a multiple of; 0 if it is zero."""
         other = ~self.known.zeros & ((1 << self.width) - 1)
         return other & -other
 
     def leaves(self) -> tuple[Term, ...]:
-        """The leaves in it, each once."""
+        """The distinct leaves in it."""
         if self.is_leaf:
-            # not remembered: it would hold itself
+            # # not cached: it would refer to itself
             return (self,)
         found = self._leaves
         if found is None:
@@ -102,7 +102,7 @@ class Term:
 
 
 def spoken(term: Term, depth: int = 6) -> str:
-    """A term in words for people; what is nested deeper than `depth` becomes `…`."""
+    """A readable form of a term; what is nested deeper than `depth` becomes `…`."""
     if term.operator == SUM:
         words = [f"{_factor(factor, term.width)}{spoken(atom, depth - 1)}" for atom, factor in term.parts]
         offset = signed(term.offset, term.width) if term.width > 1 else term.offset
@@ -110,7 +110,7 @@ def spoken(term: Term, depth: int = 6) -> str:
             words.append(str(offset))
         return " + ".join(words).replace("+ -", "- ")
     if term.operator == "parameter" and len(term.data) > 2 and term.data[2]:
-        # a part of it, so far from its start
+        # # part of a parameter, at this offset
         return f"{term.data[0]}+{term.data[2]}"
     if term.is_leaf:
         return f"{term.operator}{term.data[0]}" if isinstance(term.data[0], int) else str(term.data[0])
@@ -125,12 +125,12 @@ def _factor(factor: int, width: int) -> str:
 
 
 def inside(term: Term) -> Sequence[Term]:
-    """The terms that a term is made of directly."""
+    """The direct subterms of a term."""
     return term.inner
 
 
 def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
-    """A term and all in it, each once, what a term is made of before it; without what is `known` and what stands in that alone."""
+    """A term and its subterms, each once, operands first; without those in `known` and those that occur only within them."""
     if not term.inner:
         return [] if term in known else [term]
     done: set[Term] = set()
@@ -152,7 +152,7 @@ def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
 
 
 class Terms:
-    """Makes terms: equal ones once, and in the simplest form it finds."""
+    """Makes terms: equal ones are shared and simplified."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int, Parts], Term] = {}
@@ -163,12 +163,12 @@ class Terms:
     # --- leaves, constants and sums
 
     def constant(self, value: int, width: int) -> Term:
-        """A number; it is cut to the width."""
+        """A constant, truncated to the width."""
         value &= (1 << width) - 1
         return self._sum(width, value, ())
 
     def leaf(self, kind: str, width: int, data: tuple[object, ...], known: Known | None = None, in_loop: bool = False) -> Term:
-        """The leaf of a kind with this data; what is known of it counts where it is made first."""
+        """The leaf of a kind with this data; `known` counts only when the leaf is first made."""
         key = (kind, width, data)
         found = self._atoms.get(key)
         if found is None:
@@ -177,7 +177,7 @@ class Terms:
         return found
 
     def join(self, data: tuple[object, ...], args: tuple[Term, ...]) -> Term:
-        """One of several terms, nobody knows which; `data` distinguishes it from others. It is the term itself if there is one only."""
+        """One of several terms, unknown which; `data` identifies the join. If there is only one term, that term."""
         first = args[0]
         if all(arg is first for arg in args):
             return first
@@ -252,7 +252,7 @@ class Terms:
         return self._remainder(width, offset, parts) if quotient else self._sum(width, offset, parts)
 
     def _remainder(self, width: int, offset: int, parts: Parts) -> Term:
-        """The sum, in which `x - d * (x / d)` is `x % d`."""
+        """The sum, with `x - d * (x / d)` simplified to `x % d`."""
         mask = (1 << width) - 1
         for atom, factor in parts:
             divisor = atom.args[1].constant if atom.operator == "div.u" else None
@@ -269,7 +269,7 @@ class Terms:
         return self._sum(width, offset, parts)
 
     def scale(self, a: Term, factor: int) -> Term:
-        """A multiple."""
+        """A multiple of a term."""
         width = a.width
         mask = (1 << width) - 1
         factor &= mask
@@ -282,11 +282,11 @@ class Terms:
         return self._sum(width, offset * factor & mask, tuple([part for part in scaled if part[1]]))
 
     def part(self, a: Term, parts: Parts) -> Term:
-        """A sum with no more than these of its parts, which stand in their order."""
+        """A sum with only these of its parts, which must be in order."""
         return self._sum(a.width, a.linear[0], parts)
 
     def split(self, a: Term, belongs: Callable[[Term], bool]) -> tuple[Term, Term]:
-        """The parts of a sum whose atoms belong together, and the others; both without its constant."""
+        """The parts of a sum whose atoms `belongs` accepts, and the others; both without the constant."""
         parts = a.linear[1]
         halves: tuple[list[tuple[Term, int]], list[tuple[Term, int]]] = ([], [])
         for part in parts:
@@ -298,15 +298,15 @@ class Terms:
         return self.add(a, self.scale(b, -1))
 
     def invert(self, a: Term) -> Term:
-        """Every bit inverted: `-a - 1`."""
+        """All bits inverted: `-a - 1`."""
         return self.add(self.scale(a, -1), self.constant(-1, a.width))
 
     # --- sums as whole numbers
 
     def exact(self, a: Term, is_signed: bool) -> tuple[int, list[tuple[Term, int]], int, int] | None:
-        """A term as a constant plus multiples of its atoms, where no intermediate result wraps around; with the bounds of the multiples.
+        """A term as a constant plus multiples of its atoms, if no intermediate result wraps around; with the bounds of the multiples.
 
-        The atoms count as unsigned numbers; the whole is in the range of unsigned or of signed numbers. None if it may wrap around.
+        Atoms are unsigned; the total is in the unsigned or the signed range. None if it may wrap around.
         """
         half = 1 << (a.width - 1)
         offset, parts = a.linear
@@ -327,13 +327,13 @@ class Terms:
         return (offset, whole, low, high) if offset + high < 2 * half - base else None
 
     def _of_whole(self, width: int, offset: int, parts: Sequence[tuple[Term, int]]) -> Term:
-        """A sum from whole numbers, with atoms of its width."""
+        """A sum from unbounded integers, with atoms of its width."""
         mask = (1 << width) - 1
         kept = [(atom, factor & mask) for atom, factor in parts if factor & mask]
         return self._sum(width, offset & mask, tuple(sorted(kept, key=_by_serial)))
 
     def _divide(self, a: Term, divisor: int, is_signed: bool) -> Term | None:
-        """The quotient, rounded down, if it is a sum: where what does not divide evenly stays between 0 and the divisor."""
+        """The quotient, rounded down, if it is a sum: the indivisible rest must stay between 0 and the divisor."""
         whole = self.exact(a, is_signed)
         if whole is None:
             return None
@@ -350,7 +350,7 @@ class Terms:
         return self._of_whole(a.width, quotient, [(atom, factor // divisor) for atom, factor in parts if not factor % divisor])
 
     def _modulo(self, a: Term, divisor: int) -> Term | None:
-        """The remainder of an unsigned division if it is a sum."""
+        """The remainder of an unsigned division, if it is a sum."""
         whole = self.exact(a, False)
         if whole is None:
             return None
@@ -366,7 +366,7 @@ class Terms:
     # --- operators
 
     def apply(self, operator: str, width: int, args: tuple[Term, ...]) -> Term:
-        """What an operator gives, as a term of this width. Operators that distinguish signs end in `.u` or `.s`."""
+        """An operator applied to terms, as a term of this width. Operators that depend on signedness end in `.u` or `.s`."""
         key = (operator, width, args)
         found = self._applied.get(key)
         if found is None:
@@ -384,7 +384,7 @@ class Terms:
         return found if found is not None else self._atom(operator, width, args)
 
     def extend(self, a: Term, width: int, is_signed: bool) -> Term:
-        """The number in another width: cut, or extended by zeros or by its sign."""
+        """The number in another width: truncated, zero-extended or sign-extended."""
         if a.width == width:
             return a
         return self.apply("trunc" if a.width > width else "sext" if is_signed else "zext", width, (a,))
@@ -459,7 +459,7 @@ def _and(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     if a.operator == "and" and (inner := a.args[1].constant) is not None:
         return terms.apply("and", width, (a.args[0], terms.constant(mask & inner, width)))
     if a.operator == "shr.u" and (amount := a.args[1].constant) is not None:
-        # bits that come from below what is a multiple of enough
+        # # drop the bits that come from below a sufficiently aligned multiple
         high, rest = _split(terms, a.args[0], mask.bit_length() + amount)
         if high is not None:
             return terms.apply("and", width, (terms.apply("shr.u", width, (rest, a.args[1])), b))
@@ -485,7 +485,7 @@ def _or(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 
 def _split(terms: Terms, a: Term, low: int) -> tuple[Term | None, Term]:
-    """A sum as two: what is a multiple of two to the power of `low` (None if nothing is, or all), and the rest."""
+    """A sum split in two: the multiple of two to the power of `low` (None if there is none, or all is), and the rest."""
     if a.operator != SUM or low >= a.width:
         return None, a
     mask = (1 << low) - 1
@@ -507,7 +507,7 @@ def _xor(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     if a.constant == full or b.constant == full:
         return terms.invert(b if a.constant == full else a)
     for one, other in ((a, b), (b, a)):
-        # what is a multiple of enough has none of the bits that are turned over
+        # # a sufficiently aligned multiple has none of the bits that are inverted
         high, rest = _split(terms, one, other.bounds[1].bit_length())
         if high is not None:
             return terms.add(high, terms.apply("xor", width, (rest, other)))
@@ -546,7 +546,7 @@ def _shr_u(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 
 def _magic(terms: Terms, a: Term, amount: int) -> Term | None:
-    """The division that a multiplication and a shift stand for: `x * 0xAAAAAAAB >> 33` is `x / 3`."""
+    """The division behind a multiplication and a shift: `x * 0xAAAAAAAB >> 33` is `x / 3`."""
     whole = terms.exact(a, False)
     if whole is None or a.operator != SUM:
         return None
@@ -621,7 +621,7 @@ def _prmt(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     found = terms.constant(0, 32)
     start = 0
     for index in range(1, 5):
-        # bytes that stay side by side are moved together
+        # # adjacent bytes are moved together
         if index < 4 and picked[index] == picked[index - 1] + 1 and picked[index] != 4:
             continue
         first, count = picked[start], index - start
@@ -676,7 +676,7 @@ def _trunc(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 
 def negated(condition: Term) -> Term | None:
-    """What a predicate is the opposite of, if it says so."""
+    """The operand of a negated predicate; None for other terms."""
     if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
         return condition.parts[0][0]
     return None
@@ -701,7 +701,7 @@ def _select(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 
 def _truth_of_flag(terms: Terms, operator: str, a: Term, b: Term) -> Term | None:
-    """A comparison of a number that is made of one predicate with a constant, as that predicate, its opposite, or a constant."""
+    """A comparison of a term over one predicate with a constant, as that predicate, its negation, or a constant."""
     offset, parts = a.linear
     if b.constant is None or len(parts) != 1 or parts[0][0].operator not in ("zext", "sext") or parts[0][0].args[0].width != 1:
         return None

@@ -1,7 +1,7 @@
-"""What terms are for each thread of a CTA, where they depend on nothing but the thread's index in it.
+"""Values of terms for each thread of a CTA, if they depend only on the thread's index in it.
 
-Without `.reqntid` a shape is assumed that the kernel can be launched with (`launch.inputs`). What is found for it holds for a launch of
-that shape.
+Without `.reqntid`, a shape is assumed with which the kernel can be launched (`launch.inputs`). Results then hold for a launch of that
+shape.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Vector = tuple[int, ...]
 
 
 class ThreadBlock:
-    """The threads of a CTA. Sets of them are bits."""
+    """The threads of a CTA. Sets of threads are bit masks."""
 
     def __init__(self, shape: tuple[int, int, int], is_assumed: bool) -> None:
         self.shape = shape
@@ -41,7 +41,7 @@ class ThreadBlock:
         self._vectors: dict[Term, Vector | None] = {}
 
     def vector(self, term: Term) -> Vector | None:
-        """What a term is for each thread; None if that depends on more than the index of the thread."""
+        """The value of a term for each thread; None if it depends on more than the thread index."""
         found = self._vectors
         return found[term] if term in found else evaluate(term, self._domain(), found)
 
@@ -52,14 +52,14 @@ class ThreadBlock:
         return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None
 
     def where(self, condition: Term) -> int | None:
-        """The threads for which a predicate holds; None if that depends on more than the index of the thread."""
+        """The threads for which a predicate holds; None if that depends on more than the thread index."""
         numbers = self.vector(condition)
         if numbers is None:
             return None
         return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
 
     def name(self, thread: int) -> str:
-        """A thread in words."""
+        """A thread's name for messages."""
         x, y, z = (self._specials[f"%tid.{component}"][thread] for component in "xyz")
         return f"thread {x}" if self.shape[1:] == (1, 1) else f"thread ({x}, {y}, {z})"
 
@@ -71,7 +71,7 @@ def thread_block_of(routine: Routine) -> ThreadBlock:
 
 
 def likely_thread_block(routine: Routine) -> ThreadBlock | None:
-    """The threads that a kernel is launched with, or most likely is; None if nothing is known of how they are laid out."""
+    """The threads that a kernel is launched with, known or most likely; None if the shape is unknown."""
     block, shape = thread_block_of(routine), likely_block(routine)
     if not block.is_assumed:
         return block

@@ -1,12 +1,11 @@
-"""Symbolic values: what each register holds, for the thread that executes it.
+"""Symbolic values: the contents of each register, for the thread that executes it.
 
-Every value of the function (see `ssa`) has a term: over special registers, parameters, addresses of variables, and leaves that stand for
-what is not known, as what was loaded. What a term states holds on every run; its leaves mean what they are where the value is live. Joins
-of paths are leaves or `join`s of terms. A value that iterates in a loop is a leaf of the kind `phi`; where it starts at a constant and
-its steps can be followed, as of ring counters, phases and counted loops, all numbers it can be are known, and else its alignment as far
-as no iteration spoils it.
+Every value of the function (see `ssa`) has a term over special registers, parameters, addresses of variables, and leaves for unknown values
+such as loaded ones. What a term states holds on every run; its leaves have the values they have where the value is live. Merges are leaves
+or `join`s of terms. A loop-carried value is a leaf of kind `phi`; if it starts at a constant and its steps can be followed, as with ring
+counters, phases and counted loops, all its numbers are known; otherwise, the alignment that all iterations preserve is known.
 
-Terms are made when they are asked for.
+Terms are made on demand.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Address, Element, Expression, Guard, Name, Node, constant_value
 
 MOST_ROUNDS = 256
-"""Loops that take their counter through more numbers than this are not followed one by one."""
+"""Loops whose counter takes more numbers than this are not followed step by step."""
 MOST_TERMS = 100
-"""Steps made of more terms than this are not followed."""
+"""Steps with more terms than this are not followed."""
 SHARED_BITS = 28
-"""Addresses of shared variables have no more bits than this; in a cluster a CTA sees even its own at 0x1000000 times its rank."""
+"""Maximum number of bits of a shared-memory address; in a cluster, a CTA's own window is at 0x1000000 times its rank."""
 MOST_CHANGES = 4
-"""After so many changes of what is known of a value of a loop, nothing is."""
+"""After this many changes of the facts of a loop-carried value, they are dropped."""
 
 _SMALL = frozenset((".shared", ".const", ".param"))
-"""Spaces whose addresses fit 32 bits."""
+"""State spaces whose addresses fit in 32 bits."""
 
 
 @frozen
@@ -51,16 +50,16 @@ class Induction:
     value: int
     start: Term
     step: int | None
-    """What every iteration adds, as a signed number, if it is always the same."""
+    """The increment of each iteration, signed, if constant."""
     numbers: tuple[int, ...]
-    """All numbers that it can be, in the order in which they come up first; empty if they are not known."""
+    """All its numbers, in order of first occurrence; empty if unknown."""
     repeats: int | None
-    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never wraps around, or need not take
-    them one after the other."""
+    """The index in `numbers` of the successor of the last one: 0 for a ring counter. None if it never wraps around, or need not take the
+    numbers in order."""
 
 
 class Values(Cook):
-    """The terms of a function's values; `number`s are those of `ssa(routine).values`."""
+    """The terms of a function's values; a `number` is an index into `ssa(routine).values`."""
 
     def __repr__(self) -> str:
         return f"<Values of {self.routine.name}>"
@@ -75,7 +74,7 @@ class Values(Cook):
         self._launch = launch(routine)
         count = len(self._ssa.values)
         self._final: list[Term | None] = [None] * count
-        # the same with every value of a loop as a leaf of which nothing is known: what the loops themselves are worked out from
+        # # the same, with every loop-carried value as an unknown leaf: the basis for analyzing the loops
         self._rough: list[Term | None] = [None] * count
         self._inductions: dict[int, Induction | None] = {}
         self._symbols: dict[tuple[object, ...], Symbol] = {}
@@ -92,11 +91,11 @@ class Values(Cook):
         return self._final[number] or self._evaluate(number, self._final)
 
     def written(self, i: int) -> tuple[Term, ...]:
-        """The terms of what an instruction writes, as `Registers.writes` has the registers; nothing where control cannot reach."""
+        """The terms of an instruction's results, in the order of `Registers.writes`; empty for unreachable instructions."""
         return tuple([self.of(number) for number in self._ssa.definitions[i]])
 
     def guard(self, i: int) -> Term | None:
-        """The predicate that must hold for instruction `i` to be executed where control reaches it; None if there is none."""
+        """The predicate under which instruction `i` is executed when reached; None if it has no guard."""
         node = self.routine.instructions[i].guard
         if node is None or not self._ssa.uses[i]:
             return None
@@ -104,9 +103,9 @@ class Values(Cook):
         return self.terms.invert(term) if node.negated else term
 
     def operand(self, i: int, node: Node) -> Term | None:
-        """What an operand of instruction `i` is: a register that it reads, a constant, a variable's address or an address in brackets.
+        """The value of an operand of instruction `i`: a register, a constant, a variable's address or an address in brackets.
 
-        None for anything else, such as a vector, and where control cannot reach.
+        None for other operands, such as vectors, and for unreachable instructions.
         """
         if isinstance(node, Address):
             return self._address(i, node, self._final)
@@ -123,16 +122,16 @@ class Values(Cook):
         return self._symbol(i, node, 64)
 
     def symbol(self, leaf: Term) -> Symbol | None:
-        """The variable or function whose address a leaf is, or the parameter that it is what is held by."""
+        """The variable or function whose address a leaf is, or the parameter whose value it is."""
         return self._symbols.get(leaf.data[:2]) if leaf.operator in ("address", "parameter") else None
 
     def induction(self, number: int) -> Induction | None:
-        """How a value that iterates in a loop changes; None for any other value, and where nothing is known of it."""
+        """How a loop-carried value changes; None for any other value, or if unknown."""
         self.of(number)
         return self._inductions.get(number)
 
     def is_unknown(self, number: int) -> bool:
-        """Whether the table says nothing of what a value is that an instruction writes."""
+        """Whether the table does not define the value that an instruction writes."""
         return self._output(number) is None
 
     # --- evaluation
@@ -173,7 +172,7 @@ class Values(Cook):
         return known[wanted]  # type: ignore[return-value]
 
     def _is_loop(self, block: int) -> bool:
-        """Whether some path into a block comes from after: the values that meet there may come from themselves."""
+        """Whether a block has a back edge: the values merged there may depend on themselves."""
         position = self._order[block]
         return any(self._order.get(before, -1) >= position for before in self._flow.blocks[block].predecessors)
 
@@ -187,7 +186,7 @@ class Values(Cook):
         return self.terms.join((number, *arriving), tuple(arriving)) if arriving else self._leaf("value", number, None)
 
     def _output(self, number: int) -> Output | None:
-        """What the table says of a written value."""
+        """The table's definition of a written value."""
         i = self._ssa.values[number].instruction
         bound = self._bounds[i]
         key = id(bound)
@@ -200,7 +199,7 @@ class Values(Cook):
         return found.outputs[position] if position < len(found.outputs) else None
 
     def _write(self, number: int, known: list[Term | None], stack: list[int]) -> Term | None:
-        """The term of a written value; None if others are needed first, which are put on the stack."""
+        """The term of a written value; None if others are needed first, which are pushed onto the stack."""
         output = self._output(number)
         if output is None:
             return self._leaf("value", number, None)
@@ -232,7 +231,7 @@ class Values(Cook):
             self._made[key] = term
         if not guarded:
             return term
-        # what stays if the guard does not hold
+        # # the old value remains if the guard fails
         old = known[value.operands[0]] if value.operands else self.terms.leaf("undefined", term.width, (number,))
         condition = self._used(uses[0], i, known)
         if guard.negated:  # type: ignore[attr-defined]
@@ -246,7 +245,7 @@ class Values(Cook):
         return known[number] or self._evaluate(number, known)
 
     def _input(self, i: int, one: Input, guarded: bool, known: list[Term | None]) -> Term | None:
-        """An input of instruction `i` in the width in which it is read; None if nothing can be said."""
+        """An input of instruction `i` in the width in which it is read; None if unknown."""
         if one.kind == "register":
             number = self._ssa.uses[i][one.use + guarded]
             if number < 0:
@@ -276,7 +275,7 @@ class Values(Cook):
         return self._address(i, node, known) if isinstance(node, Address) else None
 
     def _node(self, i: int, path: tuple[int, ...]) -> Node:
-        """The part of an operand at a path of the table's."""
+        """The part of an operand at one of the table's paths."""
         instruction = self.routine.instructions[i]
         node = instruction.operands[path[0]]
         if isinstance(node, Address):
@@ -330,7 +329,7 @@ class Values(Cook):
         return self.terms.add(base, self.terms.constant(node.offset_sign * offset, base.width))
 
     def _element(self, i: int, node: Element, width: int, known: list[Term | None]) -> Term | None:
-        """The address of an element of an array."""
+        """The address of an array element."""
         array = self._symbol(i, node.base, width)
         symbol = self.symbol(array.leaves()[0]) if array is not None else None
         kind = types().get(symbol.type or "") if symbol is not None else None
@@ -354,7 +353,7 @@ class Values(Cook):
         return self.terms.add(array, self.terms.scale(number, kind.bytes * symbol.vector))
 
     def _symbol(self, i: int, node: Node, width: int) -> Term | None:
-        """The address of a variable or function, with what is added to it; width 0 for the natural one of its space."""
+        """The address of a variable or function plus its offset; width 0 selects the natural width of its space."""
         offset = 0
         if isinstance(node, Expression) and set(node.operators) <= {"+", "-"} and isinstance(node.terms[0], Name):
             for sign, term in zip(node.operators, node.terms[1:], strict=True):
@@ -372,7 +371,7 @@ class Values(Cook):
         natural = 32 if space in _SMALL else 64
         key = (symbol.name, symbol.path)
         self._symbols[key] = symbol
-        # parameters need not lie in their space as they are declared to: of `.param .align 128` a GPU says 0x70
+        # # parameters need not be placed at their declared alignment: for `.param .align 128`, a GPU gave 0x70
         align = 1 if space == ".param" else alignment_of(symbol)
         high = (1 << SHARED_BITS) - 1 if space == ".shared" else (1 << natural) - 1
         leaf = self.terms.leaf("address", natural, key, tighten(align - 1, 0, 0, high, natural))
@@ -380,12 +379,12 @@ class Values(Cook):
         return self.terms.extend(found, width or natural, False)
 
     def parameter(self, address: Term, size: int) -> Term | None:
-        """What `size` bytes of a kernel's parameters hold; the callers of other functions are not known."""
+        """The value of `size` bytes of a kernel's parameters; those of other functions depend on unknown callers."""
         offset, parts = address.linear
         if len(parts) != 1 or parts[0][1] != 1 or not size:
             return None
         start = parts[0][0]
-        # an address in a register of 64 bits: the space is that of 32
+        # # the register has 64 bits, but the space 32
         start = start.args[0] if start.operator == "zext" else start
         symbol = self._symbols.get(start.data) if start.operator == "address" else None
         if symbol is None or symbol.kind is not Kind.PARAMETER or not self.routine.function.header.is_entry:
@@ -397,26 +396,26 @@ class Values(Cook):
         align = 1
         if pointer is not None and declared is not None and not offset and declared.bytes == size:
             align = pointer.align or 1
-        # one that says less does not matter: the first to ask decides, and all ask the same
+        # # a pointer with less alignment information does not matter: the first query decides, and all queries are alike
         known = bits(align - 1, 0, 8 * size) if align > 1 else None
         return self.terms.leaf("parameter", 8 * size, (*start.data, offset, size), known)
 
     # --- loops
 
     def _loop_value(self, number: int) -> Term:
-        """The term of a value that may come from itself: a leaf, of which is known what all iterations leave true."""
+        """The term of a value that may depend on itself: a leaf with the facts that hold in all iterations."""
         self._solve(number)
         return self._final[number]  # type: ignore[return-value]
 
     def _arriving(self, number: int) -> list[tuple[int, Term]]:
-        """By position of the predecessor, what arrives, roughly; without what is the value itself."""
+        """By position of the predecessor, the arriving terms, approximately; those equal to the value itself are left out."""
         value = self._ssa.values[number]
         own = self._used(number, -1, self._rough)
         found = [(position, self._used(operand, -1, self._rough)) for position, operand in enumerate(value.operands) if operand >= 0]
         return [(position, term) for position, term in found if term is not own]
 
     def _solve(self, wanted: int) -> None:
-        """Finds out what holds for a loop's value and for all others that it depends on."""
+        """Computes the facts of a loop-carried value and all others that it depends on."""
         arriving: dict[int, list[tuple[int, Term]]] = {}
         leaves: dict[Term, int] = {}
         state: dict[Term, Known | None] = {}
@@ -453,7 +452,7 @@ class Values(Cook):
             self._note_step(number, arriving[number], leaf)
 
     def _iterate(self, numbers: list[int], arriving: Mapping[int, list[tuple[int, Term]]], state: dict[Term, Known | None]) -> None:
-        """Raises what is known of these values, from nothing being possible, until no iteration adds to it."""
+        """Raises the facts of these values from bottom to a fixed point."""
         numbers = sorted(numbers)
         changes = dict.fromkeys(numbers, 0)
         changed = True
@@ -483,14 +482,14 @@ class Values(Cook):
         self._inductions[number] = Induction(number, starts[0], step, (), None)
 
     def _loop_leaves(self, term: Term) -> frozenset[Term]:
-        """The leaves in a rough term that stand for values of loops."""
+        """The leaves in an approximate term that stand for loop-carried values."""
         found = self._leaves.get(term)
         if found is None:
             found = self._leaves[term] = frozenset(_rough_leaves(term))
         return found
 
     def _follow(self, number: int, arriving: list[tuple[int, Term]]) -> tuple[int, ...] | None:
-        """All numbers that a value can be, by taking every step from the constants it starts at; None if they are not known or too many."""
+        """All numbers of a value, by following every step from its initial constants; None if unknown or too many."""
         leaf = self._used(number, -1, self._rough)
         starts = [term.constant for _, term in arriving if term.constant is not None]
         steps = [(position, term) for position, term in arriving if term.constant is None]
@@ -505,7 +504,7 @@ class Values(Cook):
         numbers = list(dict.fromkeys(starts))
         seen = set(numbers)
         following: list[tuple[int, ...]] = []
-        # grows while it is gone through
+        # # grows while being iterated
         for at in numbers:
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):
@@ -533,14 +532,14 @@ class Values(Cook):
         return everything
 
     def _never_ends(self, leaf: Term, term: Term, condition: Term | None) -> bool:
-        """Whether a value takes too many numbers for certain: a counter that only something else than itself stops."""
+        """Whether a value certainly takes too many numbers: a counter that only another condition stops."""
         step = self.terms.sub(term, leaf).constant
         if not step or (condition is not None and all(inner is leaf for inner in condition.leaves())):
             return False
         return (1 << leaf.width) // (step & -step) > MOST_ROUNDS
 
     def _path(self, source: int, target: int) -> Term | None:
-        """The predicate under which control goes from one block to another, roughly; None if nothing decides it or it is not known."""
+        """The predicate of an edge between blocks, approximately; None if there is none or it is unknown."""
         edges = [edge for edge in self._flow.blocks[source].edges if edge.target == target]
         i = self._flow.blocks[source].end - 1
         guard = self.routine.instructions[i].guard
@@ -551,7 +550,7 @@ class Values(Cook):
 
 
 def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
-    """The numbers that a term may be; where it selects by what is not known, both sides. None if one of them is not known."""
+    """The possible numbers of a term; both sides of a selection with an unknown condition. None if one of them is unknown."""
 
     def sides(at: Term) -> Sequence[Term]:
         if at.operator != "select":
@@ -566,12 +565,12 @@ def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
 
 
 def _is_small(term: Term) -> bool:
-    """Whether a term is made of few enough others to be evaluated again and again."""
+    """Whether a term is small enough to be evaluated repeatedly."""
     return len(list(islice(nearest_first([term], lambda at: at.inner), MOST_TERMS + 1))) <= MOST_TERMS
 
 
 def _rough_leaves(term: Term) -> list[Term]:
-    """The leaves in a term that stand for values of loops."""
+    """The leaves in a term that stand for loop-carried values."""
     if not term.in_loop:
         return []
 
@@ -583,7 +582,7 @@ def _rough_leaves(term: Term) -> list[Term]:
 
 
 def _known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, Known | None]) -> Known | None:
-    """What is known of a term if the values of loops are as the state says; None if one of them that it needs cannot be anything yet."""
+    """The facts of a term, given those of loop-carried values; None if one that it needs is still at bottom."""
     stack = [term]
     while stack:
         at = stack[-1]
@@ -618,7 +617,7 @@ def _known_of(at: Term, found: Mapping[Term, Known | None]) -> Known | None:
 
 
 def _widened(known: Known, width: int, changes: int) -> Known:
-    """Something weaker, so that changes come to an end: first the interval goes, then all but the lowest bits, at last everything."""
+    """Widening, to ensure termination: first the interval is dropped, then all but the lowest bits, finally everything."""
     if changes <= 1:
         return known
     if changes <= MOST_CHANGES:
@@ -628,7 +627,7 @@ def _widened(known: Known, width: int, changes: int) -> Known:
 
 
 def alignment_of(symbol: Symbol) -> int:
-    """The alignment of a variable: as declared, else that of its type (5.4.5)."""
+    """The alignment of a variable: as declared, otherwise that of its type (5.4.5)."""
     declared = types().get(symbol.type or "")
     natural = declared.bytes * symbol.vector if declared is not None and declared.bytes else 1
     align = symbol.align or natural

@@ -1,4 +1,4 @@
-"""What a term is for many threads at once, from what the terms in it are for each."""
+"""Values of a term for many threads at once, from those of its operands."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _OF_TWO: dict[str, Callable[[int, Numbers, Numbers], Iterable[int]]] = {
     "lt.u": lambda width, a, b: map(_BIT, map(lt, a, b)),
     "lt.s": _compare_signed,
 }
-"""What the commonest operators give, of numbers of one width, without a call for each thread."""
+"""The most common operators on numbers of one width, without a call for each thread."""
 
 
 def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numbers | None:
-    """What a sum or an operator gives for each of `count` threads; None if something in it is not known, or it is left open for one."""
+    """The numbers of a sum or an operator for `count` threads; None if an operand is unknown, or the result is undefined for a thread."""
     operator = at.operator
     if operator == SUM:
         if not at.parts:
@@ -68,7 +68,7 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
     if of_two is not None:
         return tuple(of_two(at.args[0].width, *parts))
     arguments = list(zip(*parts, strict=True))
-    # few of the threads differ in what matters
+    # # few threads differ in the operands
     results: dict[tuple[int, ...], int] = {}
     for one in set(arguments):
         result = of_one(at, one)
@@ -79,7 +79,7 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
 
 
 def of_one(at: Term, numbers: Sequence[int]) -> int | None:
-    """What it gives for one thread."""
+    """The result for one thread."""
     if at.operator == SUM:
         return sum([factor * number for number, (_, factor) in zip(numbers, at.parts, strict=True)], at.offset) & ((1 << at.width) - 1)
     return compute(at.operator, at.width, numbers, [arg.width for arg in at.args])

@@ -1,11 +1,11 @@
 """The in-flight queue: which asynchronous operations of a thread are in flight at each point of a path (9.7.10.24, 9.7.16.7).
 
-An operation joins the open group of its queue, a commit closes the group, a wait lets at most so many groups be pending. `explore` follows
-one thread from the entry along paths, round loops until nothing new comes up, with the values that registers have on that path; so a ring
-of stages needs no recognising: in each iteration the address of a stage is what it is. An `Observer` is asked at every instruction of
-interest, with what is in flight there, and may carry a memory of its own along the path.
+An operation joins the open group of its queue, a commit closes the group, and a wait leaves at most a given number of groups pending.
+`explore` follows one thread from entry along paths, around loops until nothing new is found, with the register values of that path; so a
+ring of stages needs no special case: in each iteration, the address of a stage is known. An `Observer` is called at every instruction of
+interest, with what is in flight there, and may carry state along the path.
 
-How to use it:
+Example:
 
 >>> import ptxkit
 >>> from ptxkit.analyses import routines
@@ -33,7 +33,7 @@ True
 True
 
 `meet` is called before each instruction that acts on one of the queues, each barrier, each instruction in `watched`, and where control
-leaves the function (`moment.leaves`). A path is one that some input takes as far as is known; a proof needs `moment.model()`.
+leaves the function (`moment.leaves`). A path is feasible as far as is known; a proof needs `moment.model()`.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
 from ptxkit.frozen import frozen
 
 MOST_ROUNDS = 12
-"""A path takes a loop so many times at most."""
+"""Maximum number of iterations of a loop on one path."""
 MOST_VISITS = 32
-"""A block is come to so many times at most, by all paths together."""
+"""Maximum number of visits to one block, over all paths."""
 MOST_STEPS = 2500
-"""Blocks are come to so many times at most, all together."""
+"""Maximum number of block visits, over all paths."""
 LEAST_STEPS = 600
 INSTRUCTIONS_A_STEP = 4
-"""A function of so many instructions is worth one step more than the least: the effort goes by the size."""
+"""Number of instructions per extra step above the minimum: the effort scales with the size of the function."""
 
 
 ITERATION = -2
@@ -80,7 +80,7 @@ class Trail:
     """The steps of a path, from its end backwards."""
 
     instruction: int
-    """What was executed; `ROUND - header` where control came to the header of a loop."""
+    """The instruction executed; `ITERATION - header` at the header of a loop."""
     what: str
     before: Trail | None
     length: int
@@ -88,40 +88,40 @@ class Trail:
 
 @frozen(eq=False)
 class Operation:
-    """An asynchronous operation that a path started."""
+    """An asynchronous operation started on a path."""
 
     instruction: int
     queue: str
     terms: tuple[Term, ...]
-    """What the terms that were asked for at its instruction are for this execution of it."""
+    """The values, for this execution, of the terms watched at its instruction."""
     condition: Term | None
-    """The predicate under which it is started, if it is not known to hold."""
+    """The predicate under which it is started, if not known to hold."""
     threads: int
     """The threads that start it on this path, as bits."""
     crowd: int
-    """All threads that come to the instruction together with those of the path, as bits."""
+    """All threads that reach the instruction together with those of the path, as bits."""
     trail: Trail
     """Ends with the operation itself."""
     decided: int
-    """How many choices the path had made before."""
+    """The number of choices that the path had made before."""
     idle: Term | None
-    """The predicate under which it copies nothing and only fills with zeros; None for one that always copies."""
+    """The predicate under which it copies nothing and only fills with zeros; None if it always copies."""
 
     @property
     def signature(self) -> Hashable:
-        """Equal for operations that nothing distinguishes from here on."""
+        """Equal for operations that are indistinguishable from here on."""
         return (self.instruction, self.terms, self.condition, self.threads)
 
 
 @frozen(eq=False)
 class Group:
-    """Operations that were committed together, possibly none."""
+    """Operations that were committed together; may be empty."""
 
     operations: tuple[Operation, ...]
     commit: int
     """The instruction that committed them."""
     has_read: bool
-    """Whether a wait made sure that the operations have read their sources."""
+    """Whether a wait has ensured that the operations have read their sources."""
     trail: Trail
 
     @property
@@ -131,22 +131,22 @@ class Group:
 
 @frozen(eq=False)
 class Queue:
-    """What a thread has in flight of one kind: the open group, and the pending ones, oldest first."""
+    """A thread's operations in flight of one kind: the open group, and the pending groups, oldest first."""
 
     open: tuple[Operation, ...] = ()
     groups: tuple[Group, ...] = ()
     signalled_: frozenset[Operation] = frozenset()
-    """Operations that signal an mbarrier when they are done."""
+    """Operations that signal an mbarrier when they complete."""
 
     def __iter__(self) -> Iterator[Operation]:
-        """All operations that may be in flight, the oldest first."""
+        """All operations that may be in flight, oldest first."""
         for group in self.groups:
             yield from group.operations
         yield from self.open
 
     @property
     def unread(self) -> Iterator[Operation]:
-        """Those that may not have read their sources yet."""
+        """Operations that may not have read their sources yet."""
         for group in self.groups:
             if not group.has_read:
                 yield from group.operations
@@ -154,11 +154,11 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing may be in flight that is not done with what it reads."""
+        """Whether every operation in flight has read its sources."""
         return not self.open and all(group.has_read or not group.operations for group in self.groups)
 
     def group_of(self, operation: Operation) -> int | None:
-        """The index of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
+        """The index of an operation's group among the pending ones, 0 being the oldest; None if it is uncommitted."""
         return next((position for position, group in enumerate(self.groups) if operation in group.operations), None)
 
     def opened(self, operation: Operation) -> Queue:
@@ -168,18 +168,20 @@ class Queue:
         return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.signalled_)
 
     def signalled(self) -> Queue:
-        """All that is in flight signals an mbarrier."""
+        """Marks every operation in flight as signalling an mbarrier."""
         return Queue(self.open, self.groups, frozenset(self))
 
     def signalled_of(self) -> Queue:
-        """What is left when the mbarrier has been waited at. Which mbarrier it is, is not looked at: what may be done counts as done."""
+        """What is left after a wait at an mbarrier. Which mbarrier is not considered: every operation that may have completed counts as
+        complete."""
         if not self.signalled_:
             return self
         groups = [attrs.evolve(group, operations=_without(group.operations, self.signalled_)) for group in self.groups]
         return Queue(_without(self.open, self.signalled_), tuple(groups))
 
     def waited(self, effect: Effect) -> Queue:
-        """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left for a proof to stand on."""
+        """What is left after a wait. A wait for an unknown number of groups may cover all of them, so it leaves nothing to base a proof
+        on."""
         if effect.leave is None:
             return Queue((), ())
         young = len(self.groups) - effect.leave
@@ -193,7 +195,7 @@ class Queue:
 
     @property
     def signature(self) -> Hashable:
-        # old groups that nothing can access any more count for nothing
+        # # old groups that no access can concern any more are left out
         groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
         return (
             tuple([operation.signature for operation in self.open]),
@@ -215,22 +217,22 @@ EMPTY = Queue()
 
 @frozen(eq=False)
 class Moment:
-    """A path that has come to an instruction and not executed it yet."""
+    """A path that has reached an instruction but not executed it."""
 
     routine: Routine
     thread_block: ThreadBlock
     instruction: int
     terms: tuple[Term, ...]
-    """What the terms of interest here are on this path."""
+    """The values on this path of the terms watched here."""
     condition: Term | None
-    """The predicate under which the instruction is executed, if it is not known to hold."""
+    """The predicate under which the instruction is executed, if not known to hold."""
     threads: int
     """The threads that may be on this path, as bits: nothing on it distinguishes them."""
     crowd: int
-    """All threads that come here together: they did not part with those of the path, or have met them again."""
+    """All threads that arrive here together: those of the path, and those that never diverged from them or have reconverged with them."""
     before: Mapping[str, Queue]
     after: Mapping[str, Queue]
-    """The queues when the instruction is done."""
+    """The queues after the instruction."""
     effects: tuple[Effect, ...]
     sync: Sync | None
     leaves: bool
@@ -239,24 +241,24 @@ class Moment:
     trail: Trail
     """The path up to here, without this instruction."""
     started: Operation | None
-    """The operation that the instruction starts, if it does."""
+    """The operation that the instruction starts, if any."""
     values: Values
 
     def queue(self, name: str) -> Queue:
-        """What is in flight before the instruction."""
+        """The queue before the instruction."""
         return self.before.get(name, EMPTY)
 
     def pending(self, name: str) -> Iterator[Operation]:
-        """The operations of a queue that may be in flight before the instruction, the oldest first."""
+        """The operations of a queue that may be in flight before the instruction, oldest first."""
         return iter(self.queue(name))
 
     def completed(self, name: str) -> list[Operation]:
-        """The operations that are certainly done after the instruction and were not before."""
+        """The operations that certainly complete at this instruction."""
         left = set(self.after.get(name, EMPTY))
         return [operation for operation in self.queue(name) if operation not in left]
 
     def read(self, name: str) -> list[Operation]:
-        """The operations whose sources are certainly read after the instruction and were not before."""
+        """The operations whose sources have certainly been read after this instruction, but not before."""
         left = set(self.after.get(name, EMPTY).unread)
         return [operation for operation in self.queue(name).unread if operation not in left]
 
@@ -268,12 +270,10 @@ class Moment:
         also: Sequence[tuple[Term, bool]] = (),
         idle: bool | None = False,
     ) -> Model | None:
-        """Numbers for what the kernel is given, with which a thread takes this path, starts the operations and executes the instruction.
+        """Values of the kernel's inputs with which a thread takes this path, starts the operations and executes the instruction.
 
-        The operations copy something, and not only zeros; with `idle` None that does not matter.
-
-        Without a thread named, the first that may be on the path; `others` take the path, too. None if none are found: the path is not
-        proved to be possible.
+        The operations copy data, not only zeros, unless `idle` is None. `thread` defaults to the first that may be on the path; `others`
+        take the path, too. None if no values are found: the path is not proved feasible.
         """
         conditions = [one.condition for one in operations] + [self.condition]
         wanted = [(condition, True) for condition in conditions if condition is not None]
@@ -282,12 +282,12 @@ class Moment:
         return self.choices.model(self.thread_block, (max(0, chosen),), [*wanted, *also], others)
 
     def is_possible(self) -> bool:
-        """Whether numbers are found with which a thread takes this path, no matter what it does on it."""
+        """Whether values are found with which a thread takes this path, regardless of what it does on it."""
         first = (self.threads & -self.threads).bit_length() - 1
         return self.choices.model(self.thread_block, (max(0, first),)) is not None
 
     def since(self, operation: Operation) -> list[Trail]:
-        """The steps from the start of an operation up to here, both excluded, in the order of the path."""
+        """The steps of the path from the start of an operation up to here, both excluded."""
         found = []
         at: Trail | None = self.trail
         while at is not None and at is not operation.trail:
@@ -296,12 +296,12 @@ class Moment:
         return found[::-1]
 
     def hinges(self, operation: Operation) -> bool:
-        """Whether the path from the start of an operation up to here was chosen by what is not known, as what was loaded."""
+        """Whether the path since the start of an operation depends on unknown values, such as loaded ones."""
         chosen = list(self.choices.taken)[operation.decided :]
         return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
 
     def skipped(self, operation: Operation) -> set[int]:
-        """The waits for operations of this kind, and the commits that they count, on other paths from an operation to here."""
+        """The waits for operations of this kind, and the commits they count, on other paths from an operation to here."""
         counted = {
             i
             for i, own in effects(self.routine).items()
@@ -311,7 +311,7 @@ class Moment:
         return counted - {step.instruction for step in self.since(operation)}
 
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
-        """The instructions that prove that an operation is in flight here: its start, its commit, the waits since, with what they do."""
+        """The instructions that show that an operation is in flight here: its start, its commit and later waits, each with its effect."""
         found = [(operation.instruction, "started here")]
         for step in self.since(operation):
             if step.what:
@@ -320,29 +320,29 @@ class Moment:
 
 
 class Observer:
-    """What is asked on the path. Its memory is part of what distinguishes paths: it must be hashable and repeat with the loops."""
+    """The callback for a path. Its state distinguishes paths: it must be hashable and must repeat in loops."""
 
     start: Hashable = None
-    """The memory at the entry."""
+    """The state at entry."""
 
     def meet(self, moment: Moment, memory: Hashable) -> Hashable:
-        """The memory after an instruction of interest. Called before the instruction is executed."""
+        """The state after an instruction of interest. Called before the instruction is executed."""
         return memory
 
     def rests(self, memory: Hashable) -> bool:
-        """Whether nothing is left to be looked at if nothing is in flight and nothing more is started."""
+        """Whether nothing is left to observe if no operation is in flight and none is started."""
         return True
 
 
 @frozen
 class Coverage:
-    """How far an exploration came."""
+    """How much an exploration covered."""
 
     complete: bool
-    """Whether every path was followed until nothing new came up."""
+    """Whether every path was followed until nothing new was found."""
     steps: int
     rounds: Mapping[int, int]
-    """By header of a loop, how many times a path took it at most."""
+    """By loop header, the maximum number of iterations on a path."""
 
 
 @attrs.define(eq=False)
@@ -350,7 +350,7 @@ class _State:
     block: int
     source: int
     skipped: int
-    """Blocks on the path from the source that were not followed; -1 if it was an edge."""
+    """Blocks between the source and here that were not followed; -1 if an edge was taken."""
     environment: Environment
     queues: dict[str, Queue]
     threads: int
@@ -371,11 +371,11 @@ def explore(
     most_steps: int = 0,
     most_visits: int = MOST_VISITS,
 ) -> Coverage:
-    """Follows a thread of a function on all paths that differ in what it has in flight.
+    """Follows one thread of a function on all paths that differ in what is in flight.
 
-    `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there.
-    The terms given for an instruction that starts an operation become those of the operation. `most_steps` bounds how many times blocks are
-    come to, all together; 0 for what suits the size of the function. `most_visits` bounds how many times each block is.
+    `queues` are the kinds of operations to track. `watched` are the instructions at which to call the observer, with the terms whose values
+    it wants; at an instruction that starts an operation, they become those of the operation. `most_steps` bounds the total number of block
+    visits (0: chosen by the size of the function), and `most_visits` the number for each block.
     """
     flow = control_flow(routine)
     if not flow.blocks:
@@ -437,7 +437,7 @@ class _Explorer:
     # --- what there is to look at
 
     def _events(self) -> dict[int, tuple[int, ...]]:
-        """By block, the instructions of interest. A call is one, for what is called may do anything."""
+        """By block, the instructions of interest, including calls, since a callee may do anything."""
         found: dict[int, list[int]] = {}
         known = set(self.effects) | set(self.watched)
         known |= {i for i, sync in self.syncs.items() if sync.waits or sync.arrives}
@@ -453,7 +453,7 @@ class _Explorer:
         return {block: tuple(own) for block, own in found.items()}
 
     def _idles(self) -> dict[int, Term]:
-        """By instruction that starts a copy, the predicate under which its source has no byte that counts."""
+        """By instruction that starts a copy, the predicate under which no byte of its source counts."""
         found = {}
         for access in accesses(self.routine) if self.effects else ():
             if access.part is None or access.instruction not in self.effects:
@@ -465,7 +465,7 @@ class _Explorer:
         return found
 
     def _lively(self) -> int:
-        """The blocks from which control can come to the start of an operation, as bits."""
+        """The blocks from which the start of an operation is reachable, as bits."""
         starts = [i for i, own in self.effects.items() if any(effect.action is Action.OPEN for effect in own)]
         return mask_of(closure([self.flow.block_of[i] for i in starts], self.flow.predecessors))
 
@@ -480,7 +480,7 @@ class _Explorer:
         return found
 
     def _let_in(self, block: int) -> int:
-        """The threads that the branches on the only path to a block let through, as bits."""
+        """The threads that pass the branches on the only path to a block, as bits."""
         tree = dominators(self.routine).tree
         threads = self.thread_block.everyone
         while block in tree and tree.parent[block] != block:
@@ -495,7 +495,7 @@ class _Explorer:
         return threads
 
     def _calls(self) -> set[int]:
-        """Calls of what may start, commit or wait: functions that the module has the body of, and what a register points to."""
+        """Calls that may start, commit or wait: functions with a body in the module, and indirect calls."""
         inside = {function.name for function in self.routine.module.functions if function.body is not None}
         found = set()
         for i in calls(self.routine):
@@ -505,14 +505,14 @@ class _Explorer:
         return found
 
     def _asked(self, block: int) -> Iterator[Term]:
-        """The terms that are asked about in a block."""
+        """The terms watched in a block."""
         for i in self.events.get(block, ()):
             yield from self.watched.get(i, ())
             yield from [asked[i] for asked in (self.guards, self.idle) if i in asked]
         yield from [asked[block] for asked in (self.branches, self.small) if block in asked]
 
     def _small(self) -> dict[int, Term]:
-        """By block, the predicate of a branch between parts where nothing happens but that a term becomes one or another, as in a ring."""
+        """By block, the predicate of a branch that only selects the value of a term, as in a ring."""
         found: dict[int, Term] = {}
         while True:
             new: dict[int, Term] = {}
@@ -530,7 +530,7 @@ class _Explorer:
             self.evaluator.want(new.values())
 
     def _changing(self, terms: Iterable[Term]) -> list[tuple[int, int, list[tuple[Term, int, int]]]]:
-        """Of each term the width, the blocks in which something of it changes, and its atoms, with factors and the blocks of each."""
+        """For each term, its width, the blocks in which part of it changes, and its atoms, with the factor and blocks of each."""
         numbering = self.evaluator.numbering
         found = []
         for term in dict.fromkeys(terms):
@@ -539,7 +539,8 @@ class _Explorer:
         return found
 
     def _moving(self, blocks: int, changing: Iterable[tuple[int, int, list[tuple[Term, int, int]]]]) -> tuple[Term, ...]:
-        """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may wrap around."""
+        """The parts of each term that change with the iterations of a loop, each once. They are kept in one term, since together they
+        may wrap around."""
         algebra = self.values.terms
         found: dict[Term, None] = {}
         for width, anywhere, own in changing:
@@ -554,7 +555,7 @@ class _Explorer:
         return tuple(found)
 
     def _quiet(self, block: int) -> tuple[int, int] | None:
-        """Where control merges again after a block's branch, and the blocks on the path there, if nothing of interest happens there."""
+        """The merge point of a block's branch and the blocks on the path to it, if nothing of interest happens there."""
         if block not in self.quiet:
             found = quiet_region(self.routine, block, self.events)
             self.quiet[block] = None if found is not None and found[1] >> block & 1 else found
@@ -573,14 +574,14 @@ class _Explorer:
         return Coverage(self.complete, self.steps, self.rounds)
 
     def _step(self, state: _State) -> list[_State]:
-        """The states at the ends of the edges of a state's block; none if it adds nothing to what was followed."""
+        """The states at the ends of the outgoing edges; none if the state adds nothing to those already followed."""
         if not self._arrive(state):
             return []
         self.steps += 1
         return self._through(state)
 
     def _arrive(self, state: _State) -> bool:
-        """Takes a path into its block. False if another has been here in the same state, or there were too many."""
+        """Enters a block. False if the same state has been seen there, or the bounds are reached."""
         block = state.block
         can_start = self.lively >> block & 1 and self.starters & state.threads
         if not can_start and self.observer.rests(state.memory) and all(queue.is_idle for queue in state.queues.values()):
@@ -629,14 +630,14 @@ class _Explorer:
         return True
 
     def _through(self, state: _State) -> list[_State]:
-        """The states at the ends of a block's edges; those to be followed first come last."""
+        """The states at the ends of a block's edges; those to follow first are last."""
         states = [state]
         for i in self.events.get(state.block, ()):
             states = [after for one in states for after in self._event(i, one)]
         return [after for one in states for after in self._leave(one)]
 
     def _event(self, i: int, state: _State) -> list[_State]:
-        """What an instruction makes of a state: one state, or two if it may be executed or not and that matters."""
+        """The states after an instruction: one, or two if it may or may not be executed and that matters."""
         condition: Term | None = None
         threads = state.threads
         guard = self.guards.get(i)
@@ -662,7 +663,7 @@ class _Explorer:
                     return [state]
             steers = sync is not None or any(effect.action is not Action.OPEN for effect in own)
             if threads != state.threads and (own or sync is not None):
-                # the others go on without it
+                # # the other threads continue without it
                 found.append(attrs.evolve(state, threads=state.threads & ~threads))
                 state.threads = threads
             elif condition is not None and steers:
@@ -766,7 +767,7 @@ class _Explorer:
         return settler(self.routine).term(guard) if guard is not None else None
 
     def _short(self, block: int, region: int) -> bool:
-        """Whether a part that may be skipped has no loop: then it can as well be followed."""
+        """Whether a region that may be skipped has no loop: then it can as well be followed."""
         return not any(region >> header & 1 for header in self.headers)
 
     def _fork(self, state: _State, condition: Term) -> list[_State]:
@@ -792,7 +793,7 @@ class _Explorer:
         return found
 
     def _side(self, condition: Term, holds: bool) -> int:
-        """The threads for which a predicate may hold, or not, by their indices, as bits."""
+        """The threads for which a predicate may hold, or may fail, by their indices, as bits."""
         key = (condition, holds)
         if key not in self.sides:
             side = self.thread_block.everyone
@@ -804,7 +805,7 @@ class _Explorer:
         return self.sides[key]
 
     def _worth(self, block: int, target: int) -> tuple[bool, bool, int]:
-        """What is followed first: what stays in the loop, and what has more to look at."""
+        """The priority of an edge: staying in the loop first, then blocks with events."""
         index = self.forest.innermost[block]
         stays = index is not None and target in self.forest.loops[index]
         return stays, target in self.events, -target
@@ -814,6 +815,6 @@ class _Explorer:
         return state
 
     def _over(self, state: _State, meet: int, region: int) -> _State:
-        """Straight to where control merges again; what is decided on the path stays open."""
+        """Skips to the merge point; the branch decision stays open."""
         state.source, state.block, state.skipped = state.block, meet, region
         return state

@@ -1,8 +1,8 @@
-"""What a path presumes: how its branches went, and for which inputs they do.
+"""Path conditions: the outcomes of the branches on a path, and inputs that produce them.
 
-Choices are kept from contradicting one another by what they say of the same term, and by the range they leave for sums that are compared
-with numbers. That is not all there is to contradict: before a path is shown as a proof, `model` finds numbers for what the kernel is given
-(parameters, the index of the CTA, loaded values) with which control really takes that path.
+Choices are kept consistent by what they imply for the same term, and by the range they leave for sums that are compared with constants.
+That does not rule out every contradiction: before a path is reported as proof, `model` finds values of the kernel's inputs (parameters, CTA
+index, loaded values) with which control really takes it.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from ptxkit.frozen import frozen
 MOST_LEAVES = 48
 MOST_ROUNDS = 4
 MOST_TRIED = 10_000
-"""So many times a predicate is evaluated; where numbers are found, they are after some hundred."""
+"""Maximum number of predicate evaluations; a solution, if found, usually takes a few hundred."""
 MOST_EVALUATED = 200_000
-"""So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
+"""Maximum number of term evaluations per thread; a solution usually takes a few hundred, or a few thousand with large terms."""
 MOST_WITHIN = 8
-"""So many of the predicates within another are looked at, those that stand less deep."""
+"""Maximum number of nested predicates that are considered, outermost first."""
 
 FLEETING = ("value", "skipped")
-"""Leaves that stand for something else in each iteration, if their data say in which."""
+"""Leaves that stand for a different value in each iteration, if their data name the iteration."""
 
 Model = Mapping[Term, int]
-"""Numbers of leaves."""
+"""Values of leaves."""
 
 
 @frozen(eq=False)
 class Choices:
-    """Which predicates hold. Nothing is chosen at first."""
+    """The predicates that have been decided on a path. Initially none."""
 
     terms: Terms
     taken: Mapping[Term, bool] = attrs.field(factory=dict)
-    """By predicate (the positive one), whether it holds."""
+    """By predicate (without negation), whether it holds."""
     ranges: Mapping[Term, tuple[int, int]] = attrs.field(factory=dict)
-    """By sum without its constant, the least and the greatest number that it can be."""
+    """By sum without its constant, its minimum and maximum."""
     shape: frozenset[tuple[frozenset[Term], bool, bool]] = frozenset()
-    """Of what is added up in sums that last: whether the range of a sum is bounded below and above. How many times something is added
-    does not count: that goes on forever where a loop adds what is not known."""
+    """For the atoms of sums that are loop-invariant, whether the range is bounded below and above. Coefficients are left out: they grow
+    without limit in a loop that adds an unknown value."""
 
     def says(self, condition: Term) -> bool | None:
-        """Whether a predicate holds, if that is decided."""
+        """Whether a predicate holds, if decided."""
         positive, is_positive = unnegated(condition)
         if positive.constant is not None:
             return bool(positive.constant) is is_positive
@@ -68,7 +68,7 @@ class Choices:
         return None
 
     def choose(self, condition: Term, holds: bool) -> Choices | None:
-        """With one more choice; None if it contradicts those that are made."""
+        """Adds a choice; None if it contradicts the earlier ones."""
         decided = self.says(condition)
         if decided is not None and decided is not holds:
             return None
@@ -92,9 +92,9 @@ class Choices:
     def model(
         self, thread_block: ThreadBlock, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()
     ) -> Model | None:
-        """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found.
+        """Values of leaves with which all choices hold for each thread, and `also` too; None if none are found.
 
-        For `others`, what is chosen comes out, no matter what comes of `also`.
+        For `others`, the choices hold; `also` is not required.
         """
         own = tuple(threads) or (0,)
         everyone = (*own, *[thread for thread in others if thread not in own])
@@ -105,7 +105,7 @@ class Choices:
         return _Search(thread_block, wanted, self.ranges).run()
 
     def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
-        """What holds of any launch: an index in a grid or cluster is less than how many there are."""
+        """What holds in any launch: an index in a grid or cluster is less than its extent."""
         indices = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
         for name, leaf in indices.items():
             count = indices.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
@@ -119,18 +119,18 @@ _COUNTS = {
     "%cluster_ctaid": "%cluster_nctaid",
     "%cluster_ctarank": "%cluster_nctarank",
 }
-"""What the indices are counted in, by special register."""
+"""The extent of each index, by special register."""
 
 
 def unnegated(condition: Term) -> tuple[Term, bool]:
-    """A predicate without negation, and whether there was none."""
+    """A predicate without its negation, and whether there was none."""
     if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
         return condition.parts[0][0], False
     return condition, True
 
 
 def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term, bool]]:
-    """Predicates, each with whether it must hold, that together are enough for one to hold, or not to: it leaves those no choice."""
+    """Predicates, with the required outcomes, that together imply the given outcome and are forced by it."""
     forced = functools.cache(functools.partial(_forced, terms))
 
     def plain(term: Term, comes: bool) -> tuple[Term, bool]:
@@ -147,7 +147,7 @@ def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term
 
 
 def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | None:
-    """A predicate within another that decides it wrongly, unless it holds, or does not."""
+    """A nested predicate, with its required outcome, whose opposite would force the wrong outcome."""
     if condition.width > 1 or condition.is_leaf:
         return None
     within = [part for part in walk(condition)[:-1] if part.width == 1 and part.operator != SUM]
@@ -159,7 +159,7 @@ def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | N
 
 
 def _given(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
-    """A predicate, where one that it is made of holds, or does not."""
+    """A predicate with the outcome of a nested one substituted."""
     done = {part: terms.constant(int(holds), 1)}
     for at in walk(condition, done):
         same = at.is_leaf or at.operator not in (*OPERATORS, SUM) or all(done.get(inner) is inner for inner in at.inner)
@@ -168,7 +168,7 @@ def _given(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
 
 
 def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:
-    """What a predicate compares: a sum X without constant, the operator, whether X counts as it is or negated, and the number `k`.
+    """The parts of a comparison: a sum X without constant, the operator, whether X or -X is compared, and the constant `k`.
 
     `lt`: X < k, or -X < k; `eq`: X = k, or -X = k.
     """
@@ -187,7 +187,7 @@ def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | N
 
 
 def _lasts(term: Term) -> bool:
-    """Whether a term means the same in every iteration of a loop."""
+    """Whether a term is loop-invariant."""
     return all(len(leaf.data) < 2 or leaf.operator not in FLEETING for leaf in term.leaves())
 
 
@@ -196,7 +196,7 @@ def _whole(term: Term) -> tuple[int, int]:
 
 
 def _narrowed(term: Term, known: tuple[int, int], compared: tuple[str, bool, int], holds: bool) -> tuple[int, int] | None:
-    """The range that is left for a sum when it compares so, or does not: from and up to a multiple of what it is known to be one of."""
+    """The range left for a sum by the outcome of a comparison, rounded to the multiple that it is known to be."""
     low, high = known
     operator, as_is, number = compared
     if operator == "eq":
@@ -218,9 +218,9 @@ def _narrowed(term: Term, known: tuple[int, int], compared: tuple[str, bool, int
 
 
 class _Search:
-    """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right.
+    """A search for values that give predicates the required outcomes: one leaf after the other takes the value that satisfies most of them.
 
-    What each term is, for each thread, is remembered: another number for a leaf changes only what is made of it.
+    The values of terms are cached for each thread: a new value of a leaf changes only the terms that depend on it.
     """
 
     def __init__(
@@ -228,10 +228,10 @@ class _Search:
     ) -> None:
         self.thread_block = thread_block
         self.wanted = wanted
-        """Predicates, whether they are to hold, and for which threads."""
+        """Predicates, their required outcomes, and the threads for which they are required."""
         self.ranges = ranges
         self.order: list[Term] = []
-        """All that the predicates are made of, each term after what that is made of."""
+        """All terms of the predicates, each after its operands."""
         seen: set[Term] = set()
         for term, _, _ in wanted:
             new = walk(term, seen)
@@ -245,7 +245,7 @@ class _Search:
             self.within[at] = union([bit.get(at, 0), *[self.within[inner] for inner in at.inner]])
         self.constants = {number for inner in _constants(self.order) for number in (inner - 1, inner, inner + 1)}
         self.numbers: dict[int, dict[Term, int | None]] = {thread: {} for _, _, threads in wanted for thread in threads}
-        """By thread, what the terms are."""
+        """By thread, the values of terms."""
         self.tried = 0
         self.evaluated = 0
 
@@ -306,7 +306,7 @@ class _Search:
         self.evaluated += len(terms) * len(self.numbers)
 
     def _right(self, indices: Sequence[int]) -> list[bool]:
-        """Of the predicates at some locations, whether each comes out as wanted for all of its threads."""
+        """For each of the given predicates, whether it has the required outcome for all of its threads."""
         self.tried += len(indices)
         own = [self.wanted[index] for index in indices]
         return [all(self.numbers[thread][term] == holds for thread in threads) for term, holds, threads in own]
@@ -319,7 +319,7 @@ class _Search:
 
 
 def atoms(term: Term) -> list[Term]:
-    """The leaves in a term, and what no number can be worked out for: joins."""
+    """The leaves in a term, and terms that cannot be evaluated: joins."""
     return [inner for inner in walk(term) if is_atom(inner)]
 
 

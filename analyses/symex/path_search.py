@@ -1,8 +1,8 @@
-"""Paths of one thread to an instruction, each with its path condition and the state in which it comes there.
+"""Paths of one thread to an instruction, each with its path condition and the state at the instruction.
 
-The state is that of any automaton: `after` says what an event makes of it. A path whose condition contradicts itself is not followed; for
-the others `Choices.model` looks for inputs with which a thread takes them. What registers hold is not followed: who needs that explores
-with `async_queue`, which goes by the same steps.
+The state is that of any automaton: `after` gives the state after an event. Contradictory paths are not followed; for the others,
+`Choices.model` finds inputs with which a thread takes them. Register values are not tracked: an analysis that needs them uses
+`async_queue`, which shares the steps.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ptxkit.frozen import frozen
 State = TypeVar("State")
 MOST_STEPS = 2000
 MOST_VISITS = 2
-"""On a path control comes to a block so often at most."""
+"""Maximum number of times a path enters a block."""
 
 
 @frozen
 class Path(Generic[State]):
-    """A path from the entry to the start of a block, or to an event in it."""
+    """A path from entry to the start of a block, or to an event in it."""
 
     block: int
     state: State
@@ -38,16 +38,16 @@ class Path(Generic[State]):
     events: tuple[int, ...]
     """The events that were executed, by instruction."""
     decisions: tuple[tuple[int, bool], ...]
-    """The instructions whose guards decided, and whether they hold."""
+    """The guarded instructions that decided the path, and whether each guard held."""
     visits: Mapping[int, int]
 
 
 def paths_to(
     routine: Routine, target: int, events: Mapping[int, Sequence[int]], start: State, after: Callable[[int, State], State]
 ) -> Iterator[Path[State]]:
-    """The paths from the entry to an event that is executed, each with the state before it; depth first, up to a bound.
+    """The paths from entry to an executed event, each with the state before it; depth first, up to a bound.
 
-    `events` are instructions by block, ascending; `after` gives the state after one that is executed.
+    `events` are instructions by block, ascending; `after` gives the state after an executed one.
     """
     search = _Search(routine, events, after)
     flow = control_flow(routine)
@@ -61,7 +61,7 @@ def paths_to(
         return [onward for end in ends for onward in search.onward(end) if onward.block in leading]
 
     for _ in islice(unfold(first, step), MOST_STEPS + 1):
-        # those of the step before: a path is stepped when the next one is asked for
+        # # paths found in the previous step: a path is expanded when the next one is requested
         yield from found
         found.clear()
     yield from found
@@ -75,7 +75,7 @@ class _Search(Generic[State]):
         self.after = after
 
     def through(self, path: Path[State]) -> tuple[list[tuple[int, Path[State]]], list[Path[State]]]:
-        """The events of a path's block that are executed, each with the path to it; and the paths to the end of the block."""
+        """The executed events of a path's block, each with the path to it; and the paths to the end of the block."""
         executed: list[tuple[int, Path[State]]] = []
         paths = [path]
         for i in self.events.get(path.block, ()):
@@ -91,7 +91,7 @@ class _Search(Generic[State]):
         return executed, paths
 
     def _guarded(self, i: int, path: Path[State]) -> Iterator[tuple[bool, Path[State]]]:
-        """The paths on which an instruction is executed or not."""
+        """The paths on which an instruction is executed, and those on which it is not."""
         if self.routine.instructions[i].guard is None:
             yield True, path
             return
@@ -99,7 +99,7 @@ class _Search(Generic[State]):
             yield holds, attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds)))
 
     def onward(self, path: Path[State]) -> Iterator[Path[State]]:
-        """The paths on from the end of a block; of a branch whose paths merge again without an event, that to where they do."""
+        """The paths from the end of a block; a branch that reconverges without an event is skipped to its merge point."""
         block = self.flow.blocks[path.block]
         visits = {**path.visits, path.block: path.visits.get(path.block, 0) + 1}
         if visits[path.block] > MOST_VISITS:
@@ -114,7 +114,7 @@ class _Search(Generic[State]):
                 yield attrs.evolve(chosen, block=edge.target, visits=visits)
 
     def _along(self, edge: Edge, path: Path[State]) -> Path[State] | None:
-        """A path that takes an edge; None if it contradicts what the path has chosen, or nothing can be said of it."""
+        """A path along an edge; None if it contradicts earlier choices, or if the outcome is unknown."""
         if edge.via in (Via.FALL, Via.INDEXED):
             return path if edge.via is Via.FALL else None
         wanted = edge.via is Via.TAKEN

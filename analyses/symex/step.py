@@ -1,7 +1,6 @@
-"""Steps of symbolic execution: what every exploration of paths does at a branch.
+"""Steps of symbolic execution, common to all path explorations.
 
-A predicate that is not decided lets a path be taken in two; a branch whose paths merge again before anything of interest needs not be
-taken in two at all.
+An undecided predicate splits a path in two; a branch whose paths merge again before anything of interest need not split it.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from ptxkit.analyses.symex.path_condition import Choices
 
 
 def outcomes(choices: Choices, condition: Term | None) -> Iterator[tuple[bool, Choices]]:
-    """Whether a predicate holds or not, as far as neither contradicts what a path has chosen, and what it has chosen then.
+    """The possible outcomes of a predicate that do not contradict a path's choices, each with the choices that result.
 
-    Nothing comes of a predicate that is not known.
+    Yields nothing for an unknown predicate.
     """
     for holds in (True, False) if condition is not None else ():
         chosen = choices.choose(condition, holds) if condition is not None else None
@@ -29,12 +28,12 @@ def outcomes(choices: Choices, condition: Term | None) -> Iterator[tuple[bool, C
 
 
 def open_edges(block: BasicBlock, holds: bool | None) -> list[Edge]:
-    """The edges that control may take from a block whose last guard holds, or does not; all if that is not decided."""
+    """The edges that control may take from a block, given whether its last guard holds; all edges if undecided."""
     return [edge for edge in block.edges if holds is None or edge.via is Via.FALL or (edge.via is Via.TAKEN) == holds]
 
 
 def quiet_region(routine: Routine, block: int, events: Container[int]) -> tuple[int, int] | None:
-    """Where control merges again after a block's branch, and the blocks between, as bits, if none of these is among `events`.
+    """The merge point of a block's branch and the blocks between, as bits, if none of them is among `events`.
 
     None if one is, or if control leaves the function before the paths merge.
     """

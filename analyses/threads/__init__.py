@@ -1,1 +1,1 @@
-"""Sets of threads, and which threads of a thread block execute an instruction."""
+"""Sets of threads, and the threads of a CTA that execute an instruction."""

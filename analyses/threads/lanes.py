@@ -1,9 +1,9 @@
-"""Which threads of a CTA execute an instruction, and what they hold, thread by thread.
+"""The threads of a CTA that execute an instruction, and their values, thread by thread.
 
-With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the index of the thread has a
-number for each. In loops the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a
-block if every branch that decides about it is known for that thread; a branch that goes by parameters or by the index of the CTA may be
-taken so that it does.
+With `.reqntid`, all threads are known; otherwise, at least the first exists. A value that depends only on the thread index has a number for
+each thread. In loops, the first iteration is considered: an error there is certain. A thread certainly executes a block if the outcome of
+every branch that controls it is known for that thread; a branch that depends on parameters or the CTA index can be made to go either
+direction.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Thread:
 
 @functools.lru_cache(maxsize=64)
 def threads_of(shape: tuple[int, int, int]) -> tuple[Thread, ...]:
-    """The threads of a CTA of so many in x, y and z, in their order."""
+    """The threads of a CTA of this shape, in order."""
     width, height, depth = shape
     indices = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
     return tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(indices)])
 
 
 class Lanes:
-    """What is known thread by thread."""
+    """What is known about each thread."""
 
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
@@ -62,14 +62,14 @@ class Lanes:
         self._loops = loops(routine)
         self._fixed: dict[Term, Numbers | None] = {}
         self._moving: dict[int, dict[Term, Numbers | None]] = {}
-        """By block, of terms that are something else at another block."""
+        """By block, for terms whose value differs between blocks."""
         self._is_moving: dict[Term, bool] = {}
         self._execution: dict[int, Execution] = {}
         self._along: dict[int, Execution] = {}
-        """By `id` of the edge: it decides about many blocks."""
+        """By `id` of the edge, since an edge controls many blocks."""
 
     def numbers(self, term: Term, block: int) -> Numbers | None:
-        """What a term is for each thread when it first comes to a block; None if that depends on more than the index of the thread."""
+        """The value of a term for each thread when it first reaches a block; None if it depends on more than the thread index."""
         moves = self._moves(term)
         found = self._moving.setdefault(block, {}) if moves else self._fixed
         if term in found:
@@ -77,7 +77,7 @@ class Lanes:
         return evaluate(term, self._at_block(block) if moves else Domain(functools.partial(self._number, block), needs_of_lanes), found)
 
     def _at_block(self, block: int) -> Domain[Numbers]:
-        """The domain of terms that are something else at another block; what is the same everywhere in them is worked out once."""
+        """The domain of terms whose value differs between blocks; subterms that are the same everywhere are computed once."""
 
         def needs(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[Term]:
             return needs_of_lanes(at, found) if self._moves(at) else NONE
@@ -88,7 +88,7 @@ class Lanes:
         return Domain(value, needs)
 
     def _moves(self, term: Term) -> bool:
-        """Whether a term may be something else at another block."""
+        """Whether the value of a term may differ between blocks."""
         found = self._is_moving
         for at in walk(term, found):
             found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in at.inner)
@@ -112,16 +112,17 @@ class Lanes:
             return None
         if not self._is_first(block, loop):
             return None
-        # what comes in from outside at the entry has no block before it
+        # # the value from outside has no predecessor in the entry block
         sources = (*self._flow.blocks[value.block].predecessors, -1)
         pairs = zip(value.operands, sources, strict=False)
         starts = {self.values.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
         return self.numbers(starts.pop(), value.block) if len(starts) == 1 else None
 
     def _is_first(self, block: int, loop: Loop) -> bool:
-        """Whether those who come to a block of a loop come there in the first iteration, or not for all that is known of them.
+        """Whether threads that reach a block of a loop do so in the first iteration, as far as known.
 
-        No thread iterates without coming by, or the branches that decide are such, and there is no path round after them.
+        Either no thread iterates without passing the block, or that holds for the branches that control it, and no path iterates after
+        them.
         """
         tree = self._dominance.tree
 
@@ -141,7 +142,7 @@ class Lanes:
         return True
 
     def _iterates(self, start: int, goal: int, loop: Loop) -> bool:
-        """Whether control may go back to the header of a loop before it comes to a block."""
+        """Whether control may return to the header of a loop before it reaches a block."""
         return start != goal and loop.header in closure(
             [start], lambda at: [successor for successor in self._flow.successors(at) if successor in loop and successor != goal]
         )
@@ -157,14 +158,14 @@ class Lanes:
     # --- who executes what
 
     def execution(self, i: int) -> Execution:
-        """For each thread, whether it executes instruction `i`; of a loop, in its first iteration."""
+        """For each thread, whether it executes instruction `i`; in a loop, in its first iteration."""
         block = self._flow.block_of[i]
         reached = self.reaching(block)
         guard = self.values.guard(i)
         return reached if guard is None else reached & self._holds(guard, block)
 
     def reaching(self, block: int) -> Execution:
-        """For each thread, whether control comes to a block."""
+        """For each thread, whether it reaches a block."""
         found = self._execution
         stack = [block]
         while stack:
@@ -182,7 +183,7 @@ class Lanes:
         return found[block]
 
     def _decides(self, block: int) -> list[int]:
-        """The blocks whose branch decides whether control comes here for the first time."""
+        """The blocks whose branch decides whether control reaches this one for the first time."""
         tree = self._dominance.tree
         return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
 
@@ -198,7 +199,7 @@ class Lanes:
         return best
 
     def along(self, edge: Edge) -> Execution:
-        """For each thread, whether it takes an edge if it comes to where that starts."""
+        """For each thread, whether it takes an edge if it reaches the edge's source."""
         found = self._along.get(id(edge))
         if found is None:
             found = self._along[id(edge)] = self._taken(edge)
@@ -233,9 +234,9 @@ _GRID = ("%ctaid", "%nctaid")
 
 
 def is_free(condition: Term) -> bool:
-    """Whether a condition goes by parameters or the index of the CTA only, or by the index of the thread in the whole grid.
+    """Whether a condition depends only on parameters, the CTA index, or the global thread index.
 
-    One that compares the index in the CTA alone with a parameter may well be what keeps the threads out that would go astray.
+    A comparison of the index within the CTA alone with a parameter may be what excludes the threads that would fail.
     """
     kinds = set()
     for leaf in condition.leaves():
@@ -253,5 +254,5 @@ def is_free(condition: Term) -> bool:
 
 @fact
 def lanes(routine: Routine) -> Lanes:
-    """What is known thread by thread."""
+    """What is known about each thread."""
     return Lanes(routine)

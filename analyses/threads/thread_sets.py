@@ -1,4 +1,4 @@
-"""Which of the threads of a CTA do something: sets of threads as bits, one for each degree of certainty."""
+"""Sets of threads of a CTA as bit masks, one for each degree of certainty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Runs(enum.IntEnum):
     NEVER = 0
     UNKNOWN = 1
     MAYBE = 2
-    """For some parameters, or in some CTA of a grid that is large enough."""
+    """For some parameters, or in some CTA of a large enough grid."""
     ALWAYS = 3
 
 
@@ -24,16 +24,16 @@ _DEGREES = tuple(Runs)
 
 @frozen
 class Execution:
-    """For each thread, whether it executes something. `&` is the lesser of two, `|` the greater, thread by thread."""
+    """For each thread, whether it executes something. `&` is the minimum of two, `|` the maximum, for each thread."""
 
     count: int
-    """How many threads there are."""
+    """The number of threads."""
     may: int
-    """The threads that are not known never to do it."""
+    """The threads that may execute it, as far as known."""
     some: int
-    """Those that do it at least for some parameters."""
+    """The threads that execute it for some parameters at least."""
     sure: int
-    """Those that always do."""
+    """The threads that always execute it."""
 
     def __and__(self, other: Execution) -> Execution:
         return Execution(self.count, self.may & other.may, self.some & other.some, self.sure & other.sure)
@@ -45,7 +45,7 @@ class Execution:
         return self.count
 
     def __getitem__(self, thread: int) -> Runs:
-        """What one thread does. Raises IndexError for one that there is not."""
+        """Whether one thread executes it. Raises IndexError for an index out of range."""
         if not 0 <= thread < self.count:
             raise IndexError(thread)
         return _DEGREES[(self.may >> thread & 1) + (self.some >> thread & 1) + (self.sure >> thread & 1)]
@@ -60,32 +60,32 @@ class Execution:
 
     @property
     def never(self) -> int:
-        """The threads that are certain not to do it."""
+        """The threads that certainly do not execute it."""
         return ~self.may & self.everyone
 
     @property
     def most(self) -> Runs:
-        """What the thread does that does most."""
+        """The maximum over all threads."""
         return _DEGREES[bool(self.may) + bool(self.some) + bool(self.sure)]
 
 
 @functools.lru_cache(maxsize=256)
 def all_same(runs: Runs, count: int) -> Execution:
-    """All of so many threads do the same."""
+    """The same for all threads."""
     everyone = (1 << count) - 1
     return Execution(count, *[everyone if runs >= least else 0 for least in (Runs.UNKNOWN, Runs.MAYBE, Runs.ALWAYS)])
 
 
 def just(threads: int, count: int) -> Execution:
-    """These of so many threads do it, and the others do not."""
+    """These threads execute it, the others do not."""
     return Execution(count, threads, threads, threads)
 
 
 def all_but(threads: int, count: int) -> Execution:
-    """These of so many threads do not do it, and the others do."""
+    """All threads but these execute it."""
     return just(~threads & ((1 << count) - 1), count)
 
 
 def first_of(threads: int) -> int:
-    """The first of a set of threads that is not empty."""
+    """The first thread of a nonempty set."""
     return (threads & -threads).bit_length() - 1

@@ -1,1 +1,1 @@
-"""Uniformity: how far threads compute the same value, take the same branch, and execute together."""
+"""Uniformity: the groups of threads that compute the same value, take the same branch, and execute together."""

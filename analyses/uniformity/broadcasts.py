@@ -1,4 +1,4 @@
-"""Values that are what one lane of the warp holds: it hands it out to all others (9.7.10.6)."""
+"""Broadcasts: values that one lane of a warp gives to all others (9.7.10.6)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ptxkit.isa.binding import Bound
 
 
 class HandedOut:
-    """What is handed out in a function."""
+    """The broadcasts of a function."""
 
     def __init__(self, routine: Routine) -> None:
         self._routine = routine
         self._found: dict[int, tuple[Term, int] | None] = {}
 
     def of(self, leaf: Term) -> tuple[Term, int] | None:
-        """Of a value that is what one lane of the warp holds: the term of what it holds, and the lane."""
+        """For a value that one lane of the warp broadcasts: the term of the lane's value, and the lane."""
         number: int = leaf.data[0]  # type: ignore[assignment]
         if number not in self._found:
             self._found[number] = self._of(number)
@@ -47,12 +47,12 @@ class HandedOut:
 
 @fact
 def handed_out(routine: Routine) -> HandedOut:
-    """What is handed out in a function."""
+    """The broadcasts of a function."""
     return HandedOut(routine)
 
 
 def is_whole_warp(routine: Routine, i: int, bound: Bound) -> bool:
-    """Whether lanes are counted in the whole warp: the bits 8 to 12 of the operand that says so are zero."""
+    """Whether lanes are counted over the whole warp: bits 8 to 12 of the segment operand are zero."""
     clamp = bound.operand("c")
     value = None if clamp is None else values(routine).operand(i, routine.instructions[i].operands[clamp.path[0]])
     return value is not None and value.constant is not None and not value.constant >> 8 & 31

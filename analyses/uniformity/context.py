@@ -1,4 +1,4 @@
-"""What a function knows of the functions around it: how uniform threads are in its arguments, and on what it gets from those it calls."""
+"""Interprocedural context of a function: the uniformity of its arguments and of what its callees return."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from ptxkit.syntax import Address, Name, Node
 
 THREAD, GRID = Level.THREAD, Level.GRID
 Used = Callable[[int, int], Level]
-"""How uniform threads are in a value that a block reads."""
+"""The level of a value where a block reads it."""
 
 
 @frozen
 class Context:
-    """Where a function is called from, and what it gets back."""
+    """The calling context of a function, and its callees' results."""
 
     flat: bool
-    """Whether CTAs can be taken to have one dimension."""
+    """Whether CTAs can be assumed to be one-dimensional."""
     entry: Level
-    """The groups of threads that come into the function together."""
+    """The groups of threads that enter the function together."""
     arguments: tuple[Level, ...]
-    """As the header has the parameters."""
+    """In the order of the header's parameters."""
     results: Mapping[str, tuple[Level, ...]]
-    """By function: how uniform threads are in each thing that it returns, if all its arguments are uniform."""
+    """By function: the level of each return value if all arguments are uniform."""
 
 
 @attrs.define
 class _Variable:
-    """A `.param` variable of a function: what writes it, and what reads it."""
+    """A `.param` variable of a function, with its writers and readers."""
 
     stores: list[int] = attrs.field(factory=list)
     calls: list[tuple[int, int]] = attrs.field(factory=list)
-    """Calls that return it, and in which location."""
+    """Calls that return it, each with the index of the return value."""
     loads: list[int] = attrs.field(factory=list)
     given_to: list[int] = attrs.field(factory=list)
 
 
 class Parameters:
-    """The levels of what goes into a function and its calls through parameters."""
+    """The levels of values passed to a function and to its callees through parameters."""
 
     def __init__(self, routine: Routine, context: Context) -> None:
         self._routine = routine
@@ -60,7 +60,7 @@ class Parameters:
         own = [bound for bound in set(self._bounds) if isinstance(bound, Bound)]
         self._has_calls = any(bound.flow == "call" for bound in own)
         self.is_needed = self._has_calls or not header.is_entry
-        """Whether there is any parameter but those of a kernel, that is uniform."""
+        """Whether there are any parameters besides those of a kernel, which are uniform."""
         self._indices = {parameter.name: index for index, parameter in enumerate(header.parameters)}
         self._variables: dict[Symbol, _Variable] = {}
         self._symbol_of: dict[int, Symbol] = {}
@@ -69,14 +69,14 @@ class Parameters:
             self._scan()
 
     def register(self, number: int) -> Level:
-        """How uniform threads are in what a register holds on entry."""
+        """The level of a register on entry."""
         if not registers(self._routine).given >> number & 1:
             return THREAD
         symbol = registers(self._routine).table[number].symbol
         return self._argument(symbol) or THREAD if symbol is not None else THREAD
 
     def _argument(self, symbol: Symbol) -> Level | None:
-        """The level of a parameter of the function; None if it is none."""
+        """The level of a parameter of the function; None if it is not one."""
         if symbol.path[: len(self._routine.path) + 1] != (*self._routine.path, 0):
             return None
         index = self._indices.get(symbol.name)
@@ -85,12 +85,12 @@ class Parameters:
         return GRID if self._routine.function.header.is_entry else self._context.arguments[index]
 
     def load(self, i: int, used: Used) -> Level | None:
-        """How uniform threads are in what instruction `i` loads from a parameter; None if it loads from none."""
+        """The level of a value that instruction `i` loads from a parameter; None if it loads from none."""
         symbol = self._symbol_of.get(i)
         return None if symbol is None else self._of(symbol, self._flow.block_of[i], used)
 
     def _of(self, symbol: Symbol, block: int, used: Used) -> Level:
-        """The level of a parameter in a block: of what the same block put there."""
+        """The level of a parameter in a block, from what the same block stored there."""
         level = self._argument(symbol)
         variable = self._variables.get(symbol)
         if level is not None:
@@ -105,12 +105,12 @@ class Parameters:
         return level
 
     def stored(self, i: int, used: Used) -> Level:
-        """How uniform threads are in what a store stores."""
+        """The level of the value that a store stores."""
         block = self._flow.block_of[i]
         return min([used(use, block) for use in ssa(self._routine).uses[i]], default=GRID)
 
     def result(self, i: int, index: int, used: Callable[[int], Level]) -> Level:
-        """How uniform threads are in a register that a call returns."""
+        """The level of a register that a call returns."""
         returned = self._operands[i][0] if i in self._operands else []
         return self._call(i, index, lambda use, block: used(use)) if index < len(returned) else THREAD
 
@@ -125,7 +125,7 @@ class Parameters:
         return min(level, *self.passed(i, used), GRID)
 
     def passed(self, i: int, used: Used) -> list[Level]:
-        """How uniform threads are in each argument of a call."""
+        """The levels of a call's arguments."""
         block = self._flow.block_of[i]
         found = []
         for node in self._operands.get(i, ([], []))[1]:
@@ -139,7 +139,7 @@ class Parameters:
         return found
 
     def loads_after(self, i: int) -> tuple[int, ...]:
-        """The values whose level may fall with what instruction `i` reads, because they are loaded from parameters that it writes."""
+        """The values whose level may drop with what instruction `i` reads, because they are loaded from parameters that it writes."""
         return self._after.get(i, ()) if self.is_needed else ()
 
     @cached_property
@@ -159,7 +159,7 @@ class Parameters:
         return {i: tuple(numbers) for i, numbers in found.items()}
 
     def returned(self) -> list[tuple[list[int], list[int]]]:
-        """By what the function returns through a parameter: the stores to it, and the calls that return it; nothing for a register."""
+        """For each return parameter of the function: the stores to it, and the calls that return it; empty for a register."""
         header = self._routine.function.header
         found: list[tuple[list[int], list[int]]] = []
         scope = self._routine.names.scopes[(*self._routine.path, 0)]
@@ -219,5 +219,5 @@ class Parameters:
 
 
 def _inside(node: Node) -> list[Node]:
-    """The operands in the brackets of a call, or the one that stands there without."""
+    """The operands in the parentheses of a call, or a single one without them."""
     return list(node.children) if node.children else [node]

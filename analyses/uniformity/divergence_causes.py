@@ -1,8 +1,8 @@
-"""Why threads diverge at a branch: the chain from where they begin to differ.
+"""Why threads diverge at a branch: the chain from the source of divergence.
 
-Each link is an input of the next in which threads are uniform no further; of a phi that is where its values come from, or what decides
-at the branch whose paths merge there. The chain begins at an instruction that makes threads differ by itself: one that reads the
-index of the thread, or loads, or is atomic. Of all chains it is a shortest.
+Each link is an input of the next with a level no higher; for a phi, an input is one of its operands, or the condition of a branch whose
+paths merge there. The chain begins at an instruction that is a source of divergence by itself: it reads the thread index, loads, or is
+atomic. The chain is a shortest one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 
 MOST = 4000
-"""Values that are looked at to find where threads begin to differ."""
+"""Maximum number of values that are searched for the source of divergence."""
 
 Links = tuple[Step, ...]
-"""From a value to one that it comes from; the value's own first."""
+"""From a value to one that it depends on; the value's own step first."""
 
 
 def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
-    """The chain to the branch at the end of a block, the source first; empty if all threads of the grid are uniform in it."""
+    """The chain to the branch at the end of a block, source first; empty if the branch is uniform across the grid."""
     level = solved.branches[block]
     if level >= Level.GRID:
         return ()
@@ -64,8 +64,7 @@ def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:
 
 
 def _deciding(solved: Propagation, block: int, level: Level) -> list[int]:
-    """The values that decide at the end of a block, and in which threads are uniform no further than this; else the one they are uniform
-    in least."""
+    """The values that decide the branch at the end of a block and have at most this level; otherwise the one with the lowest level."""
     uses = [number for number in ssa(solved.routine).uses[solved.flow.blocks[block].end - 1] if number >= 0]
     least = min([solved.used(number, block) for number in uses], default=level)
     return [number for number in uses if solved.used(number, block) <= max(level, least)]
@@ -85,7 +84,7 @@ def _name(solved: Propagation, number: int) -> str:
 
 
 def _begins(solved: Propagation, number: int) -> Step | None:
-    """The link of a value with which threads begin to differ; None if it comes from others."""
+    """The link of a value that is a source of divergence; None if it depends on others."""
     value, level = ssa(solved.routine).values[number], solved.levels[number]
     if value.origin is Origin.ENTRY:
         return _step(solved, number, f"`{_name(solved, number)}` on entry")
@@ -105,7 +104,7 @@ def _begins(solved: Propagation, number: int) -> Step | None:
 
 
 def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
-    """The values that a value comes from, in which threads are uniform no further; each with the links from one to the other."""
+    """The values that a value depends on with a level no higher, each with the links between."""
     value, level = ssa(solved.routine).values[number], solved.levels[number]
     if value.origin is not Origin.PHI:
         inputs = ssa(solved.routine).uses[value.instruction] + value.operands
@@ -131,8 +130,8 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
 
 
 def _read(solved: Propagation, number: int, level: Level, links: Links) -> list[tuple[int, Links]]:
-    """A value that is read, with the links to what reads it: instead of one that is more uniform in its loop, what decides where that is
-    left."""
+    """A value that is read, with the links to its reader; if it is more uniform within its loop, the condition of the loop's exit
+    instead."""
     left = _where_left(solved, number, level) if solved.levels[number] > level else None
     if left is None:
         return [(number, links)]
@@ -141,13 +140,13 @@ def _read(solved: Propagation, number: int, level: Level, links: Links) -> list[
 
 
 def _decided(solved: Propagation, block: int, level: Level, link: Step, what: str) -> list[tuple[int, Links]]:
-    """What decides at the end of a block, each with the links from a value that depends on it."""
+    """The values that decide the branch at the end of a block, each with the links from a value that depends on it."""
     branch = Step(solved.flow.blocks[block].end - 1, "", solved.branches[block], what)
     return [(number, (link, branch)) for number in _deciding(solved, block, level)]
 
 
 def _where_left(solved: Propagation, operand: int, level: Level) -> int | None:
-    """The block at whose end threads leave the loop of a value in different iterations."""
+    """The block at whose end threads leave a value's loop in different iterations."""
     loop = solved.forest.innermost[ssa(solved.routine).values[operand].block]
     while loop is not None:
         block = solved.leavers.get(loop)
@@ -161,7 +160,7 @@ _WHY = {"never": "differs from thread to thread by what it does"}
 
 
 def _source(bound: Bound) -> str:
-    """The special register that an instruction reads, if it is not uniform."""
+    """The non-uniform special register that an instruction reads, if any."""
     for operand in bound.operands:
         name = _special(operand.shape)
         register = special_register(name) if name else None

@@ -1,8 +1,8 @@
-"""Which threads execute what, for inputs that are chosen: a launch as an example, in which every thread's path is followed.
+"""The threads that execute each instruction for chosen inputs: an example launch in which the path of every thread is followed.
 
-What a kernel is given is made a number, and then much is known thread by thread that depends on more than the index of the thread. What is
-loaded, and what comes of it, stays unknown, but for what all threads load in common: it counts as given too. Of loops one iteration is
-looked at, the first if not said otherwise.
+With numbers for the kernel's inputs, much is known for each thread that depends on more than its index. Loaded values and what depends on
+them stay unknown, except for values that all threads load in common: these count as inputs, too. Only one iteration of a loop is
+considered, by default the first.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 EXAMPLE = (".global", ".const")
-"""Where the program finds what it works on."""
+"""State spaces that hold the program's input data."""
 MOST_NESTED = 20
 
 
 @frozen
 class Choice:
-    """What is chosen of a launch."""
+    """The chosen inputs of a launch."""
 
     level: Level = Level.CTA
-    """What threads of such a group have in common, and nobody knows, is a number too; so nothing follows for threads of different
+    """Unknown values that are uniform in groups of this level are given a number, too; so nothing follows for threads of different
     groups."""
     number: int = arguments()[0]
-    """What each argument is, and each value that all threads load in common."""
+    """The value of each argument, and of each value that all threads load in common."""
     loaded: tuple[int, int, int] | None = None
-    """A lane, what it loads, and what the other lanes load, where each thread loads its own."""
+    """A lane, the value it loads, and the value the other lanes load, where each thread loads from its own address."""
     loop: int = -1
-    """The loop that is in iteration `iteration`; all others are in the first."""
+    """The loop that is in iteration `iteration`; all others are in their first."""
     iteration: int = 0
 
 
 class World(First):
-    """What is known thread by thread for a choice of inputs."""
+    """What is known for each thread under a choice of inputs."""
 
     def __init__(self, known: Uniformity, choice: Choice) -> None:
         super().__init__(known.solved)
@@ -63,9 +63,9 @@ class World(First):
     # --- what leaves are
 
     def numbers(self, term: Term, block: int) -> Numbers | None:
-        """What a term is for each thread when it comes to a block; None if that is not known."""
+        """The value of a term for each thread on entry to a block; None if unknown."""
         for join in self._joins_in(term):
-            # from the inside out: a chain of them is as deep as it is long
+            # # innermost first: the nesting of a chain is as deep as the chain is long
             super().numbers(join, block)
         return super().numbers(term, block)
 
@@ -142,12 +142,13 @@ class World(First):
         return tuple([(own if thread.linear % WARP == lane else others) & mask for thread in self.threads])
 
     def _loads_from_outside(self, i: int) -> bool:
-        """Whether an instruction loads what the program is given; the arguments of a function, and what they point to, its callers make."""
+        """Whether an instruction loads the program's input data; arguments of functions, and what they point to, come from their
+        callers."""
         accessed = _accesses_of(self.routine).get(i, ())
         return bool(accessed) and all(access.space in EXAMPLE for access in accessed)
 
     def _loads_its_own(self, i: int) -> bool:
-        """Whether an instruction only loads, and for certain from different locations for the lanes of a warp."""
+        """Whether an instruction only loads, and certainly from a different address for each lane of a warp."""
         accessed = _accesses_of(self.routine).get(i, ())
         if len(accessed) != 1 or accessed[0].writes or accessed[0].address is None:
             return False
@@ -158,7 +159,7 @@ class World(First):
         return all(len(set(warp)) == len(warp) for warp in warps)
 
     def _join(self, at: Term) -> Numbers | None:
-        """What a value is where paths merge: for each thread what comes by the path that it takes."""
+        """The value at a merge: for each thread, the one that arrives on its path."""
         number: int = at.data[0]  # type: ignore[assignment]
         value = ssa(self.routine).values[number]
         if self._nested > MOST_NESTED:
@@ -179,13 +180,13 @@ class World(First):
             for thread in bits(came.sure):
                 result[thread] = numbers[thread]
         self._nested -= 1
-        # a thread that does not come here has no number; any will do
+        # # a thread that does not arrive here has no value; any will do
         return tuple([one or 0 for one in result]) if result else None
 
     # --- who comes where
 
     def taking(self, edges: Iterable[Edge]) -> Execution:
-        """For each thread whether it takes one of these edges, which are from one block, if it comes there."""
+        """For each thread, whether it takes one of these edges, all out of one block, if it reaches the block."""
         found = self._all(Runs.NEVER)
         for edge in edges:
             found |= self.along(edge)
@@ -211,14 +212,14 @@ class World(First):
             edges = [edge for edge in self._flow.blocks[before].edges if self._dominance.post.dominates(block, edge.target)]
             best |= reached & self.taking(edges)
             if any(before in loop and loop.index not in around for loop in self._loops.loops):
-                # those that stay in the loop may come in a later iteration
+                # # threads that stay in the loop may arrive in a later iteration
                 best |= reached & self._all(Runs.UNKNOWN)
         return best
 
 
 @fact
 def _accesses_of(routine: Routine) -> dict[int, list[Access]]:
-    """The accesses of memory by instruction."""
+    """The memory accesses, by instruction."""
     found: dict[int, list[Access]] = {}
     for access in accesses(routine):
         found.setdefault(access.instruction, []).append(access)
@@ -233,7 +234,7 @@ class Worlds:
         self.known = uniformity(routine)
         self._found: dict[Choice, World] = {}
         self.possible: dict[Term, bool] = {}
-        """What was found out of conditions: whether some launch makes them come out as chosen."""
+        """Conditions for which it has been determined whether some launch gives them the chosen outcomes."""
 
     def of(self, choice: Choice) -> World:
         """The world for a choice of inputs."""
@@ -243,16 +244,16 @@ class Worlds:
         return found
 
     def all(self, level: Level) -> Iterable[World]:
-        """Those with different arguments, for what threads of such groups do."""
+        """Worlds with different arguments, for the behavior of threads in groups of this level."""
         for number in arguments():
             yield self.of(Choice(level, number))
 
     def iteration(self, choice: Choice, loop: Loop, iteration: int) -> World:
-        """The same in an iteration of a loop."""
+        """The same choice in a given iteration of a loop."""
         return self.of(attrs.evolve(choice, loop=loop.index, iteration=iteration) if iteration else choice)
 
 
 @fact
 def worlds(routine: Routine) -> Worlds:
-    """The worlds of a function; they are those of threads that all come into it."""
+    """The worlds of a function whose threads all enter it together."""
     return Worlds(routine)

@@ -1,8 +1,8 @@
-"""The contexts of the functions of a module: summaries from the callees up, then arguments from the callers down.
+"""The contexts of the functions of a module: summaries bottom-up, then arguments top-down.
 
-First each function is looked at as if all threads called it with the same arguments: what it returns is then as uniform as its arguments
-are, or less. With these summaries each call site says how uniform threads are in the arguments that it passes, and which threads come there
-together. Recursion is solved by fixpoint. Who may be called by others expects nothing.
+First, each function is analyzed as if all threads called it with uniform arguments; its results can only be less uniform for other
+arguments. With these summaries, each call site determines the levels of its arguments and the groups of threads that make the call
+together. Recursion is solved by fixpoint iteration. A function that other modules may call assumes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def context_of(routine: Routine) -> Context:
     if not _has_inner(first):
         return Context(not has_other_dimensions(routine), GRID, _all(routine, GRID), {})
     if _has_namesakes(first):
-        # no module that can be assembled: who calls which of two functions of one name cannot be said
+        # # the module is invalid: which of two functions of one name is called is unknown
         return Context(False, THREAD, _all(routine, THREAD), {})
     found = _found(first)
     if routine.name not in found:
@@ -40,12 +40,12 @@ def context_of(routine: Routine) -> Context:
 
 @fact
 def _found(first: Routine) -> dict[str, Context]:
-    """The contexts that have been asked for so far, by function."""
+    """The contexts requested so far, by function."""
     return {}
 
 
 def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
-    """Finds the context of a function, and of those that it may be called from."""
+    """Finds the context of a function, and those of its possible callers."""
     inner: list[tuple[Routine, Sites]] = []
     for one in nearest_first([routine], lambda one: [caller for caller, _ in calls_of(one) or () if caller.name not in found]):
         if one.name in found:
@@ -81,13 +81,13 @@ def _by_name(first: Routine) -> dict[str, Routine]:
 
 
 def _is_flat(routine: Routine) -> bool:
-    """Whether CTAs that run a function can be taken to have one dimension."""
+    """Whether CTAs that run a function can be assumed to be one-dimensional."""
     return all(map(_looks_at_one_dimension, kernels_of(routine) or (routine,)))
 
 
 @fact
 def _looks_at_one_dimension(routine: Routine) -> bool:
-    """Whether neither a function nor what it calls looks at its index in y or z."""
+    """Whether neither a function nor its callees read the y or z index."""
     first = routine.siblings[0]
     called = module_calls(first).reached_from(routine.name)
     return not any(map(has_other_dimensions, [routine, *[one for name, one in _by_name(first).items() if name in called]]))
@@ -95,13 +95,13 @@ def _looks_at_one_dimension(routine: Routine) -> bool:
 
 @fact
 def _has_namesakes(first: Routine) -> bool:
-    """Whether two functions of a module have one name."""
+    """Whether two functions of a module share a name."""
     return len({routine.name for routine in first.siblings}) < len(first.siblings)
 
 
 @fact
 def _has_inner(first: Routine) -> bool:
-    """Whether a module has functions that are no kernels."""
+    """Whether a module has functions other than kernels."""
     return not all(routine.function.header.is_entry for routine in first.siblings or [first])
 
 
@@ -110,7 +110,7 @@ def _all(routine: Routine, level: Level) -> tuple[Level, ...]:
 
 
 def solution(routine: Routine, context: Context) -> Propagation:
-    """The levels of a function in a context; the last one is remembered."""
+    """The levels of a function in a context; the most recent one is cached."""
     last = _last(routine)
     if not last or last[0][0] != context:
         last[:] = [(context, Propagation(routine, context))]
@@ -123,7 +123,7 @@ def _last(routine: Routine) -> list[tuple[Context, Propagation]]:
 
 
 def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]]:
-    """Which groups come to a call together, and how uniform they are in what they pass."""
+    """The groups that execute a call together, and the levels of its arguments."""
     solved = solution(caller, context)
     block = solved.flow.block_of[i]
     if block not in solved.flow.reachable:
@@ -135,8 +135,7 @@ def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]
 
 
 def _results_in(first: Routine, routine: Routine) -> Results:
-    """By function that a function may call, itself or through others, how uniform threads are in what it returns if on all that they
-    pass."""
+    """For each function that a function may call, directly or indirectly, the levels of its return values if all arguments are uniform."""
     names = module_calls(first).reached_from(routine.name)
     known = _summaries(first)
     defined = [_by_name(first)[name] for name in names if name in _by_name(first) and name not in known]
@@ -149,7 +148,7 @@ def _results_in(first: Routine, routine: Routine) -> Results:
         found[name] = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
         return found[name] != old
 
-    # those that are called most often before those that call them
+    # # callees before callers
     fixpoint(list(inner)[::-1], update, lambda name: [caller for caller in inner if name in edges[caller]])
     known.update(found)
     return {name: known[name] for name in names if name in known}
@@ -157,12 +156,12 @@ def _results_in(first: Routine, routine: Routine) -> Results:
 
 @fact
 def _summaries(first: Routine) -> Results:
-    """What `_results_in` has found so far."""
+    """Cache of `_results_in`."""
     return {}
 
 
 def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
-    """How uniform threads are in each thing that a function returns."""
+    """The levels of a function's return values."""
     if not routine.function.header.returns:
         return ()
     solved = solution(routine, context)

@@ -1,8 +1,8 @@
-"""How uniform threads are: the words in which uniformity speaks.
+"""Levels of uniformity: the vocabulary of the analysis.
 
-Threads come in groups, each of groups of the one before: a warp of 32 threads, a warpgroup of four warps, a CTA, a cluster, the grid. A
-*level* says of a value that all threads of any one such group hold the same, and of a branch that they take the same path: those of them
-that come there, each time that they come there.
+Threads form nested groups: a warp of 32 threads, a warpgroup of four warps, a CTA, a cluster, the grid. The *level* of a value states that
+all threads of any one such group hold the same value; the level of a branch states that they take the same path. It concerns those of them
+that reach it, each time that they do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxkit.frozen import frozen
 
 
 class Level(enum.IntEnum):
-    """The largest group of threads that are uniform for certain; THREAD: nothing is proved."""
+    """The largest group of threads that is certainly uniform; THREAD: nothing is proved."""
 
     THREAD = 0
     WARP = 1
@@ -29,7 +29,7 @@ class Level(enum.IntEnum):
 
     @property
     def threads(self) -> int | None:
-        """How many neighbours in the order of a CTA are such a group; None from the CTA on, which has as many as it is launched with."""
+        """The number of consecutive threads of a CTA that form such a group; None from CTA up, which has as many as are launched."""
         return _SIZES.get(self)
 
 
@@ -38,63 +38,62 @@ _SIZES = {Level.THREAD: 1, Level.WARP: WARP, Level.WARPGROUP: 4 * WARP}
 
 @frozen
 class Divergence:
-    """The proof that threads diverge: two of one group, of which one takes another path than the other, the first time that both come
-    there."""
+    """The proof that threads diverge: two threads of one group that take different paths the first time that both arrive."""
 
     scope: Level
-    """The smallest group that both threads are in, from WARP on: what holds in it, holds in none that is larger."""
+    """The smallest group that contains both threads, WARP or larger: every larger group diverges as well."""
     one: Thread
-    """Goes where the guard holds; of a point, executes it."""
+    """The thread for which the guard holds; for a point, the one that executes it."""
     other: Thread
     branch: int
-    """The instruction at which they diverge: a branch, or one under a guard."""
+    """The instruction at which they diverge: a branch, or a guarded instruction."""
     why: str
-    """What differs, for people: "`%p1` holds for thread 0, not for thread 16"."""
+    """What differs, as text: "`%p1` holds for thread 0, not for thread 16"."""
     given: str = ""
-    """If it depends on what the kernel is launched with: an example, as "n = 17, %ctaid.x = 0". Empty: on every launch."""
+    """If divergence depends on launch inputs, an example such as "n = 17, %ctaid.x = 0". Empty if it occurs in every launch."""
     assumption: str = ""
-    """What is taken for granted of the launch, for people; empty: nothing."""
+    """What is assumed about the launch, as text; may be empty."""
 
 
 @frozen
 class Verdict:
-    """What is known of a branch, a guard or a point.
+    """What is known about a branch, a guard or a point.
 
-    `level` is proved; `refuted` proves that no group of its scope or larger is uniform. Between the two nothing is known.
+    `level` is proved; `refuted` proves that groups of its scope or larger are not uniform. In between, nothing is known.
     """
 
     level: Level
     refuted: Divergence | None = None
     assumption: str = ""
-    """What `level` takes for granted of the launch, for people; empty: nothing."""
+    """What `level` assumes about the launch, as text; may be empty."""
 
     def holds(self, level: Level) -> bool:
-        """Whether the threads of each such group are uniform, for certain."""
+        """Whether the threads of each such group are certainly uniform."""
         return self.level >= level
 
     def fails(self, level: Level) -> Divergence | None:
-        """The proof that the threads of some such group differ, on every launch; None if there is none."""
+        """The proof that the threads of some such group differ in every launch; None if there is none."""
         found = self.refuted
         return found if found is not None and found.scope <= level and not found.given else None
 
     def may_fail(self, level: Level) -> Divergence | None:
-        """The same, for some launch at least."""
+        """The proof that they differ in at least one launch."""
         found = self.refuted
         return found if found is not None and found.scope <= level else None
 
 
 @frozen
 class ThreadSet:
-    """Threads of a CTA, counted as the hardware does: x first, then y, then z."""
+    """Threads of a CTA, numbered as in hardware: x first, then y, then z."""
 
     mask: int
-    """Bit t stands for thread t."""
+    """Bit t represents thread t."""
     total: int
-    """How many threads were looked at: those of the CTA, or the most that it may have."""
+    """The number of threads considered: those of the CTA, or the most that it may have."""
     is_certain: bool
-    """Whether a CTA has exactly `total` threads; else it may have fewer, and those of the set that are there count."""
+    """Whether a CTA has exactly `total` threads; otherwise it may have fewer, and the set contains those of its threads that exist."""
     one_per_warp: bool = False
-    """Not all of them, but exactly one in each warp of which any is in the set; which one is not known (elect.sync)."""
+    """Not the whole set, but exactly one unknown thread in each warp that has threads in the set (elect.sync)."""
     assumption: str = ""
 
     def __contains__(self, thread: int) -> bool:
@@ -110,19 +109,19 @@ class ThreadSet:
 
     @property
     def is_all(self) -> bool:
-        """Whether all threads of the CTA are in it."""
+        """Whether the set contains all threads of the CTA."""
         return self.mask == (1 << self.total) - 1 and not self.one_per_warp
 
 
 @frozen
 class Step:
-    """A link in the chain from where threads begin to differ to a branch."""
+    """A link in the chain from a source of divergence to a branch."""
 
     instruction: int
-    """-1 for what a function is given."""
+    """-1 for a function's input."""
     register: str
-    """The register that holds what differs; empty for a branch by which threads come on different paths."""
+    """The register that holds the divergent value; empty for a branch that sends threads on different paths."""
     level: Level
-    """How uniform threads are in it."""
+    """Its level."""
     why: str
-    """What the instruction does about it, for people."""
+    """The role of the instruction, as text."""

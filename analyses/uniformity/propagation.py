@@ -1,13 +1,13 @@
-"""The fixpoint of uniformity: levels of all values, branches and merges of a function, starting from uniform everywhere.
+"""The uniformity fixpoint: levels of all values, branches and merges of a function, starting from uniform everywhere.
 
-Levels only fall. A value has the least level of what it is made of (`transfer`); a phi also that of the branches whose paths merge at it
-(`sync_dependence`); a value read outside of a loop also that of the branches by which threads leave the loop in different iterations.
-What its term says raises a value again (`term_levels`), what is known of a counting loop raises the branch that leaves it
-(`trip_counts`), and so may the branches on the path to it (`implied_branches`). In an irreducible loop, iterations mean nothing once
-threads diverge: all values made in it fall.
+Levels only drop. A value has the lowest level of its inputs (`transfer`); a phi also that of the branches whose paths merge at it
+(`sync_dependence`); a value read outside a loop also that of the branches by which threads leave the loop in different iterations. The term
+of a value may raise it again (`term_levels`); knowledge about a counted loop may raise its exit branch (`trip_counts`), and so may earlier
+branches on the path (`implied_branches`). In an irreducible loop, iterations have no meaning once threads diverge: all values defined in it
+drop.
 
-A loaded value counts as one for all threads that load from one address. That does not hold after a loop in which threads wait for one
-another one by one, as for a lock, until the next barrier of the CTA.
+A loaded value counts as uniform for all threads that load from one address. That does not hold after a loop in which threads wait for one
+another in sequence, as for a lock, up to the next barrier of the CTA.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ptxkit.syntax import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
 MOST_PATHS = 64
-"""Blocks that are looked at between a branch and where its paths merge, to say which of several equal values come from there."""
+"""Maximum number of blocks searched between a branch and its merge to find which of several equal values arrive from there."""
 
 
 class Propagation:
@@ -61,13 +61,13 @@ class Propagation:
         self.joins: list[Level] = [GRID] * len(self.flow.blocks)
         self.exits: list[Level] = [GRID] * len(self.forest.loops)
         self.deciders: dict[int, int] = {}
-        """By join, the block whose branch is least uniform of those whose paths merge there."""
+        """By merge, the block with the least uniform of the branches whose paths merge there."""
         self.leavers: dict[int, int] = {}
-        """By loop, the block whose branch is least uniform of those by which they leave it in different iterations."""
+        """By loop, the block with the least uniform of the branches that leave it in different iterations."""
         self.floors: list[Level] = [GRID] * len(self.forest.loops)
-        """What values made in loops with several entries cannot be above."""
+        """Upper bound for values defined in loops with several entries."""
         self.unordered: list[Level] = [GRID] * len(self.flow.blocks)
-        """What loaded values cannot be above, because of locks."""
+        """Upper bound for loaded values, because of locks."""
         self._agreements = Agreements(self.known, self.template)
         self._level_of: dict[int, tuple[Level, tuple[int, ...]]] = {}
         self._bounds = bindings(routine)
@@ -83,20 +83,20 @@ class Propagation:
                 self._made_in[value.block].append(number)
         self._tangled = [loop for loop in self.forest.loops if not loop.is_reducible]
         self._proved: dict[int, Level] = {}
-        """By block whose branch depends on values that differ, how uniform threads are in it nevertheless."""
+        """By block whose branch depends on non-uniform values, the level that is proved nevertheless."""
         self._parted: dict[int, set[int]] = {}
-        """By join, the blocks whose branches part threads that meet there."""
+        """By merge, the blocks whose branches diverge and whose threads reconverge there."""
         self._paths_of: dict[tuple[int, int], int] = {}
         self._any_exit = False
         self._queue: list[int] = []
         self._waiting = bytearray(b"\1" * len(self.ssa.values))
-        """What is to be visited; at first everything, in the order of the blocks."""
+        """The values to visit; initially all, in block order."""
         self._solve()
 
     # --- what is read
 
     def used(self, number: int, block: int) -> Level:
-        """How uniform threads are in a value where a block reads it."""
+        """The level of a value where a block reads it."""
         if number < 0:
             return THREAD
         level = self.levels[number]
@@ -108,7 +108,7 @@ class Propagation:
         return level
 
     def level_bound(self, number: int) -> tuple[Level, tuple[int, ...]]:
-        """What the term of a value says: a level, and the values on which it depends how uniform threads are; (THREAD,) if nothing."""
+        """A lower bound from the term of a value: a level, and the values whose levels also limit it; (THREAD,) if nothing is known."""
         found = self._level_of.get(number)
         if found is None:
             found = self._level_of[number] = (THREAD, ()) if self._is_of_unknown(number) else self._uniform_level(number)
@@ -126,8 +126,7 @@ class Propagation:
         return level, tuple(sorted(numbers))
 
     def _is_of_unknown(self, number: int) -> bool:
-        """Whether a value is made of such alone of which nothing is known: threads are uniform in it as far as in these, no matter what
-        its term."""
+        """Whether a value depends on unknown values only: its level is then theirs, regardless of its term."""
         value = self.ssa.values[number]
         if value.origin is not Origin.WRITE or value.operands:
             return False
@@ -135,7 +134,7 @@ class Propagation:
         return bool(uses) and all(use >= 0 and self._is_unknown(use) for use in uses)
 
     def _is_unknown(self, number: int) -> bool:
-        """Whether nothing is known of a value that is written; what lanes hand to one another may be known by their indices."""
+        """Whether nothing is known of a written value; values that lanes exchange may be known from their indices."""
         value = self.ssa.values[number]
         if value.origin is not Origin.WRITE or not self.known.is_unknown(number):
             return False
@@ -227,13 +226,12 @@ class Propagation:
                 level = self._joined(value)
         for operand in value.operands:
             if operand >= 0:
-                # read here, not at the end of the block before: on the path threads may leave a loop
+                # # read here, not at the end of the predecessor: the edge may leave a loop
                 level = min(level, self.used(operand, value.block))
         return level
 
     def _joined(self, value: Value) -> Level:
-        """How uniform the path to a phi is, where several paths bring the same: branches count that lead to different
-        values."""
+        """The level of the path to a phi; only branches that lead to different values count."""
         block = value.block
         level = GRID
         for branch in self._parted.get(block, ()):
@@ -246,7 +244,7 @@ class Propagation:
         return level
 
     def _paths(self, branch: int, join: int) -> int:
-        """The set of the blocks by which control can come from the end of a block to another for the first time; all, if they are many."""
+        """The set of blocks on paths from the end of a block to another, first visits only; all blocks if there are too many."""
         found = self._paths_of.get((branch, join))
         if found is None:
             onward = nearest_first([branch], lambda block: [after for after in self.flow.successors(block) if after != join])
@@ -258,7 +256,7 @@ class Propagation:
         i, block = value.instruction, value.block
         uses = self.ssa.uses[i]
         if plan.is_plain:
-            # the least of all that is read, the guard too
+            # # the lowest level of all inputs, guard included
             level = plan.base
             for use in uses:
                 read = self.used(use, block) if self._any_exit or use < 0 else self.levels[use]
@@ -275,7 +273,7 @@ class Propagation:
         return level
 
     def _made(self, number: int, i: int, bound: Bound, plan: Transfer, uses: tuple[int, ...], block: int) -> Level:
-        """The level of what an instruction writes if it does."""
+        """The level of what an instruction writes when it is executed."""
         position = number - self.ssa.definitions[i][0]
         if bound.flow == "call":
             return self.parameters.result(i, position, lambda use: self.used(use, block))
@@ -305,7 +303,7 @@ class Propagation:
         return group if agreed >= group else THREAD
 
     def _space(self, i: int, bound: Bound) -> Level:
-        """How uniform threads can be in what they load from one address: not at all if each may have its own memory there."""
+        """The maximum level of values loaded from one address: THREAD if each thread may have its own memory there."""
         found = self._spaces.get(i)
         if found is None:
             found = self._spaces[i] = self._space_of(i, bound)
@@ -322,14 +320,15 @@ class Propagation:
         address = self.known.operand(i, node) if isinstance(node, Address) else None
         if address is None:
             return THREAD
-        # a pointer that the kernel was given can point to no thread's own memory
+        # # a pointer passed to the kernel cannot point to thread-local memory
         given = any(atom.operator == "parameter" and factor == 1 for atom, factor in address.linear[1])
         return CTA if given or locate(self.known, address).space in (".shared", ".global", ".const") else THREAD
 
     def points(self, staying: bool) -> list[Level]:
-        """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand.
+        """By block, the groups whose threads arrive together: the lowest level of the branches that control it, and of those branches' own
+        blocks.
 
-        Only those threads count that have not ended yet, if `staying`.
+        With `staying`, threads that have exited do not count.
         """
         dominance = dominators(self.routine)
         found = [GRID] * len(self.flow.blocks)
@@ -410,7 +409,7 @@ class Propagation:
             self._push(user)
 
     def _tangle(self, index: int, level: Level) -> None:
-        """Threads part in a loop with several entries, or come into it by several: their iterations have nothing to do with each other."""
+        """Threads diverge in a loop with several entries, or enter it by several: their iterations cannot be matched."""
         if level >= self.floors[index]:
             return
         self.floors[index] = level
@@ -425,8 +424,7 @@ class Propagation:
     # --- locks
 
     def _is_lock(self, blocks: int) -> bool:
-        """Whether something in a loop distinguishes threads by the order in which they come: an atomic operation, or a load with an
-        order."""
+        """Whether a loop distinguishes threads by their order of arrival: by an atomic operation, or a load with ordering semantics."""
         for block in bits(blocks):
             for bound in self._bounds[self.flow.blocks[block].start : self.flow.blocks[block].end]:
                 if not isinstance(bound, Bound) or bound.barrier:
@@ -436,7 +434,7 @@ class Propagation:
         return False
 
     def _unorder(self, index: int, level: Level) -> None:
-        """What is loaded in and after a loop that works like a lock differs by the order of threads, up to the next barrier of the CTA."""
+        """Values loaded in and after a lock-like loop depend on the order of threads, up to the next barrier of the CTA."""
         inside = bits(self.forest.loops[index].blocks)
         for block in closure(inside, lambda block: () if self._has_barrier(block) else self.flow.successors(block)):
             if level < self.unordered[block]:

@@ -1,8 +1,8 @@
-"""Which threads of a CTA come to an instruction, thread by thread.
+"""The threads of a CTA that reach an instruction, thread by thread.
 
-A thread comes to a block if the branches that decide about it send it there. Where their conditions depend on nothing but the index
-of the thread (see `template`), that is known. `sure` and `possible` speak of the first time: in loops values have the numbers of the
-first iteration. `ever` counts later iterations too.
+A thread reaches a block if the branches that control it send it there. That is known where their conditions depend only on the thread index
+(see `template`). `sure` and `possible` concern the first time: in loops, values are those of the first iteration. `ever` includes later
+iterations.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ptxkit.isa.binding import Bound
 
 @frozen
 class Coming:
-    """Threads as bits. With `one`, it is of each warp just one of them."""
+    """Threads as bit masks. With `one`, only one thread of each warp."""
 
     sure: int
-    """Come there for certain."""
+    """Certainly reach it."""
     possible: int
-    """May come there, the first time."""
+    """May reach it, the first time."""
     ever: int
-    """May come there at all."""
+    """May reach it at any time."""
     one: bool = False
 
 
 class First(Lanes):
-    """What terms are for each thread of a template, the first time that it comes to a block."""
+    """The values of terms for each thread of a template, the first time that it reaches a block."""
 
     def __init__(self, solved: Propagation) -> None:
         super().__init__(solved.routine)
@@ -66,7 +66,7 @@ class First(Lanes):
 
 
 class Reach:
-    """Which threads come where, in a function that all threads of a CTA enter."""
+    """The threads that reach each block, in a function that all threads of a CTA enter."""
 
     def __init__(self, solved: Propagation) -> None:
         self.template = solved.template
@@ -79,7 +79,7 @@ class Reach:
         self._found: dict[int, Coming] = {}
 
     def block(self, block: int) -> Coming:
-        """The threads that come to a block."""
+        """The threads that reach a block."""
         found = self._found
         if block not in found:
             for at in post_order(block, lambda at: [before for before in self._decides(at)[::-1] if before not in found]):
@@ -87,14 +87,14 @@ class Reach:
         return found[block]
 
     def instruction(self, i: int) -> Coming:
-        """The threads that execute an instruction: those that come to it and for which its guard holds."""
+        """The threads that execute an instruction: those that reach it and whose guard holds."""
         block = self._flow.block_of[i]
         coming = self.block(block)
         guard = self._values.guard(i)
         return coming if guard is None else self._narrowed(coming, guard, block)
 
     def _decides(self, block: int) -> list[int]:
-        """The blocks whose branch decides whether control comes here for the first time."""
+        """The blocks whose branch decides whether control reaches this one for the first time."""
         tree = self._dominance.tree
         return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
 
@@ -145,7 +145,7 @@ class Reach:
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
 
     def _all_of(self, condition: Term) -> tuple[Term, ...]:
-        """The conditions that all hold where one holds; none if it is not made of others."""
+        """The conjuncts of a condition; empty if it is not a conjunction."""
         if condition.operator == "and":
             return condition.args
         positive = negated(condition)
@@ -157,7 +157,7 @@ class Reach:
         return all(len(set(numbers[start : start + WARP])) == 1 for start in range(0, len(numbers), WARP))
 
     def elected(self, condition: Term) -> tuple[bool, Term | None]:
-        """Whether a condition holds for one lane of each warp that nobody knows, and what else it asks for."""
+        """Whether a condition holds for one unknown lane of each warp, and what else it requires."""
         if self._is_elected(condition):
             return True, None
         if condition.operator == "and":

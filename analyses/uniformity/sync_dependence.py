@@ -1,9 +1,9 @@
 """Where threads that diverge at a branch reconverge, and which loops they leave in different iterations.
 
-Values that differ between the paths are joined where disjoint paths from the branch meet: there the value that a thread has depends on the
-path that it took (sync dependence). A thread that leaves a loop earlier than another takes the values of an earlier iteration with it
-(temporal divergence). Both by labels, as in LLVM's uniformity analysis: each path out of the branch is a label, which is handed on from
-block to block; a block that two labels come to is a join, and hands on a label of its own.
+Values that differ between paths merge where disjoint paths from the branch meet: there, the value that a thread has depends on the path it
+took (sync dependence). A thread that leaves a loop before another keeps the values of an earlier iteration (temporal divergence). Both are
+found by labels, as in LLVM's uniformity analysis: each path out of the branch is a label, which is propagated from block to block; a block
+that two labels reach is a join, and propagates a label of its own.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ptxkit.frozen import frozen
 
 @frozen
 class Divergence:
-    """What it means for a function that threads diverge at the end of a block."""
+    """The consequences of divergence at the end of a block."""
 
     joins: frozenset[int]
     """The blocks where disjoint paths from there meet."""
     loops: frozenset[int]
-    """The loops, by index, that some leave while others iterate again."""
+    """The loops, by index, that some threads leave while others iterate again."""
 
 
 NOTHING = Divergence(frozenset(), frozenset())
 
 
 class Divergences:
-    """The divergences of a function, each found when it is asked for."""
+    """The divergences of a function, computed on demand."""
 
     def __init__(self, flow: ControlFlow, forest: LoopForest, post: DominatorTree) -> None:
         self._flow = flow
@@ -42,14 +42,14 @@ class Divergences:
         self._is_reducible = all(loop.is_reducible for loop in forest.loops)
 
     def of(self, block: int) -> Divergence:
-        """What a divergence at the end of a block means."""
+        """The consequences of divergence at the end of a block."""
         found = self._known.get(block)
         if found is None:
             found = self._known[block] = self._find(block) if len(self._flow.blocks[block].successors) > 1 else NOTHING
         return found
 
     def _around(self, block: int) -> list[int]:
-        """The loops around a block, from inside."""
+        """The loops around a block, innermost first."""
         found = []
         inner = self._forest.innermost[block]
         while inner is not None:
@@ -58,7 +58,7 @@ class Divergences:
         return found
 
     def _find(self, block: int) -> Divergence:
-        # all reconverge at the immediate post-dominator, unless some iterate a loop first and so come there an iteration later
+        # # all reconverge at the immediate post-dominator, unless some iterate a loop first and so arrive an iteration later
         stop = self._post.parent[block]
         label, joins = self._labels(block, stop)
         around = self._around(block)
@@ -73,7 +73,7 @@ class Divergences:
         return Divergence(frozenset(joins), left)
 
     def _labels(self, block: int, stop: int) -> tuple[dict[int, int], set[int]]:
-        """The labels of the blocks between a branch and where all surely reconverge, and those that two labels come to."""
+        """The labels of the blocks between a branch and the point where all certainly reconverge, and the blocks that two labels reach."""
         blocks, position = self._flow.blocks, self._index
         around = self._around(block)
         outermost = self._forest.loops[around[-1]].blocks if around else 0
@@ -101,7 +101,7 @@ class Divergences:
             if len(queue) == 1 and self._is_reducible and stop not in label:
                 last = queue[0][1]
                 if not outermost >> last & 1 and all(position[seen] <= position[last] for seen in label):
-                    # control that is still going on comes by here, and what lies after leads back to nothing that was seen
+                    # # all remaining paths pass through here, and what follows leads back to no labelled block
                     break
             _, at = heapq.heappop(queue)
             waiting.discard(at)
@@ -110,7 +110,7 @@ class Divergences:
         return label, joins
 
     def _is_left(self, index: int, stop: int, label: dict[int, int]) -> bool:
-        """Whether some leave a loop around the branch while others stay: where it is left is not where those come from that iterate."""
+        """Whether some threads leave a loop around the branch while others stay: its exits and its back edges have different labels."""
         loop = self._forest.loops[index]
         if not loop.is_reducible:
             return True

@@ -1,7 +1,7 @@
-"""The threads that a CTA may have, and what terms are for each of them where that depends on nothing but its index.
+"""The threads that a CTA may have, and the values of terms that depend only on the thread index.
 
-With `.reqntid` these are the threads there are. Else they are as many as there may be, and their indices are known where CTAs can be
-taken to have one dimension: nothing reads `%tid.y` or `%tid.z`. What is uniform for the most threads is uniform for fewer too.
+With `.reqntid`, these are the actual threads. Otherwise they are the most that a CTA may have, and their indices are known if CTAs can be
+assumed to be one-dimensional: nothing reads `%tid.y` or `%tid.z`. What is uniform for the most threads is uniform for fewer, too.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.syntax import constant_value
 
 Source = Callable[[Term], tuple[Term, int] | None]
-"""For a leaf that is what one lane of the warp holds: the term of what it holds, and the lane."""
+"""For a leaf that one lane of the warp broadcasts: the term of the lane's value, and the lane."""
 
 ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
 MASKS = frozenset(("%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 INDICES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
 RANK = "%rank"
-"""Stands for the index of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, no matter what shape that
-has."""
+"""Represents the linear thread index in the CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, for any shape."""
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
 
 
 class Template:
-    """The threads of a CTA, counted as the hardware does, and their numbers."""
+    """The threads of a CTA, numbered as in hardware, and their values."""
 
     def __init__(self, routine: Routine, flat: bool, source: Source | None = None) -> None:
         shape = launch(routine).threads
         self.is_certain = shape is not None
-        """Whether a CTA has exactly these threads; else it may have fewer."""
+        """Whether a CTA has exactly these threads; otherwise it may have fewer."""
         self.has_indices = shape is not None or flat
-        """Whether the index of each thread is known; else only its lane."""
+        """Whether the index of each thread is known; otherwise only its lane."""
         self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
         self.shape = widest_block(routine)
         self.count = math.prod(self.shape)
-        """How many threads there are."""
+        """The number of threads."""
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
         self._specials: dict[str, Numbers | None] = {}
@@ -55,7 +54,7 @@ class Template:
         self._samples: dict[int, dict[Term, int | None]] = {}
 
     def assumed(self, last: int) -> str:
-        """What is taken for granted where the thread of this number is spoken of."""
+        """What is assumed when a message names the thread of this number."""
         if self.is_certain:
             return ""
         many = f"a CTA has {last + 1} threads or more" if last else ""
@@ -63,16 +62,16 @@ class Template:
 
     @cached_property
     def threads(self) -> tuple[Thread, ...]:
-        """The threads in their order."""
+        """The threads in order."""
         return threads_of(self.shape)
 
     def special(self, name: str, thread: int) -> int | None:
-        """What a special register is for a thread; None if that depends on more than its index."""
+        """The value of a special register for a thread; None if it depends on more than the thread index."""
         found = self.specials(name)
         return None if found is None else found[thread]
 
     def specials(self, name: str) -> Numbers | None:
-        """What a special register is for each thread; None if that depends on more than its index."""
+        """The value of a special register for each thread; None if it depends on more than the thread index."""
         if name not in self._specials:
             self._specials[name] = self._special(name)
         return self._specials[name]
@@ -108,18 +107,18 @@ class Template:
         return None if source is None else self.number(source[0], thread - thread % WARP + source[1])
 
     def number(self, term: Term, thread: int) -> int | None:
-        """What a term is for one thread."""
+        """The value of a term for one thread."""
         if thread >= self.count:
             return None
         found = self._samples.setdefault(thread, {})
         return found[term] if term in found else number_of(term, lambda leaf: self._leaf(leaf, thread), found)
 
     def is_known(self, term: Term) -> bool:
-        """Whether a term depends on the index of the thread alone."""
+        """Whether a term depends only on the thread index."""
         return self.number(term, 0) is not None
 
     def numbers(self, term: Term) -> Numbers | None:
-        """What a term is for each thread."""
+        """The value of a term for each thread."""
         found = self._vectors
         return found[term] if term in found else evaluate(term, lanes(self._of_leaf, self.count), found)
 
@@ -132,7 +131,7 @@ class Template:
         return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
     def level_bound(self, term: Term) -> Level:
-        """How uniform threads are in a term that depends on their indices alone; THREAD also if it depends on more."""
+        """The level of a term that depends only on thread indices; THREAD if it depends on more."""
         first = self.number(term, 0)
         if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < self.count):
             return Level.THREAD
@@ -140,7 +139,7 @@ class Template:
         return Level.THREAD if numbers is None else self.level(numbers)
 
     def level(self, numbers: Numbers) -> Level:
-        """How uniform threads are in these numbers; all CTAs count as equal."""
+        """The level of these values; all CTAs count as equal."""
         for level in (Level.GRID, Level.WARPGROUP, Level.WARP):
             size = level.threads or len(numbers)
             if all(len(set(numbers[first : first + size])) == 1 for first in range(0, len(numbers), size)):
@@ -148,7 +147,7 @@ class Template:
         return Level.THREAD
 
     def difference(self, numbers: Numbers) -> tuple[int, int, Level] | None:
-        """Two threads that hold different numbers, in the smallest group that has two such."""
+        """Two threads with different values, from the smallest group that has such a pair."""
         for level in (Level.WARP, Level.WARPGROUP, Level.CTA):
             size = level.threads or len(numbers)
             for first in range(0, len(numbers), size):
@@ -161,7 +160,7 @@ class Template:
 
 @fact
 def has_other_dimensions(routine: Routine) -> bool:
-    """Whether a function looks at its index in y or z, or says that its CTAs may have several dimensions."""
+    """Whether a function reads its y or z index, or declares that its CTAs may have several dimensions."""
     for directive in routine.function.header.directives:
         if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True

@@ -1,8 +1,8 @@
-"""How uniform threads are in a term, from its leaves.
+"""The level of a term, from its leaves.
 
-What depends on the index of the thread alone is known thread by thread (see `template`); other leaves are symbols, of which it is known
-how uniform threads are in them. A sum is a symbol plus what each thread adds. Where its low bits are dropped that are zero in the
-symbol, what matters of the addends is what is left of them: so threads of a warp are uniform in `(128 * %ctaid.x + %tid.x) >> 5`.
+What depends only on the thread index is known thread by thread (see `template`); other leaves are symbols of a known level. A sum is a
+symbol plus each thread's addend. If low bits that are zero in the symbol are dropped, only the rest of the addend matters: so `(128 *
+%ctaid.x + %tid.x) >> 5` is warp-uniform.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptxkit.analyses.uniformity.transfer import space_level, special_level
 
 
 class LevelBound(NamedTuple):
-    """The least of a level and of how uniform threads are in some values of the function."""
+    """The minimum of a level and the levels of some values of the function."""
 
     level: Level
     numbers: frozenset[int]
@@ -33,7 +33,7 @@ _THE_SAME = frozenset(("parameter", "literal"))
 
 Parts = tuple[tuple[Term, int], ...]
 Product = tuple[object, ...]
-"""A special register by its name, or terms that are multiplied or, where the first word is `sum`, added, in any order."""
+"""A special register by name, or terms that are multiplied or, after the word `sum`, added, in any order."""
 
 _ROW: Product = ("sum", "%tid.y", ("mul", "%tid.z", "%ntid.y"))
 _RANKS: tuple[tuple[Product, ...], ...] = (
@@ -41,7 +41,7 @@ _RANKS: tuple[tuple[Product, ...], ...] = (
     (("mul", "%ntid.x", "%tid.y"), ("mul", "%ntid.x", ("mul", "%tid.z", "%ntid.y"))),
     (("mul", "%ntid.x", "%tid.y"), ("mul", "%tid.z", ("mul", "%ntid.x", "%ntid.y"))),
 )
-"""What is added to `%tid.x` to give the index of a thread in the order of its CTA."""
+"""What is added to `%tid.x` to give the linear thread index in the CTA."""
 
 
 def _is_special(term: Term, name: str) -> bool:
@@ -49,7 +49,7 @@ def _is_special(term: Term, name: str) -> bool:
 
 
 def _is_product(term: Term, product: object) -> bool:
-    """Whether a term is made as this says."""
+    """Whether a term matches a pattern."""
     if isinstance(product, str):
         return _is_special(term, product)
     assert isinstance(product, tuple)
@@ -66,7 +66,7 @@ def _is_product(term: Term, product: object) -> bool:
 
 
 class Agreements:
-    """The agreements of terms of one function."""
+    """The levels of the terms of one function."""
 
     def __init__(self, known: Values, template: Template) -> None:
         self._known = known
@@ -74,7 +74,7 @@ class Agreements:
         self._found: dict[Term, LevelBound] = {}
 
     def of(self, term: Term) -> LevelBound:
-        """How uniform threads are in a term."""
+        """The level of a term."""
         found = self._found
         stack = [term]
         while stack:
@@ -129,7 +129,7 @@ class Agreements:
         return LevelBound(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
 
     def _without(self, at: Term, low: int) -> LevelBound:
-        """How uniform threads are in a term without its lowest bits."""
+        """The level of a term without its lowest bits."""
         while True:
             amount = at.args[1].constant if at.operator in ("and", "shr.u", "shr.s") else None
             if amount is None:
@@ -150,7 +150,7 @@ class Agreements:
         return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
 
     def _ranked(self, parts: Parts) -> Parts:
-        """The parts of a sum; those that are the index of the thread in the order of its CTA as one, where the CTA may have any shape."""
+        """The parts of a sum, with those that form the linear thread index combined into one, for CTAs of any shape."""
         factors = dict(parts)
         for atom, factor in parts:
             if not _is_special(atom, "%tid.x") or self._template.is_known(atom):
@@ -163,7 +163,7 @@ class Agreements:
         return parts
 
     def _sum(self, at: Term, low: int) -> LevelBound:
-        """How uniform threads are in a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
+        """The level of a sum without its lowest bits: each thread's addend counts only as far as it carries beyond them."""
         terms = self._known.terms
         own = terms.constant(at.offset, at.width)
         others = []

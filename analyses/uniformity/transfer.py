@@ -1,4 +1,4 @@
-"""What the instruction table says of how uniform threads are in what an instruction writes, for how uniform they are in what it reads."""
+"""Transfer functions from the instruction table: the levels of an instruction's outputs, given those of its inputs."""
 
 from __future__ import annotations
 
@@ -17,43 +17,42 @@ _LEVELS = {str(level): level for level in Level}
 
 
 class How(enum.Enum):
-    """Where the uniformity of an output comes from."""
+    """How the level of an output follows."""
 
     INPUTS = "inputs"
-    """The least of what is read."""
+    """The lowest level of the inputs."""
     MEMORY = "memory"
-    """The same, of the address, as far as nobody writes there meanwhile: never more than a CTA."""
+    """The lowest level of the address, provided that nobody writes there meanwhile: at most CTA."""
     GROUP = "group"
-    """One result for those that execute it together, which are those with equal values of some of its operands."""
+    """One result for the threads that execute it together: those with equal values of some of its operands."""
     BROADCAST = "broadcast"
-    """The value of one lane, if all name the same."""
+    """The value of one lane, if all threads name the same lane."""
     ONE = "one"
-    """True for one thread of each warp; nobody knows which."""
+    """True for one unknown thread of each warp."""
     NEVER = "never"
 
 
 @frozen(eq=False)
 class Transfer:
-    """The rule for all instructions of one form with the same shapes of operands."""
+    """The transfer function of all instructions of one form with the same operand shapes."""
 
     outputs: tuple[tuple[How, Level], ...]
-    """As `Registers.writes` has the registers: how, and for GROUP of what size the group is. Further registers are as the first."""
+    """In the order of `Registers.writes`: the rule, and for GROUP the size of the group. Further registers follow the first."""
     base: Level
-    """How uniform threads are in what is read that is no register."""
+    """The lowest level of the inputs that are not registers."""
     control: tuple[int, ...]
-    """For GROUP and BROADCAST: what must be uniform, by its index among the registers read, without the guard."""
+    """For GROUP and BROADCAST: the inputs that must be uniform, by index among the registers read, guard excluded."""
     source: int
-    """For BROADCAST: the location of what is handed out; -1 if it is no register."""
+    """For BROADCAST: the index of the value broadcast; -1 if it is not a register."""
     narrows: bool
-    """Whether what is computed may be more uniform than the inputs: not where each input shows in the result, as in a
-    sum."""
+    """Whether the result may be more uniform than the inputs: not if each input shows in the result, as in a sum."""
     parameters: bool
-    """Whether it reads a parameter by its name: how uniform threads are in it, the function knows."""
+    """Whether it reads a parameter by name, whose level depends on the function."""
     is_plain: bool
-    """Whether all outputs have the least of the inputs, and nothing else counts."""
+    """Whether all outputs have the lowest level of the inputs, with no other rule."""
 
     def of(self, index: int) -> tuple[How, Level]:
-        """The rule for the register at a location among those written."""
+        """The rule for the register at an index among those written."""
         return self.outputs[index] if index < len(self.outputs) else self.outputs[0]
 
 
@@ -62,7 +61,7 @@ _NEVER = Transfer(((How.NEVER, Level.THREAD),), Level.THREAD, (), -1, False, Fal
 
 @functools.lru_cache(maxsize=65536)
 def transfer(bound: Bound) -> Transfer:
-    """The rule for a form and shapes of operands."""
+    """The transfer function of a form and operand shapes."""
     if not bound.form.modelled:
         return _NEVER
     outputs = tuple([_rule(bound, operand) for operand in bound.operands if operand.writes for _ in _registers(operand.shape)])
@@ -107,7 +106,7 @@ def _rule(bound: Bound, operand: BoundOperand) -> tuple[How, Level]:
 
 
 _SHOWING = frozenset(("add", "mul", "mulwide", "neg", "not", "xor", "or", "shl", "pack", "window", "peer"))
-"""Operators whose result differs where an input does, mostly."""
+"""Operators whose result usually differs if an input does."""
 
 
 def _narrows(bound: Bound, reading: list[BoundOperand]) -> bool:
@@ -128,7 +127,7 @@ def _reads_special(shape: OperandShape) -> bool:
 
 
 def _agreed(bound: Bound) -> list[str]:
-    """The names of the operands in which the threads are uniform that execute an instruction together."""
+    """The names of the operands that must be uniform for threads to execute an instruction together."""
     words = {bound.uniform(operand.name) for operand in bound.operands if operand.writes}
     if not words & {"broadcast", *_LEVELS}:
         return []
@@ -140,7 +139,8 @@ def _agreed(bound: Bound) -> list[str]:
 
 
 def groups_itself(bound: Bound) -> bool:
-    """Whether an instruction that works for a group says which: else those that happen to execute it together are the group."""
+    """Whether an instruction that operates on a group names the group; otherwise, the threads that happen to execute it together are the
+    group."""
     return bool(bound.barrier) or bound.members is not None
 
 
@@ -153,7 +153,7 @@ def _registers(shape: OperandShape) -> Iterator[None]:
 
 
 def _fixed(shape: OperandShape) -> Iterator[Level]:
-    """The levels of what is no register in an operand."""
+    """The levels of an operand's parts that are not registers."""
     if shape.kind == "special":
         yield special_level(shape.type)
     elif shape.kind == "unknown":
@@ -165,13 +165,13 @@ def _fixed(shape: OperandShape) -> Iterator[Level]:
 
 
 def special_level(name: str) -> Level:
-    """How uniform threads are in a special register."""
+    """The level of a special register."""
     register = special_register(name)
     return Level.THREAD if register is None or register.volatile else _LEVELS[register.uniform]
 
 
 def space_level(space: str) -> Level:
-    """How uniform threads are in the address of a variable of a state space: in a cluster, each CTA has its own shared memory."""
+    """The level of the address of a variable in a state space: in a cluster, each CTA has its own shared memory."""
     stem = space.partition("::")[0]
     return Level.CTA if stem == ".shared" else Level.THREAD if stem == ".local" else Level.GRID
 

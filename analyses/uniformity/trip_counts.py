@@ -1,7 +1,7 @@
-"""How often each thread iterates a loop that counts from the index of the thread in constant steps to a constant.
+"""Trip counts of loops that count from the thread index in constant steps to a constant, for each thread.
 
-In `for (i = tid; i < 2048; i += 128)` threads start at different numbers, and those of a warp still all leave in the same iteration. So
-they take the same path at the end of each iteration, though `i` is not uniform.
+In `for (i = tid; i < 2048; i += 128)`, threads start at different numbers, yet all threads of a warp leave in the same iteration. So the
+loop branch is uniform for them, although `i` is not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptxkit.analyses.uniformity.template import Template
 
 
 def leaving(known: Values, template: Template, block: int) -> Level:
-    """How uniform the path at the end of a block is, if that is where a loop that counts is left; else THREAD."""
+    """The level of the branch at the end of a block if it is the exit of a counted loop; otherwise THREAD."""
     routine = known.routine
     forest = loops(routine)
     inner = forest.innermost[block]
@@ -32,7 +32,7 @@ def leaving(known: Values, template: Template, block: int) -> Level:
 
 
 def _staying(known: Values, loop: Loop, block: int) -> Term | None:
-    """The condition under which threads stay in a loop, if the end of a block decides about that and nothing else."""
+    """The condition under which threads stay in a loop, if the branch at the end of a block alone decides that."""
     flow = control_flow(known.routine)
     edges = flow.blocks[block].edges
     staying = [edge for edge in edges if edge.target in loop]
@@ -43,7 +43,7 @@ def _staying(known: Values, loop: Loop, block: int) -> Term | None:
 
 
 def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) -> Level:
-    """How uniform threads are in how often a condition holds that compares what is counted with a constant."""
+    """The level of the number of times that a comparison of the counter with a constant holds."""
     holds = True
     if not condition.args:
         offset, parts = condition.linear
@@ -69,18 +69,17 @@ def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) 
 
 
 def _times(operator: str, starts: Numbers, step: int, limit: int, width: int, is_less: bool, holds: bool) -> Numbers | None:
-    """By thread, after how many steps a comparison with a limit comes out otherwise than it must to go on. None if numbers wrap
-    first."""
+    """For each thread, the number of steps after which a comparison with a limit leaves the loop. None if numbers wrap around first."""
     if operator == "eq":
         return _times_to(starts, step, limit, width) if not holds else None
     low = -(1 << width - 1) if operator == "lt.s" else 0
     high = low + (1 << width) - 1
-    # going on means to be below the bound if numbers go up, and above it if they go down
+    # # staying means that increasing numbers are below the bound, or decreasing ones above it
     goes_up = is_less == holds
     if goes_up != (step > 0):
         return None
     bound = _number(limit, low, width)
-    # `x < limit`, not `limit < x`, `limit < x`, and not `x < limit`
+    # # `x < limit`, not `limit < x`, `limit < x`, and not `x < limit`
     first = bound + (not is_less) if goes_up else bound - is_less
     found = []
     for bits in starts:
@@ -93,12 +92,12 @@ def _times(operator: str, starts: Numbers, step: int, limit: int, width: int, is
 
 
 def _number(bits: int, low: int, width: int) -> int:
-    """What bits mean as a number, where `low` is the least there is."""
+    """The number that bits represent, where `low` is the minimum."""
     return (bits - low) % (1 << width) + low
 
 
 def _times_to(starts: Numbers, step: int, limit: int, width: int) -> Numbers | None:
-    """By thread, after how many steps a number is equal to a limit. None if one never is, or another number wraps first."""
+    """For each thread, the number of steps until its number equals a limit. None if one never does, or if another wraps around first."""
     found = []
     for start in starts:
         path = (limit - start if step > 0 else start - limit) % (1 << width)

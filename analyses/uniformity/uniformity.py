@@ -1,17 +1,17 @@
 """Uniformity: which threads have equal values, take the same path at a branch, and execute an instruction together.
 
     known = uniformity(routine)
-    known.level(number)         how uniform threads are in a value of `ssa(routine)`
-    known.branch(block)         how uniform the path is that they take at the end of a block
-    known.guard(i)              how uniform the guard of an instruction is, of any instruction
+    known.level(number)         the level of a value of `ssa(routine)`
+    known.branch(block)         the level of the branch at the end of a block
+    known.guard(i)              the level of the guard of any instruction
     known.point(i)              how uniformly instruction i is executed, each time
-    known.threads(i)            which threads of a CTA execute it, the first time
-    known.blame(block)          why they diverge at the end of a block
+    known.threads(i)            the threads of a CTA that execute it, the first time
+    known.blame(block)          why threads diverge at the end of a block
 
-All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level speaks of threads
-that are in the same iteration of all loops around. It takes for granted that no other thread writes meanwhile what is loaded without an
-order, as it would be a race. `propagation` finds the levels, `witness` the two threads,
-`reaching_threads` the sets of threads, `divergence_causes` the reasons.
+There are three kinds of answers: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level concerns threads
+that are in the same iteration of all enclosing loops. It assumes that no other thread writes memory while it is loaded without ordering
+semantics, which would be a race. `propagation` computes the levels, `witness` the two threads, `reaching_threads` the sets of threads, and
+`divergence_causes` the reasons.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", 
 
 
 class Uniformity:
-    """What is known of a function. Numbers of values are those of `ssa(routine)`, instructions and blocks those of `control_flow`."""
+    """The uniformity of a function. Value numbers are those of `ssa(routine)`, instructions and blocks those of `control_flow`."""
 
     def __init__(self, routine: Routine, context: Context) -> None:
         self.routine = routine
@@ -50,28 +50,28 @@ class Uniformity:
 
     @property
     def assumption(self) -> str:
-        """What is taken for granted of the shape of a CTA, for people; empty: nothing."""
+        """What is assumed about the shape of a CTA, as text; may be empty."""
         return self.solved.template.assumption
 
     @cached_property
     def reach(self) -> Reach:
-        """Which threads come where."""
+        """The threads that reach each instruction."""
         return Reach(self.solved)
 
     def level(self, number: int) -> Level:
-        """How uniform threads are in a value, where it is made: those of a group that make it in the same iteration of all loops around."""
+        """The level of a value where it is defined: it concerns threads that define it in the same iteration of all enclosing loops."""
         return self.solved.levels[number]
 
     def used(self, number: int, block: int) -> Level:
-        """The same where a block reads it: threads that left a loop in different iterations may hold different values of it."""
+        """The level of a value where a block reads it: threads that left a loop in different iterations may hold different values."""
         return self.solved.used(number, block)
 
     def branch(self, block: int) -> Verdict:
-        """Whether threads that come to the end of a block take the same path; `Level.GRID` where nothing decides about it."""
+        """Whether threads that reach the end of a block take the same path; `Level.GRID` if there is no branch."""
         return self.guard(self._flow.blocks[block].end - 1)
 
     def guard(self, i: int) -> Verdict:
-        """Whether the guard of an instruction (of a `brx.idx`: also its index) is the same; `Level.GRID` if there is none."""
+        """Whether the guard of an instruction is uniform (for `brx.idx`, also its index); `Level.GRID` if there is none."""
         found = self._guards.get(i)
         if found is None:
             level = self._guard_level(i)
@@ -84,7 +84,7 @@ class Uniformity:
         return found
 
     def _is_alone(self, block: int) -> bool:
-        """Whether of each warp no more than one thread ever comes to a block, so that there is none to disagree with."""
+        """Whether at most one thread of each warp ever reaches a block, so that it cannot diverge there."""
         if block not in self._flow.reachable:
             return False
         ever = self.reach.block(block).ever
@@ -102,16 +102,15 @@ class Uniformity:
         return self.solved.used(uses[0], block) if uses else Level.THREAD
 
     def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
-        """All levels at once: by value, of the branch at the end of each block, and of each block."""
+        """All levels at once: of values, of the branch at the end of each block, and of each block."""
         entry = self.context.entry
         return tuple(self.solved.levels), tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
 
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
 
-        Threads that have ended count only with `exits_count`. Where a verdict is refuted, `refuted.branch` is where the two threads
-        diverge. A loop that each thread iterates as often as it has to, and leaves at the same end, does not matter to what comes after
-        it.
+        Threads that have exited count only with `exits_count`. If a verdict is refuted, `refuted.branch` is where the two threads diverge.
+        A loop that all threads leave by the same exit, after however many iterations, does not affect what follows it.
         """
         around, guard = self.block(self._flow.block_of[i], exits_count), self.guard(i)
         if self.routine.instructions[i].guard is None or self._ends_block(i):
@@ -119,12 +118,12 @@ class Uniformity:
         return Verdict(min(around.level, guard.level), around.refuted or guard.refuted, around.assumption or guard.assumption)
 
     def _ends_block(self, i: int) -> bool:
-        """Whether it is a branch or a path out: its guard says where to go on, not whether it is executed."""
+        """Whether it is a branch or an exit: its guard selects the successor, not whether it is executed."""
         block = self._flow.blocks[self._flow.block_of[i]]
         return block.end - 1 == i and (len(block.edges) > 1 or bool(block.leaves))
 
     def block(self, block: int, exits_count: bool = False) -> Verdict:
-        """The same for a block."""
+        """Whether all threads of a group execute a block if any does."""
         key = (block, exits_count)
         found = self._blocks.get(key)
         if found is None:
@@ -144,9 +143,9 @@ class Uniformity:
         return self.solved.points(staying=False)
 
     def threads(self, i: int) -> ThreadSet | None:
-        """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
+        """Exactly the threads of a CTA that execute instruction `i`, its guard included, or None.
 
-        Of a function that is called they are a part of those that call it: there it is None, unless all threads of its kernels do.
+        For a device function, these are a subset of its callers' threads: None unless all threads of its kernels call it.
         """
         if not enters_whole(self.routine) or self._flow.block_of[i] not in self._flow.reachable:
             return None
@@ -159,26 +158,28 @@ class Uniformity:
         return ThreadSet(coming.sure, template.count, template.is_certain, coming.one, template.assumption)
 
     def sure(self, i: int) -> ThreadSet:
-        """Threads that execute instruction `i` for certain; there may be more."""
+        """Threads that certainly execute instruction `i`; there may be more."""
         template = self.solved.template
         coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
         mask = coming.sure if coming is not None and not coming.one and enters_whole(self.routine) else 0
         return ThreadSet(mask, template.count, template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
-        """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads are uniform."""
+        """The chain from a source of divergence to the branch at the end of a block, source first; empty if the branch is uniform."""
         return blame(self.solved, block)
 
 
 @fact
 def uniformity(routine: Routine) -> Uniformity:
-    """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing."""
+    """The uniformity of a function. For a device function, its callers in the module determine the context; if others may call it,
+    nothing does."""
     return Uniformity(routine, context_of(routine))
 
 
 @fact
 def enters_whole(routine: Routine) -> bool:
-    """Whether all threads of a CTA come into a function for certain: it is a kernel, or each call of it is executed by all of a kernel."""
+    """Whether all threads of a CTA certainly enter a function: it is a kernel, or each call of it is executed by all threads of a
+    kernel."""
     if routine.function.header.is_entry:
         return True
     sites = calls_of(routine)

@@ -1,8 +1,8 @@
-"""Two threads that diverge at a branch, and so prove that their group does not go on together.
+"""Two threads that diverge at a branch, as proof that their group is not uniform.
 
-Both come to the branch for certain, and its condition, which depends on nothing but their indices, holds for one and not for the other.
-Or it depends on what the kernel is launched with too, as `i < n` does: then such a launch is given, as an example. Of `elect.sync` it is
-certain that one lane of a warp is elected and the others are not.
+Both certainly reach the branch, and its condition, which depends only on their indices, holds for one and not for the other. If it also
+depends on launch inputs, as in `i < n`, an example launch is given. For `elect.sync`, one lane of a warp is certainly elected and the
+others are not.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ptxkit.analyses.uniformity.reaching_threads import Coming, Reach
 
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
 MOST_ARGUMENTS = 3
-"""So many arguments are tried: what differs for none of them, `example_runs` looks at."""
+"""Maximum number of arguments tried: what differs for none of them is left to `example_runs`."""
 
 
 def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | None:
-    """Two threads of a CTA that come to instruction `i`, for one of which its guard holds."""
+    """Two threads of a CTA that reach instruction `i`, and its guard holds for one of them only."""
     routine = solved.routine
     block = solved.flow.block_of[i]
     if block not in solved.flow.reachable:
@@ -57,7 +57,7 @@ def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | Non
 def block_witness(
     solved: Propagation, reach: Reach, block: int, exits_count: bool, of_guard: Callable[[int], Divergence | None]
 ) -> Divergence | None:
-    """Two threads of a CTA that come to a branch, of which one goes on to a block, and the other elsewhere, without ending there.
+    """Two threads of a CTA that reach a branch, of which one goes on to a block and the other elsewhere, without exiting.
 
     `of_guard` gives the witness for a branch.
     """
@@ -75,7 +75,7 @@ def block_witness(
 
 
 def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_count: bool, witness: Divergence) -> Divergence | None:
-    """Two threads that diverge at the end of `before` so that one comes to `block` and the other does not."""
+    """Two threads that diverge at the end of `before` so that one reaches `block` and the other does not."""
     i = solved.flow.blocks[before].end - 1
     arriving, coming = reach.block(before), reach.block(block)
     condition = values(solved.routine).guard(i)
@@ -106,7 +106,7 @@ def _first(found: list[Divergence | None]) -> Divergence | None:
 
 
 def _pair(solved: Propagation, reach: Reach, i: int, ones: int, others: int, given: str, swap: bool = False) -> Divergence | None:
-    """One thread of each set, from the smallest group that has some of both. With `swap` the guard holds for the others."""
+    """One thread of each set, from the smallest group that contains both. With `swap`, the guard holds for the others."""
     template = reach.template
     count = template.count
     if not ones or not others:
@@ -130,7 +130,7 @@ def _predicate(solved: Propagation, i: int) -> str:
 
 
 def _elected(solved: Propagation, reach: Reach, i: int, coming: Coming) -> Divergence | None:
-    """One lane is elected and another is not: of a warp that comes there whole."""
+    """An elected and a non-elected lane of a warp that arrives there as a whole."""
     full = (1 << WARP) - 1
     template = reach.template
     for start in range(0, template.count, WARP):
@@ -142,7 +142,7 @@ def _elected(solved: Propagation, reach: Reach, i: int, coming: Coming) -> Diver
 
 
 def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
-    """The condition for each thread of the first warp (as for the first thread beyond), for arguments that make it differ."""
+    """The condition for each thread of the first warp (and the first thread beyond), for arguments with which it differs."""
     if not is_free(condition) or not reach.template.has_indices:
         return None, ""
     leaves = condition.leaves()

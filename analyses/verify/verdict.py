@@ -256,13 +256,13 @@ class _Judge:
         if self.numbers:
             numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
             shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
-            found.append(f"{_listed(self.numbers)} not given: {', then '.join(shown)} assumed")
+            found.append(f"{_listed(self.numbers)} not given; tried: {', '.join(shown)}")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             some = list(self.deciding)
             which = f"those of {_listed(some)}" if some and some != self.contents else "them"
             depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
-            found.append(f"contents of {_listed(self.contents)} not given: {', then '.join(tried)} assumed{depends}")
+            found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:

@@ -18,8 +18,14 @@ import ptxkit
 
 COMPLETING = "_PTXKIT_COMPLETE"
 """The environment variable by which a shell asks what may stand where."""
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""What a shell reports of a program that Ctrl-C or a closed pipe has ended: neither success nor findings."""
 YOUNG = 100_000
 """So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
+
+
+class PipeClosed(Exception):
+    """The reader of what is printed has gone. It is no OSError: of these click makes the code 1, which says that there are findings."""
 
 
 class Commands(click.Group):
@@ -45,6 +51,12 @@ class Commands(click.Group):
             return completed(command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise PipeClosed from error
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             from ptxkit.cli import _input
@@ -56,24 +68,32 @@ class Commands(click.Group):
 def run() -> NoReturn:
     """The program `ptxkit`: as `main`, but what cannot be written, and a bug of ours, end with 2 and a line, not with a traceback."""
     try:
-        try:
-            code = main(prog_name="ptxkit")
-        except SystemExit as done:
-            code = done.code
+        code = _called()
         # the language server closes what it wrote to
         if not sys.stdout.closed:
             sys.stdout.flush()
-    except BrokenPipeError:
-        _end(1)
+    except (BrokenPipeError, PipeClosed):
+        _end(PIPE_CLOSED)
     except OSError as error:
         _end(2, f"cannot write: {error.strerror or error}")
-    except KeyboardInterrupt:
-        _end(130)
+    except (click.Abort, KeyboardInterrupt):
+        _end(INTERRUPTED, "interrupted")
     except Exception as error:
         if os.environ.get("PTXKIT_DEBUG"):
             raise
         _end(2, f"internal error, please report it with the file: {type(error).__name__}: {error} (PTXKIT_DEBUG=1 shows where)")
     _leave(code)
+
+
+def _called() -> str | int | None:
+    """Calls the command and gives its exit code. Raises click.Abort for Ctrl-C, PipeClosed, OSError."""
+    try:
+        return main(prog_name="ptxkit", standalone_mode=False)  # type: ignore[no-any-return]
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SystemExit as done:
+        return done.code
 
 
 def _leave(code: str | int | None) -> NoReturn:

@@ -53,7 +53,7 @@ def _type(parameter: click.Parameter) -> click.ParamType[str] | None:
     if kind in ("RULE", "RULES"):
         return _Word(_rules)
     if kind == "INSTRUCTION":
-        return _Word(lambda ctx: [*_rules(ctx), *_mnemonics()])
+        return _Word(lambda ctx: [*_rules(ctx), *_explained()])
     named: dict[str | None, Find] = {"kernel": _functions, "kernels": _functions, "probes": _probes}
     return _Word(named[parameter.name]) if parameter.name in named else None
 
@@ -64,10 +64,13 @@ def _rules(ctx: click.Context) -> list[str]:
     return [word for rule in all_rules() for word in (rule.id, rule.name)]
 
 
-def _mnemonics() -> Iterable[str]:
+def _explained() -> Iterable[str]:
+    from ptxkit.isa.directives import directives
+    from ptxkit.isa.registers import special_registers
     from ptxkit.isa.table import mnemonics
+    from ptxkit.isa.targets import targets
 
-    return mnemonics()
+    return [*mnemonics(), *special_registers(), *directives(), *targets()]
 
 
 def _probes(ctx: click.Context) -> Iterable[str]:

@@ -83,6 +83,18 @@ def kernel_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help=text)(function)
 
 
+def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option for the file of launches, without which a command has nothing to execute."""
+
+    def there(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+        if value is None:
+            raise click.UsageError("name the file of launches: --launch TOML (`ptxkit inputs FILE -o TOML` makes one up)", context)
+        return value
+
+    text = "A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
+    return click.option("--launch", "description", metavar="TOML", callback=there, help=text)(function)
+
+
 def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") -> list[str]:
     """The one name that each word means; all names if there are no words."""
     from ptxkit.demangling import matching, readable
@@ -97,6 +109,19 @@ def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") ->
             fail(f"{word!r} names several: {', '.join(map(readable, mine[:MOST]))}")
         found += mine
     return list(dict.fromkeys(found)) if found else every
+
+
+def functions_in(names: Iterable[str], wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The files that have one of the functions that are meant, with these. Ends the program if a word means none in any file."""
+    from ptxkit.demangling import matching, readable
+
+    there = {name: [function.name for function in module(name).functions if function.body] for name in names}
+    for word in wanted:
+        every = [function for own in there.values() for function in own]
+        if not matching(word, every):
+            fail(unknown("kernel", word, map(readable, every)))
+    found = {name: chosen(own, [word for word in wanted if matching(word, own)]) for name, own in there.items()}
+    return {name: tuple(own) for name, own in found.items() if any(matching(word, there[name]) for word in wanted)}
 
 
 def routines(found: Module, wanted: Sequence[str]) -> list[Routine]:

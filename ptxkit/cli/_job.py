@@ -37,6 +37,8 @@ class Job:
     """Whether kernels are executed."""
     repairs: bool = False
     """Whether repairs of what is found are looked for."""
+    functions: tuple[str, ...] | None = None
+    """The only functions to look at; None: all."""
 
 
 @frozen
@@ -84,7 +86,9 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
     else:
         from ptxkit.analyses.linting.linting import lint
 
-        found = lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores, run=job.run, store=store)
+        found = lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores, run=job.run, store=store, only=job.functions)
+    if job.functions is not None:
+        found = tuple([diagnostic for diagnostic in found if diagnostic.function in job.functions])
     if job.severity:
         found = tuple([with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import multiprocessing
+import signal
 import sys
 import types
 from collections.abc import Iterator
@@ -20,22 +21,33 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload(["ptxkit.cli._preload_check" if job.select == OF_TEXT else "ptxkit.cli._preload"])
-    with ProcessPoolExecutor(count, context, gc.disable) as pool:
+    pool = ProcessPoolExecutor(count, context, _begin)
+    try:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end
-        with _without_main():
+        with _without_main(), _uninterrupted():
             futures = {name: pool.submit(_one.examined, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
-        try:
-            for name in names:
-                if name in known:
-                    yield known[name]
-                elif name == "-":
-                    yield _one.examined(name, job, cached)
-                else:
-                    yield _result(futures[name], name, job, cached, context)
-        finally:
-            for future in futures.values():
-                future.cancel()
+        for name in names:
+            if name in known:
+                yield known[name]
+            elif name == "-":
+                yield _one.examined(name, job, cached)
+            else:
+                yield _result(futures[name], name, job, cached, context)
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """A process that looks at files collects no garbage, and is ended by Ctrl-C without a word."""
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _result(future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext) -> Examined:
@@ -63,6 +75,19 @@ def _can_start(context: multiprocessing.context.BaseContext) -> bool:
             return one.submit(bool, True).result()
         except BrokenExecutor:
             return False
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until processes have started, and those that start here get it in `_begin`: while they import, it would print where."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -35,30 +35,40 @@ def as_text(rule: Rule) -> str:
 
 
 @click.command()
-@click.argument("what", metavar="INSTRUCTION|RULE")
+@click.argument("what", metavar="INSTRUCTION|RULE|NAME")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 @click.option("--notation", is_flag=True, help="Print the entries of the instruction table (docs/isa-notation.md).")
 def command(what: str, format_: str, notation: bool) -> None:
-    """Explain an instruction or a rule.
+    """Explain an instruction, a rule, a special register, a directive or a target.
 
-    For example `ptxkit explain ldmatrix` or `ptxkit explain C001`. If modifiers are given, as in `cp.async.bulk`, only the forms that have
-    them are shown.
+    For example `ptxkit explain ldmatrix`, `C001`, `%tid.x`, `.maxntid` or `sm_90a`. If modifiers are given, as in `cp.async.bulk`, only the
+    forms that have them are shown.
     """
     from ptxkit.analyses.framework.rule import all_rules
 
-    rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
+    rule = next((rule for rule in all_rules() if what.lower() in (rule.id.lower(), rule.name)), None)
     if rule is not None:
         click.echo(json.dumps(about(rule), indent=1) if format_ == "json" else as_text(rule))
         return
-    from ptxkit.isa.explain import describe, entries_with, forms_with, in_words
+    from ptxkit.isa.explain import declared, describe, entries_with, forms_with, in_words
 
+    about_it = declared(what)
+    if about_it is not None:
+        click.echo(json.dumps({"name": what, "text": about_it}, indent=1) if format_ == "json" else about_it)
+        return
     forms = forms_with(what)
     if not forms:
+        from ptxkit.isa.directives import directives
+        from ptxkit.isa.registers import special_registers
         from ptxkit.isa.table import mnemonics
+        from ptxkit.isa.targets import targets
 
-        rules = [name for rule in all_rules() for name in (rule.id, rule.name)]
-        near = _input.nearest(what, [*mnemonics(), *rules]) or sorted(name for name in mnemonics() if name.startswith(what[:2]))
-        _input.fail(f"no instruction or rule {what!r}{': did you mean ' + ' or '.join(near[:8]) + '?' if near else ''}")
+        words = {
+            "%": list(special_registers()),
+            ".": list(directives()),
+        }.get(what[:1], [*mnemonics(), *targets(), *[name for rule in all_rules() for name in (rule.id, rule.name)]])
+        near = _input.nearest(what, words) or sorted(name for name in words if name.startswith(what[:2]))
+        _input.fail(f"nothing is called {what!r}{': did you mean ' + ' or '.join(near[:8]) + '?' if near else ''}")
     if format_ == "json":
         click.echo(json.dumps([describe(form) for form in forms], indent=1))
         return

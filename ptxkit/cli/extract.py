@@ -112,7 +112,8 @@ def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Fou
     from ptxkit.syntax import parse
 
     if not binaries.is_binary(data):
-        _fail(f"{path}: no binary file of a known kind")
+        is_text = files.why_not_ptx(files.decode(data), path) is None
+        _fail(f"{path}: " + ("this is PTX itself, not a file that contains some" if is_text else "not a binary file of a known kind"))
     contents = binaries.contents(data, every)
     troubles += [f"{path}: {damage}" for damage in contents.damages]
     found = []

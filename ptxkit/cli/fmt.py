@@ -55,8 +55,9 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
                 changed -= 1
                 failed += 1
     unchanged = len(names) - changed - failed
-    verb = "would change" if check or differences else "changed"
-    _say(f"{changed} {verb}, {unchanged} as they should be" + (f", {failed} could not be formatted" if failed else ""))
+    verb = "would be reformatted" if check or differences else "reformatted"
+    counts = ((changed, verb), (unchanged, "already formatted"), (failed, "could not be formatted"))
+    _say(", ".join(f"{count} file{'s' * (count != 1)} {what}" for count, what in counts if count))
     sys.exit(2 if failed else 1 if changed and (check or differences) else 0)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ptxkit import configuration
-from ptxkit.cli import _checking, _job, _many
+from ptxkit.cli import _checking, _input, _job, _many
 from ptxkit.cli._settings import Settings
 from ptxkit.configuration import BadConfiguration
 
@@ -26,6 +26,7 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option(
     "--severity", "severities", multiple=True, metavar="RULE=SEVERITY", help="Report a rule as error, warning or info, or turn it off."
 )
+@_input.kernel_option
 @click.option("--baseline", metavar="FILE", help="Accept the findings listed in this file; report only new ones.")
 @click.option("--update-baseline", is_flag=True, help="Write the current findings into the baseline.")
 @click.option("--no-ignores", is_flag=True, help="Also report what `// ptxkit: ignore[…]` accepts.")
@@ -56,6 +57,7 @@ def command(
     wanted: tuple[str, ...],
     unwanted: tuple[str, ...],
     severities: tuple[str, ...],
+    kernels: tuple[str, ...],
     baseline: str | None,
     update_baseline: bool,
     no_ignores: bool,
@@ -88,6 +90,11 @@ def command(
     except BadConfiguration as error:
         _checking.fail(str(error))
 
+    names = settings.included(paths)
+    chosen = _input.functions_in(names, kernels) if kernels and not show_settings else None
+    if chosen is not None:
+        names = list(chosen)
+
     def job_of(name: str) -> _job.Job:
         settled = settings.of(name)
         in_file = configuration.ignored_in(Path(name.partition("!")[0]).resolve(), settled) if settled.per_file_ignores else ()
@@ -100,9 +107,9 @@ def command(
             ignores=not no_ignores,
             run=not no_run,
             repairs=repairs,
+            functions=None if chosen is None else chosen[name],
         )
 
-    names = settings.included(paths)
     if show_settings:
         click.echo(settings.show(names))
         return
@@ -135,7 +142,7 @@ def command(
     if watch:
         from ptxkit.cli import _watching
 
-        _watching.run(lambda: settings.included(paths), lambda names: _checking.run(names, job_of, output))
+        _watching.run(lambda: names if chosen is not None else settings.included(paths), lambda names: _checking.run(names, job_of, output))
     _checking.run(names, job_of, output)
 
 

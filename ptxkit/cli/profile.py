@@ -26,9 +26,7 @@ WIDTH = 200
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option(
-    "--launch", "description", required=True, metavar="TOML", help="A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
-)
+@_input.launch_option
 @click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="A probe. May be given several times.")
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(

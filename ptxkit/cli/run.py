@@ -49,9 +49,7 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option(
-    "--launch", "description", required=True, metavar="TOML", help="A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
-)
+@_input.launch_option
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--schedule",

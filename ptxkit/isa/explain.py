@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ptxkit.isa.binding import split_opcode
+from ptxkit.isa.directives import directives
 from ptxkit.isa.notation import Form, OperandRule
-from ptxkit.isa.requirements import every, requirement
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.table import entry_text, forms
+from ptxkit.isa.targets import targets
 
 
 def forms_with(opcode: str) -> tuple[Form, ...]:
@@ -38,6 +41,28 @@ def describe(form: Form) -> dict[str, Any]:
     }
 
 
+def declared(name: str) -> str | None:
+    """A special register (`%tid.x`), a directive (`.maxntid`) or a target (`sm_90a`) in sentences; None if the name is none of these."""
+    register, directive, target = special_register(name), directives().get(name), targets().get(name)
+    if register is not None:
+        shared = "Each thread has its own value." if register.uniform == "thread" else f"The same for the whole {register.uniform}."
+        lines = [f"{name}  {'.v' + str(register.components) + ' ' if register.components > 1 else ''}{' or '.join(register.types)}"]
+        lines += [f"  {register.summary} (PTX ISA {register.section})", "", f"  {shared}"]
+        lines += ["  Two reads may give different values."] if register.volatile else []
+        return "\n".join([*lines, *_needed(register.needs)])
+    if directive is not None:
+        return "\n".join([name, f"  {directive.summary} (PTX ISA {directive.section})", "", *_needed(directive.needs)])
+    if target is not None:
+        return f"{name}\n  {target.portability}\n\n  Needs PTX {target.since[0]}.{target.since[1]}, or later."
+    return None
+
+
+def _needed(needs: Requirement) -> list[str]:
+    """What a thing requires, as a line; nothing if no target that is known has it."""
+    found = [f"{one.target} with PTX {one.version[0]}.{one.version[1]}" for one in needs.alternatives()]
+    return [f"  Needs {' or '.join(found)}, or later."] if found else []
+
+
 _WORDS = {"w": "writes", "r": "reads", "rw": "reads and writes"}
 
 
@@ -56,9 +81,7 @@ def in_words(form: Form) -> str:
             choice = "optional" if len(slot.choices) == 1 else f"{'optional, ' if slot.optional else ''}one of {shown}"
             lines.append(f"  .{slot.name.lstrip('.')}: {choice}")
     base = every(requirement(needs.what) for needs in form.needs if not needs.when)
-    needed = [f"{one.target} with PTX {one.version[0]}.{one.version[1]}" for one in base.alternatives()]
-    if needed:
-        lines.append(f"  Needs {' or '.join(needed)}, or later.")
+    lines += _needed(base)
     for one in form.converges:
         group = {"cta": "CTA", "warpgroup": "warpgroup", "cluster": "cluster"}.get(one.what.level, one.what.level)
         together = "All threads of the " + group if one.what.whole else f"Threads of the {group}"

@@ -28,6 +28,13 @@ class Target:
         """Members of a family differ in the last digit only."""
         return self.number // 10
 
+    @property
+    def portability(self) -> str:
+        """Where code for this target runs, as a sentence."""
+        if self.suffix == "a":
+            return "Code for this architecture only."
+        return "Code for this family of architectures." if self.suffix == "f" else "Code for this architecture and later ones."
+
 
 def parse_version(text: str) -> Version:
     """`"8.6"` as `(8, 6)`. Raises ValueError if the text is anything else."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator, Sequence
 
 from ptxkit.lsp.document import Document
-from ptxkit.tokens import Kind, tokens
+from ptxkit.memo import collector_paused
+from ptxkit.tokens import Kind, Piece, runs
+
+Colored = tuple[int, int, int, int]
 
 TYPES = (
     "comment",
@@ -40,34 +44,46 @@ _TYPE = {
 _NUMBER = {kind: TYPES.index(name) for kind, name in _TYPE.items()}
 
 
-def colored(document: Document) -> tuple[tuple[int, int, int, int], ...]:
+def colored(document: Document) -> tuple[Colored, ...]:
     """Line and column (from 0, in characters), length and number of the type of each token; one that spans lines counts once a line."""
-    starts = document.index.line_starts
-    found = []
-    line = 0
-    for token in tokens(document.module):
-        number = _NUMBER.get(token.kind)
-        if number is None:
-            continue
-        while line + 1 < len(starts) and starts[line + 1] <= token.start:
-            line += 1
-        at, end = token.start, token.start + len(token.text)
-        inner = line
-        while at < end:
-            stop = min(end, starts[inner + 1] - 1) if inner + 1 < len(starts) else end
-            if stop > at:
-                found.append((inner, at - starts[inner], stop - at, number))
-            inner += 1
-            at = starts[inner] if inner < len(starts) else end
-    return tuple(found)
+    with collector_paused():
+        return tuple(_colored(document))
 
 
-def between(found: tuple[tuple[int, int, int, int], ...], first: int, last: int) -> tuple[tuple[int, int, int, int], ...]:
+def _colored(document: Document) -> list[Colored]:
+    found: list[Colored] = []
+    line = column = 0
+    known: dict[int, tuple[Sequence[Piece], list[tuple[int | None, int]]]] = {}
+    for run in runs(document.module):
+        stretches = known.get(id(run)) or known.setdefault(id(run), (run, list(_stretches(run))))
+        for number, length in stretches[1]:
+            if number is not None:
+                found.append((line, column, length, number))
+                column += length
+            elif length:
+                column += length
+            else:
+                line, column = line + 1, 0
+    return found
+
+
+def _stretches(run: Sequence[Piece]) -> Iterator[tuple[int | None, int]]:
+    """The number of the type (None: it has no colour) and the length of each token in a run; no length: a line ends."""
+    for kind, text in run:
+        number = _NUMBER.get(kind)
+        for i, part in enumerate(text.split("\n")):
+            if i:
+                yield None, 0
+            if part:
+                yield number, len(part)
+
+
+def between(found: tuple[Colored, ...], first: int, last: int) -> tuple[Colored, ...]:
     """Those in the lines from `first` to `last`."""
     return found[bisect.bisect_left(found, (first,)) : bisect.bisect_left(found, (last + 1,))]
 
 
-def encoded(found: tuple[tuple[int, int, int, int], ...]) -> list[int]:
+def encoded(found: tuple[Colored, ...]) -> list[int]:
     """Five numbers a token, its position relative to the one before, as the protocol has it."""
     data: list[int] = []
     line = column = 0

@@ -112,11 +112,8 @@ def _number(text: str) -> str | None:
 
 def _target(name: str) -> str:
     target = targets()[name]
-    what = {"a": "Code for this architecture only.", "f": "Code for this family of architectures."}.get(
-        target.suffix, "Runs on later ones too."
-    )
     renamed = f" Renamed to `{target.renamed}`." if target.renamed else ""
-    return f"**{name}** — from `.version {target.since[0]}.{target.since[1]}`. {what}{renamed}"
+    return f"**{name}** — from `.version {target.since[0]}.{target.since[1]}`. {target.portability}{renamed}"
 
 
 def _opcode(document: Document, path: Path, node: Opcode) -> str | None:

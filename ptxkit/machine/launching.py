@@ -405,14 +405,23 @@ def declared(code: Code, kernel: str) -> dict[str, list[int]]:
 def _check_directives(code: Code, kernel: str, said: dict[str, list[int]], block: Dimensions, cluster: Dimensions | None) -> None:
     """Checks whether the kernel's directives allow a shape (11.4). Raises `Fault`."""
     required = said.get(".reqntid")
-    if required and (*required, 1, 1)[:3] != block:
-        raise Fault("launch", f"`{kernel}` says .reqntid {', '.join(map(str, required))}, not {_by(block)}", path=code.path)
+    if required and _three(required) != block:
+        raise Fault("launch", f"`{kernel}` requires blocks of {_by(_three(required))} (.reqntid), not {_by(block)}", path=code.path)
     most = said.get(".maxntid")
     if most and int(np.prod(most)) < block[0] * block[1] * block[2]:
-        raise Fault("launch", f"`{kernel}` says .maxntid {', '.join(map(str, most))}: a block of {_by(block)} is too large", path=code.path)
+        allowed = f"at most {int(np.prod(most))} threads a block (.maxntid)"
+        raise Fault("launch", f"`{kernel}` allows {allowed}: a block of {_by(block)} is too large", path=code.path)
     asked = said.get(".reqnctapercluster")
-    if asked and cluster is not None and (*asked, 1, 1)[:3] != cluster:
-        raise Fault("launch", f"`{kernel}` says .reqnctapercluster {', '.join(map(str, asked))}, not {_by(cluster)}", path=code.path)
+    if asked and cluster is not None and _three(asked) != cluster:
+        raise Fault(
+            "launch", f"`{kernel}` requires clusters of {_by(_three(asked))} (.reqnctapercluster), not {_by(cluster)}", path=code.path
+        )
+
+
+def _three(numbers: list[int]) -> Dimensions:
+    """A shape of which a directive names the first dimensions only."""
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
 
 
 def _by(numbers: Dimensions) -> str:

@@ -232,7 +232,8 @@ def _make_opcode(text: str) -> Opcode:
 def parse(text: str, path: str | None = None) -> Module:
     """Parses a text into a module. `module.text == text` holds for any text, and `module.diagnostics` has its syntax errors.
 
-    `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
+    `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text;
+    raises TypeError for what is no string.
 
         >>> module = parse(".version 8.5\\n.target sm_90\\n.entry k() { .reg .b32 %r; add.u32 %r, %r, 1; // more\\n ret; }")
         >>> [instruction.opcode.text for instruction in module.kernels[0].instructions]
@@ -243,6 +244,8 @@ def parse(text: str, path: str | None = None) -> Module:
         >>> [(found.span.line, found.message) for found in parse("ret").diagnostics]
         [(1, 'missing `;`')]
     """
+    if not isinstance(text, str):
+        raise TypeError(f"expected PTX as str, not {type(text).__name__}")
     with collector_paused():
         return _Parser(text).module(path)
 

@@ -13,6 +13,7 @@ _LINE_REST = re.compile(
     rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{lexical.STRING}|{lexical.COMMENT}|/(?![/*])|{lexical.NOT})*+;?'
 )
 _STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{lexical.TRIVIA}|{lexical.STRING}|["/]|{lexical.NOT})*+;?')
+BYTE_ORDER_MARK = "\ufeff"
 _LONG = 10_000
 """A statement that is longer goes on to its semicolon, however many lines that takes."""
 
@@ -73,6 +74,8 @@ def _trouble(at: int, text: str, cutter: Cutter, failure: Failure | None) -> tup
         return "the file ends in the middle of a statement", where, "E001"
     position = match.start(found)
     before = text[at:where].rstrip()[-1:]
+    if match[found] == BYTE_ORDER_MARK:
+        return "a byte order mark (U+FEFF), which ptxas does not accept: save the file as UTF-8 without it", position, "E001"
     if match[found] in (",", ";", ")", "]") and (before == "," or (match[found] == "," and before in ("(", "["))):
         return f"an operand is missing before {_quoted(match[found])}", position, "E001"
     return f"syntax error at {_quoted(match[found])}", position, "E001"

@@ -1,1 +1,1 @@
-"""What rewriters are made with: fresh names, patterns that pick instructions, edits, marks, and what edits must not break."""
+"""Building blocks of rewriters: fresh names, patterns that select instructions, edits, marks, and what edits must preserve."""

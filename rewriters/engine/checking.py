@@ -1,4 +1,4 @@
-"""What a new module has wrong with it that the old one had not."""
+"""Errors of a new module that the old one did not have."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ptxkit.syntax import Module
 
 
 def errors(module: Module) -> tuple[Diagnostic, ...]:
-    """What an assembler would refuse."""
+    """What an assembler would reject."""
     rules = [rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR]
     return tuple([found for found in lint(module, rules) if found.severity is Severity.ERROR])
 
 
 def new_errors(old: Module, new: Module) -> tuple[Diagnostic, ...]:
-    """The errors of the new module, less as many of each rule, function and message as the old one has."""
+    """The errors of the new module, except for as many of each rule, function and message as the old one has."""
     after = errors(new)
     if not after:
         return ()

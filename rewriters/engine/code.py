@@ -1,4 +1,4 @@
-"""Code to be put in: from text to statements, its names, and putting it under a guard."""
+"""Code to insert: parsing it from text, its names, and guarding it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ptxkit.syntax import Block, Declaration, Function, Guard, Instruction, Labe
 
 @attrs.frozen
 class Code:
-    """Statements, and what about them matters to where they may stand."""
+    """Statements, with the properties that restrict where they may be inserted."""
 
     statements: tuple[Node, ...]
     declares: frozenset[str]
-    """The names that it declares for all that follows it: not those inside of its own braces."""
+    """The names that it declares for the code that follows it, not those within its own braces."""
     hides: frozenset[str]
-    """The names that it declares inside of braces."""
+    """The names that it declares within braces."""
     uses: frozenset[str]
     """The names that it uses and does not declare."""
     writes_carry: bool
     reads_carry: bool
-    """Whether it reads the condition code before it has written it itself."""
+    """Whether it reads the condition code before writing it."""
     aligned: str | None
     """An instruction that all threads of a warp must execute together."""
     branch: str | None
-    """An instruction or label by which it is not straight-line code."""
+    """An instruction or label that makes it more than straight-line code."""
     leaves: str | None
-    """An instruction that returns from the function or ends the thread."""
+    """An instruction that returns from the function or exits the thread."""
     loc: bool
     pragma: bool
     wgmma: str | None
@@ -40,7 +40,7 @@ class Code:
 
 @functools.lru_cache(maxsize=4096)
 def code(text: str) -> Code:
-    """The code that a text is, as it stands in a function. Raises ValueError, with what is wrong, if it is none."""
+    """Parses code as it appears in a function. Raises ValueError, with the syntax error, if it is invalid."""
     module = parse(f".func f() {{{text}\n}}")
     if module.diagnostics or len(module.children) != 1:
         raise ValueError(f"{module.diagnostics[0].message if module.diagnostics else 'a stray brace'} in {text!r}")
@@ -49,7 +49,7 @@ def code(text: str) -> Code:
 
 @functools.lru_cache(maxsize=256)
 def module_code(text: str) -> Code:
-    """The variables and functions that a text is, as they stand in a module. Raises ValueError, with what is wrong, if it is none."""
+    """Parses variables and functions as they appear in a module. Raises ValueError, with the syntax error, if they are invalid."""
     module = parse(text)
     if module.diagnostics:
         raise ValueError(f"{module.diagnostics[0].message} in {text!r}")
@@ -103,7 +103,7 @@ def _described(statements: tuple[Node, ...]) -> Code:
 
 
 def _walk(statements: tuple[Node, ...]) -> Iterator[tuple[int, Node]]:
-    """The statements with the depth of braces around them, in order; how deep they nest, the parser bounds."""
+    """The statements in order, each with its depth of braces; the parser bounds the nesting."""
     for statement in statements:
         yield 0, statement
         if isinstance(statement, Block):
@@ -119,19 +119,19 @@ def _declared_names(declaration: Declaration) -> Iterator[str]:
 
 @attrs.frozen
 class Traits:
-    """What an opcode does anywhere and with any operands."""
+    """The properties of an opcode with any operands."""
 
     flow: str
     reads_carry: bool
     writes_carry: bool
     aligned: bool
     group: str
-    """The kind of asynchronous group that it opens, commits or waits for, or fences: `wgmma`."""
+    """The kind of asynchronous group that it opens, commits, waits for or fences, such as `wgmma`."""
 
 
 @functools.lru_cache(maxsize=16384)
 def traits(opcode: str) -> Traits:
-    """What is so in any form that the opcode may be of."""
+    """What holds for every form that the opcode may have."""
     flow, carry, aligned, group = "", set(), False, ""
     for candidate in match(opcode):
         form = candidate.form
@@ -144,7 +144,7 @@ def traits(opcode: str) -> Traits:
 
 
 def _may_hold(condition: Condition, candidate: Candidate) -> bool:
-    """Whether a condition may hold, going by the modifiers alone."""
+    """Whether a condition may hold, judging by the modifiers alone."""
     for atom in condition:
         if atom.kind == "has" and any(value in candidate.modifiers or value in candidate.slots for value in atom.values) == atom.negated:
             return False
@@ -152,9 +152,9 @@ def _may_hold(condition: Condition, candidate: Candidate) -> bool:
 
 
 def guarded(statements: tuple[Node, ...], guard: Guard | None, scratch: str) -> tuple[Node, ...]:
-    """The statements as they run only where a guard holds. `scratch` is the name of a predicate for those that have a guard already.
+    """The statements, executed only where a guard holds. `scratch` names a predicate register for statements that already have a guard.
 
-    Raises ValueError for a label in them: where a branch goes, a guard has no say.
+    Raises ValueError for a label among them: a guard does not apply to branch targets.
     """
     if guard is None:
         return statements
@@ -175,7 +175,7 @@ def guarded(statements: tuple[Node, ...], guard: Guard | None, scratch: str) -> 
 
 
 def _both(statement: Instruction, guard: Guard, scratch: str) -> list[Node]:
-    """An instruction with a guard under one more: `{ .reg .pred q; q = both; @q … }`, in which the operands mean what they meant."""
+    """Adds a guard to an instruction that has one: `{ .reg .pred q; q = both; @q … }`, with the operands unchanged."""
     own = statement.guard
     assert own is not None
     text = f"{{ .reg .pred {scratch};"

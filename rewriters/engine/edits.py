@@ -1,7 +1,7 @@
 """Edits, and applying many of them at once.
 
-An edit is a value. `apply` checks all of them against what they must not break, then builds the new module in one walk that shares every
-node it does not change. Untouched bytes stay as they are.
+An edit is a value. `apply` checks all edits against what they must preserve, then builds the new module in one walk that shares every
+unchanged node. Untouched bytes are preserved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc,
 
 @attrs.frozen
 class Before:
-    """Code right before an instruction. With `converged`, the caller vouches that all threads of a warp come here together."""
+    """Code directly before an instruction. With `converged`, the caller guarantees that all threads of a warp arrive together."""
 
     site: Site
     code: str
@@ -34,7 +34,7 @@ class Before:
 
 @attrs.frozen
 class After:
-    """Code right after an instruction, where control goes straight on from it."""
+    """Code directly after an instruction, where control continues sequentially."""
 
     site: Site
     code: str
@@ -43,7 +43,7 @@ class After:
 
 @attrs.frozen
 class Replace:
-    """Code instead of an instruction; no code removes it."""
+    """Code that replaces an instruction; empty code removes it."""
 
     site: Site
     code: str
@@ -52,7 +52,7 @@ class Replace:
 
 @attrs.frozen
 class AtEntry:
-    """Code that runs once, first of all in a function."""
+    """Code that runs once, at the start of a function."""
 
     routine: Routine
     code: str
@@ -61,7 +61,7 @@ class AtEntry:
 
 @attrs.frozen
 class AtExits:
-    """Code before every exit of a function, under the same guard: `return` and `exit`, and `trap` if asked for."""
+    """Code before every exit of a function, under the same guard: `return`, `exit`, and on request `trap`."""
 
     routine: Routine
     code: str
@@ -71,7 +71,7 @@ class AtExits:
 
 @attrs.frozen
 class OnEdge:
-    """Code that runs where control takes an edge of the graph, and nowhere else. The edge gets a block of its own if it must."""
+    """Code that runs exactly when control takes an edge of the graph. The edge gets a block of its own if necessary."""
 
     routine: Routine
     edge: Edge
@@ -89,7 +89,7 @@ class Declare:
 
 @attrs.frozen
 class AddParameter:
-    """A new last parameter of a kernel: a scalar of a type, by its natural alignment. The manifest says where it lies."""
+    """A new last parameter of a kernel: a scalar of the given type, naturally aligned. The manifest gives its offset."""
 
     kernel: str
     name: str
@@ -112,7 +112,7 @@ def around(site: Site, first: str, last: str, converged: bool = False) -> tuple[
 
 
 def remove(site: Site) -> Edit:
-    """An instruction is taken away."""
+    """Removes an instruction."""
     return Replace(site, "")
 
 
@@ -137,12 +137,12 @@ def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = Tr
 
 
 _AFTER, _EDGE, _ENTRY, _BEFORE = range(4)
-"""In which order code stands where several points coincide."""
+"""The order of code where several points coincide."""
 
 
 @attrs.define
 class _Body:
-    """What is to be done in one block of statements: by index among its children, code to put in and what stands for a child."""
+    """The pending changes of one block of statements: by child index, code to insert and replacements."""
 
     put: dict[int, list[tuple[int, tuple[Node, ...]]]] = attrs.field(factory=dict)
     instead: dict[int, tuple[Node, ...]] = attrs.field(factory=dict)
@@ -166,7 +166,7 @@ class _Batch:
         self.arguments: list[Argument] = []
         self.variables: list[Variable] = []
         self.declared: dict[Path, set[str]] = {}
-        """By function, names that edits declare for all of it; by `()`, for the module."""
+        """By function, the names that edits declare throughout it; by `()`, for the module."""
         self.fits: dict[tuple[int, int], Refusal | None] = {}
         self.made: dict[str, tuple[Node, ...]] = {}
         self.labels = 0
@@ -226,7 +226,7 @@ class _Batch:
         self._put((*path, 1), 0, _AFTER, self._statements(edit.code))
 
     def _taken(self, routine: Routine, names: Iterable[str]) -> str | None:
-        """A name that some scope of the function declares, or the module."""
+        """The first of the names that is declared in some scope of the function, or in the module."""
         for name in sorted(names):
             if self.fresh.owns(name):
                 continue
@@ -303,7 +303,7 @@ class _Batch:
         self.probes.append(Probe(routine.name, i, "instead"))
 
     def _instead(self, old: Node, new: Sequence[Node]) -> tuple[Node, ...]:
-        """What stands for a statement. Where nothing does, an empty block holds its mark."""
+        """The replacement of a statement. If it is empty, an empty block carries its mark."""
         if not self.marked:
             return (_plainly(new[0], old.leading), *new[1:]) if new else ()  # type: ignore[attr-defined]
         first = new[0] if new else code("{}").statements[0]
@@ -324,7 +324,7 @@ class _Batch:
             children = self._children(path[:-1])
             position = before(children, path[-1])
             if flow.blocks[0].predecessors:
-                # a loop starts right here: the code must stand before all that its label leads
+                # # a loop starts here: the code must precede everything that its label leads
                 path = (*routine.path, 1, routine.paths[0][1])
                 children = function.body.children
                 position = path[-1]
@@ -386,7 +386,7 @@ class _Batch:
         self.probes.append(Probe(routine.name, last, f"edge to block {edge.target}"))
 
     def _split(self, routine: Routine, edge: Edge, last: int, found: Code) -> Refusal | None:
-        """A block of its own for an edge that a branch takes, at the end of the braces in which the target stands."""
+        """A new block for the edge of a taken branch, at the end of the block that contains the target."""
         path, branch = routine.where(last), routine.instructions[last]
         target = branch.operands[-1]
         assert isinstance(target, Name)
@@ -482,7 +482,7 @@ class _Batch:
         return self._check_code(routine, path, found, converged, i)
 
     def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool, i: int) -> Refusal | None:
-        """What is wrong with code at any point of a scope."""
+        """The reason why code cannot be inserted at any point of a scope."""
         if found.loc:
             return Refusal(
                 "loc-moved", path, "code with a `.loc` of its own", ("it would hold for the instructions behind as well (11.5.4)",)
@@ -588,7 +588,7 @@ class _Batch:
         return self.module.with_children(children)
 
     def _block(self, path: Path, block: Node, accessed: set[Path]) -> Node:
-        """How deep blocks nest, the parser bounds."""
+        """Recursive; the parser bounds the nesting of blocks."""
         body = self.bodies.get(path, _Body())
         put, instead = body.put, body.instead
         inner = {at[-1] for at in accessed if len(at) == len(path) + 1 and at[:-1] == path}
@@ -615,7 +615,7 @@ def _plainly(statement: Node, leading: str) -> Node:
 
 
 def _runs_on(children: Sequence[Node]) -> bool:
-    """Whether control may come to the end of these statements."""
+    """Whether control may reach the end of these statements."""
     for statement in reversed(children):
         if isinstance(statement, Instruction):
             flow = traits(statement.opcode.text).flow
@@ -626,12 +626,12 @@ def _runs_on(children: Sequence[Node]) -> bool:
 
 
 def _scope_of_label(routine: Routine, path: Path, name: str) -> Path | None:
-    """The braces in which the label stands that a branch means, from the function."""
+    """The block that contains the label of a branch, searched outwards."""
     return next((path[:length] for length in range(len(path) - 1, 0, -1) if (path[:length], name) in routine.labels), None)
 
 
 def _list_path(routine: Routine, path: Path, name: str) -> Path | None:
-    """Where in the module the `.branchtargets` list stands that a branch names."""
+    """The path in the module of the `.branchtargets` list that a branch names."""
     for length in range(len(path) - 1, 0, -1):
         if (path[:length], name) not in routine.lists:
             continue

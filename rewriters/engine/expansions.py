@@ -1,7 +1,7 @@
-"""Instructions that are written as several, in a block with registers of its own, where an assembler or target does not know them.
+"""Expansions: instructions that an assembler or target lacks, written as several, in a block with its own registers.
 
-Each function gives the block, without guards, or None where it has nothing to say. A block that has a label or guards of its own is gone
-around where the guard of the instruction does not hold; any other is put under that guard.
+Each function returns the block, without guards, or None if it does not apply. A block with a label or guards is skipped by a branch if the
+guard of the instruction fails; any other is put under that guard.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ptxkit.syntax import Instruction, Vector
 
 ALL_LANES = 31
 MOST_COPIED = 16
-"""The most bytes that a `cp.async` copies."""
+"""Maximum bytes that a `cp.async` copies."""
 
 
 class _Block:
-    """A block that is being written: `new` gives a register of its own, `add` an instruction."""
+    """A block under construction: `new` returns a new register, `add` appends an instruction."""
 
     def __init__(self, goal: Goal) -> None:
         self._goal = goal
@@ -53,7 +53,7 @@ class _Block:
 
 
 def _reduced(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """One lane of the mask after the other says what it has. `vote` waits for all of them, and tells which have not ended."""
+    """The lanes of the mask report their values one by one. `vote` waits for all of them and tells which have exited."""
     opcode = instruction.opcode
     if opcode.mnemonic != "redux" or bound.type == ".f32":
         return None
@@ -87,7 +87,7 @@ def _reduced(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
 
 
 def _elected(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """The lowest lane of the mask: which one it is is not said, only that it is always the same."""
+    """The lowest lane of the mask: which lane is elected is unspecified, except that it is always the same."""
     if instruction.opcode.mnemonic != "elect":
         return None
     pair, mask = operands_of(instruction)
@@ -108,7 +108,7 @@ def _elected(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
 
 
 def _among_the_active(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """The lanes that execute it together, which is what it meant before there were masks."""
+    """The lanes that execute the instruction together, as before masks were introduced."""
     opcode = instruction.opcode
     if opcode.mnemonic not in ("shfl", "vote") or opcode.has(".sync"):
         return None
@@ -124,7 +124,7 @@ ONE, MINUS_ONE, MINUS_ZERO = "0x3f80", "0xbf80", "0x8000"
 
 
 def _by_fma(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """a + b is a * 1 + b, a - b is b * -1 + a, a * b is a * b + -0: all rounded once."""
+    """a + b is a * 1 + b, a - b is b * -1 + a, a * b is a * b + -0: each rounds once."""
     mnemonic, kind = instruction.opcode.mnemonic, bound.type
     if mnemonic not in ("add", "sub", "mul") or kind not in (".bf16", ".bf16x2") or not {*instruction.opcode.modifiers} <= {".rn", kind}:
         return None
@@ -139,7 +139,7 @@ def _by_fma(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
 
 
 PARTS = {".f32x2": (".b64", ".f32"), ".u16x2": (".b32", ".u16"), ".s16x2": (".b32", ".s16")}
-"""Packed types, what holds one, and the type of each half."""
+"""Packed types, the type that holds one, and the type of each half."""
 
 
 def _half_by_half(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
@@ -167,7 +167,7 @@ NARROW = (".f16", ".bf16")
 
 
 def _widened_first(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """Half precision numbers are floats without any rounding."""
+    """Half-precision numbers convert to float exactly."""
     opcode = instruction.opcode
     narrow = next((word for word in opcode.modifiers if word in NARROW), None)
     if opcode.mnemonic not in ("add", "sub", "fma") or narrow is None or not opcode.has(".f32"):
@@ -193,7 +193,7 @@ def _compared_as_floats(instruction: Instruction, bound: Bound, goal: Goal) -> s
 
 
 def _both_compared_as_floats(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """What is written first may be neither the guard nor the predicate to combine with: one of them waits in a register of its own."""
+    """The first register written may be neither the guard nor the predicate to combine with: one result waits in a temporary."""
     opcode = instruction.opcode
     if opcode.mnemonic != "setp" or not opcode.has(".bf16x2"):
         return None
@@ -221,7 +221,7 @@ def _both_compared_as_floats(instruction: Instruction, bound: Bound, goal: Goal)
 
 
 def _through_float(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """From a bfloat to anything: it is a float without any rounding, so what follows rounds once."""
+    """From bfloat to any type: it converts to float exactly, so the second conversion rounds once."""
     opcode, words = instruction.opcode, instruction.opcode.modifiers
     if opcode.mnemonic != "cvt" or words[-1:] != (".bf16",) or {".bf16", ".f32", ".f32x2"} & {*words[:-1]}:
         return None
@@ -245,7 +245,7 @@ def _upper_half(instruction: Instruction, bound: Bound, goal: Goal) -> str | Non
 
 
 def _rounded_by_hand(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """To bfloats: the lower half is rounded to nearest even, or cut off; what is no number becomes 0x7fff."""
+    """To bfloat: the lower half is rounded to nearest even, or truncated; NaN becomes 0x7fff."""
     words = {*instruction.opcode.modifiers}
     if instruction.opcode.mnemonic != "cvt" or not words & {".rn", ".rz"} or not words <= {".rn", ".rz", ".bf16", ".bf16x2", ".f32"}:
         return None
@@ -282,7 +282,7 @@ def _one_by_one(instruction: Instruction, bound: Bound, goal: Goal) -> str | Non
 
 
 def _copied_at_once(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """Until it is waited for, a copy may happen at any time; so it may at once. Of what is not read, nothing may be accessed."""
+    """A copy may happen at any time until it is waited for, so it may happen at once. Bytes that are not read must not be accessed."""
     opcode = instruction.opcode
     if opcode.mnemonic != "cp" or not (opcode.has(".async", ".ca") or opcode.has(".async", ".cg")):
         return None
@@ -321,8 +321,8 @@ def _nothing_to_wait_for(instruction: Instruction, bound: Bound, goal: Goal) -> 
 
 
 def _arrivals(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """As many arrivals less one cannot complete the phase, since the last is still to come. The state would tell, so it must not be asked
-    for."""
+    """All arrivals but one cannot complete the phase, since the last is still to come. The returned state would reveal the split, so it
+    must be unused."""
     opcode = instruction.opcode
     if opcode.mnemonic != "mbarrier" or not (opcode.has(".arrive") or opcode.has(".arrive_drop")) or bound.operand("count") is None:
         return None
@@ -342,8 +342,8 @@ def _arrivals(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
 
 
 def _rows_stored(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """Lane t holds two neighbours in row t / 4 of each matrix, behind 2 * (t % 4) others; lane 8 * i + r has the address of row r of
-    matrix i. Transposed, they stand at t / 4 in the rows 2 * (t % 4) and the next."""
+    """Lane t holds two adjacent elements in row t / 4 of each matrix, at column 2 * (t % 4); lane 8 * i + r has the address of row r of
+    matrix i. Transposed, they are in column t / 4 of rows 2 * (t % 4) and the next."""
     opcode = instruction.opcode
     if opcode.mnemonic != "stmatrix" or not opcode.has(".m8n8", ".b16") or not (opcode.has(".shared") or opcode.has(".shared::cta")):
         return None
@@ -370,7 +370,7 @@ def _rows_stored(instruction: Instruction, bound: Bound, goal: Goal) -> str | No
 
 
 def _row_address(at: str, own: str, row: str, number: int, column: str) -> list[str]:
-    """Asks the lane that has it for the address of a row, and goes to a column."""
+    """Gets the address of a row from the lane that holds it, and advances to a column."""
     return [f"add.u32 {at}, {row}, {number}", f"shfl.sync.idx.b32 {at}, {own}, {at}, {ALL_LANES}, -1", f"add.u32 {at}, {at}, {column}"]
 
 

@@ -1,7 +1,7 @@
-"""Names that no file has yet.
+"""Fresh names.
 
-A name that starts with text that the file contains nowhere is no name of the file, in any scope and with any families such as
-`%r<100>` declare. So a module gets one stem, and every name made from it is fresh. What keeps a rewriter's own names apart are its roles.
+A name with a prefix that occurs nowhere in the text of a file clashes with no name in any scope, including families such as `%r<100>`. So a
+module gets one stem, and every name derived from it is fresh. Roles distinguish a rewriter's own names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptxkit.syntax import Module
 
 @attrs.frozen
 class Fresh:
-    """Makes names from a role and, where there are many of that role, a number: the same ones for the same role and number."""
+    """Makes names from a role and an optional number: the same name for the same role and number."""
 
     stem: str
 

@@ -1,6 +1,6 @@
-"""Products and sums that a compiler may make one operation of, which rounds once where the two round twice.
+"""Products and sums that a compiler may fuse into one operation, which rounds once instead of twice.
 
-It may where neither names how it is rounded (9.7.3.3 to 9.7.3.5, 9.7.4.1 to 9.7.4.3). So what such a pair gives is up to the compiler,
+It may if neither has a rounding modifier (9.7.3.3 to 9.7.3.5, 9.7.4.1 to 9.7.4.3). So the result of such a pair depends on the compiler,
 and another pair of instructions need not give the same.
 """
 
@@ -17,11 +17,11 @@ ROUNDINGS = {".rn", ".rz", ".rm", ".rp"}
 PARTNERS = {"mul": ("add", "sub"), "add": ("mul",), "sub": ("mul",)}
 
 Operation = tuple[str, str]
-"""The mnemonic and the type of what is computed; for a packed type, that of a half."""
+"""The mnemonic and type of an operation; for a packed type, that of a half."""
 
 
 def unrounded(mnemonic: str, bound: Bound) -> Operation | None:
-    """The operation, if it is one that a compiler may fuse with another."""
+    """The operation, if a compiler may fuse it with another."""
     result = bound.operand("d")
     if mnemonic not in PARTNERS or result is None or not ROUNDINGS.isdisjoint(bound.modifiers):
         return None
@@ -30,7 +30,7 @@ def unrounded(mnemonic: str, bound: Bound) -> Operation | None:
 
 
 def fusible(module: Module, operations: Mapping[Path, Operation]) -> frozenset[Path]:
-    """Those that may be fused with another one: of the same kernel, or of a device function, whose body may be put in place of a call."""
+    """The operations that may be fused with another: in the same kernel, or in a device function, which may be inlined."""
     kernels = {i for i, child in enumerate(module.children) if isinstance(child, Function) and child.is_entry}
     of: dict[int, set[Operation]] = defaultdict(set)
     for path, operation in operations.items():

@@ -1,4 +1,4 @@
-"""Function headers with other performance directives (11.4)."""
+"""Changes the performance directives of function headers (11.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ptxkit.syntax import Function, Header, PerformanceDirective, Shape, parse, 
 
 
 def with_directive(header: Header, name: str, arguments: str) -> Header:
-    """The header with this directive, in place of the one of that name if it has one. Raises ValueError if it is no directive."""
+    """The header with this directive, replacing one of the same name. Raises ValueError if it is not a directive."""
     (made,) = parse(f".entry k() {name} {arguments}\n{{}}").children[:1]
     if not isinstance(made, Function) or made.body is None or len(made.header.directives) != 1 or made.header.directives[0].text.find(name):
         raise ValueError(f"not a directive: {name} {arguments}")

@@ -1,6 +1,6 @@
-"""Comments by which what was put in is known again, so that it can be taken out from the text alone.
+"""Comments that mark insertions, so that they can be removed from the text alone.
 
-A statement that was put in is led by `/*ptxkit+*/`; one that stands for another by `/*ptxkit= the other */`.
+An inserted statement is preceded by `/*ptxkit+*/`; a replacement by `/*ptxkit= the original */`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _HELD = re.compile(r"\*~(~*)/")
 
 
 def inserted(statement: Node, leading: str = "\n\t") -> Node:
-    """The statement with the mark of one that was put in, on a line of its own."""
+    """The statement on a line of its own, marked as inserted."""
     return _led(statement, f"{leading}{INSERTED} ")
 
 
 def replaced(new: Node, old: Node) -> Node:
-    """The statement with the mark of one that stands for `old`, at its position."""
+    """The statement, marked as a replacement for `old`, at its position."""
     leading = _leading(old)
     body = old.text[len(leading) :]
     held = _CLOSE.sub(r"*~\1/", body)
@@ -41,12 +41,12 @@ def _leading(statement: Node) -> str:
 
 
 def without_marked(module: Module) -> Module:
-    """The module without what was put in, and with what was replaced. Unmarked nodes are shared."""
+    """The module without insertions, and with replaced statements restored. Unmarked nodes are shared."""
     return _stripped(module)  # type: ignore[no-any-return]
 
 
 def _stripped(node: Any) -> Any:
-    """The same node if nothing in it is marked; how deep blocks nest, the parser bounds."""
+    """The same node if nothing in it is marked; the parser bounds the nesting."""
     children: list[Node] = []
     changed = False
     for child in node.children:
@@ -66,7 +66,7 @@ def _stripped(node: Any) -> Any:
 
 
 def _held(new: Node, leading: str, body: str) -> Node:
-    """The statement that a mark holds."""
+    """The statement in a mark."""
     if isinstance(new, Header):
         function = parse(body + "{}").children[0]
         return _led(function.children[0], leading)

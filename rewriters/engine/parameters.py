@@ -1,4 +1,4 @@
-"""Kernel parameters: where they lie (7.1), and headers with one more."""
+"""Kernel parameters: their layout (7.1), and headers with an additional one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layout(header: Header) -> tuple[Argument, ...]:
 
 
 def bytes_of(declared: Declaration | Parameter, declarator: Declarator) -> int:
-    """The bytes that a variable or parameter takes; an array without a size takes none."""
+    """The bytes of a variable or parameter; 0 for an array without a size."""
     known = types().get(declared.type or "")
     size = (8 if known is not None and known.kind == "opaque" else known.bytes if known is not None else 0) * vector_of(declared)
     for dimension in declarator.dimensions:
@@ -53,7 +53,7 @@ def variables(declaration: Declaration) -> tuple[Variable, ...]:
 
 
 def space_for(module: Module) -> int:
-    """How many bytes of parameters a kernel may have in a module (7.1)."""
+    """The bytes of parameters that a kernel may have in a module (7.1)."""
     version = module.version or (1, 0)
     modern = any(_number(word) >= 70 for word in module.targets)
     return 32764 if version >= (8, 1) and modern else 4352 if version >= (1, 5) else 256
@@ -65,7 +65,7 @@ def _number(target: str) -> int:
 
 
 def with_parameter(module: Module, header: Header, name: str, type_: str) -> tuple[Header, Argument] | str:
-    """The header with one more parameter, and where that lies; or why it cannot have it."""
+    """The header with an additional parameter, and its layout; or the reason why it cannot be added."""
     known = types().get(type_)
     if known is None or known.kind in ("predicate", "opaque"):
         return f"no parameter can be added of type `{type_}`"

@@ -1,4 +1,4 @@
-"""Picking instructions: by opcode, modifiers, operands, state space, guard, position in the graph and source line."""
+"""Selects instructions by opcode, modifiers, operands, state space, guard, position in the graph, and source line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POSITIONS = ("any", "first", "last", "block-start", "block-end", "loop-header")
 
 @attrs.frozen
 class Site:
-    """An instruction of a function, by its number in document order."""
+    """An instruction of a function, by its index in document order."""
 
     routine: Routine
     index: int
@@ -27,39 +27,39 @@ class Site:
 
     @property
     def path(self) -> Path:
-        """Where it stands in the module."""
+        """Its path in the module."""
         return self.routine.where(self.index)
 
 
 @attrs.frozen
 class Pattern:
-    """What an instruction must be like; what is not said may be anything.
+    """What an instruction must match; fields left at their defaults match anything.
 
     `place` is one of `POSITIONS`: the first or last instruction of its function, the first or last of a basic block, the first of a loop.
     """
 
     mnemonic: str = ""
     has: tuple[str, ...] = ()
-    """Modifiers that are all there, in any order."""
+    """Modifiers that must all be present, in any order."""
     lacks: tuple[str, ...] = ()
-    """Modifiers of which none is there."""
+    """Modifiers that must all be absent."""
     operands: tuple[Node, ...] | None = None
-    """As many operands, each like this one; `_` is like any, `[_]` like any address."""
+    """As many operands, each matching; `_` matches anything, `[_]` any address."""
     space: str = ""
-    """A state space named by a modifier: `.shared` takes `.shared::cta` too."""
+    """A state space named by a modifier: `.shared` includes `.shared::cta`."""
     guarded: bool | None = None
     function: str = ""
     file: int | None = None
     line: int | None = None
-    """The line of the `.loc` in force, of the file of that number."""
+    """The line of the `.loc` in effect, in the file of that number."""
     place: str = attrs.field(default="any", validator=attrs.validators.in_(POSITIONS))
 
 
 def pattern(text: str) -> Pattern:
-    """The pattern that is written like an instruction: `ld.global`, `st.shared.f32 [_], _`, `@ bra _`.
+    """Parses a pattern, written like an instruction: `ld.global`, `st.shared.f32 [_], _`, `@ bra _`.
 
-    Modifiers are those that must be there; without operands, any operands will do; `@` before it asks for a guard.
-    Raises ValueError for what is no instruction.
+    Its modifiers must be present; without operands, any operands match; a leading `@` requires a guard. Raises ValueError for text that is
+    not an instruction.
     """
     guard, _, rest = text.strip().rpartition("@")
     if guard.strip():
@@ -132,7 +132,7 @@ def _all_like(wanted: tuple[Node, ...], found: tuple[Node, ...]) -> bool:
 
 
 def like(wanted: Node, found: Node) -> bool:
-    """Whether an operand is like a pattern for one, in which `_` is like anything and `[_]` like any address."""
+    """Whether an operand matches a pattern, in which `_` matches anything and `[_]` any address."""
     if isinstance(wanted, Name) and wanted.text == "_":
         return True
     if type(wanted) is not type(found):
@@ -146,7 +146,7 @@ def like(wanted: Node, found: Node) -> bool:
 
 @fact
 def locations(routine: Routine) -> tuple[Loc | None, ...]:
-    """By instruction, the `.loc` in force where it stands."""
+    """The `.loc` in effect at each instruction."""
     found: list[Loc | None] = []
     loc: Loc | None = None
     function: Function = routine.function

@@ -1,7 +1,7 @@
-"""Where nothing may be put in, and why.
+"""Points at which nothing may be inserted, and why.
 
-A *point* is right before or right after an instruction. Right before it means before the `.loc` that is its own and before a pragma that
-is bound to it; but behind a pragma of the loop that starts with it, which belongs to the label.
+A *point* is directly before or after an instruction. Directly before means before its own `.loc` and before a pragma bound to it, but after
+a pragma of the loop that starts with it, which belongs to the label.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from ptxkit.rewriters.engine.code import traits
 from ptxkit.syntax import Address, Group, Instruction, Loc, Name, Node, Pragma
 
 BOUND_PRAGMAS = ("used_bytes_mask",)
-"""The pragmas that speak of the one instruction behind them (11.4.11)."""
+"""The pragmas that apply to the one instruction after them (11.4.11)."""
 
 
 @attrs.frozen(eq=False)
 class Points:
-    """What is true of the points of a function, by the number of the instruction."""
+    """Properties of the points of a function, by index of the instruction."""
 
     sequence: tuple[int, ...]
-    """The call whose sequence the instruction is in (7.1), itself in one too; -1 if in none."""
+    """The call whose sequence contains the instruction (7.1), which is part of it; -1 if there is none."""
     stops: frozenset[int]
-    """The instructions behind which control does not go on."""
+    """The instructions after which control does not continue."""
     carry: frozenset[int]
-    """The instructions behind which the condition code may still be read (9.7.2)."""
+    """The instructions after which the condition code may still be read (9.7.2)."""
     accumulators: dict[int, frozenset[str]]
-    """Before which instructions a wgmma may be in flight, and the names of the registers that are its own (9.7.16)."""
+    """The instructions before which a wgmma may be in flight, each with the names of the registers in use (9.7.16)."""
     in_group: frozenset[int]
-    """The instructions between a wgmma.fence and the commit of its group, the fence not included."""
+    """The instructions between a wgmma.fence, exclusive, and the commit of its group."""
     aligned: int
     """An instruction of the function that all threads of a warp must execute together; -1 if there is none."""
 
 
 @fact
 def points(routine: Routine) -> Points:
-    """What edits of a function must not break."""
+    """What edits of a function must preserve."""
     flow = control_flow(routine)
     opcodes = {i.opcode.text for i in routine.instructions}
     stops = frozenset([block.end - 1 for block in flow.blocks if _stops(flow, block.index)])
@@ -67,7 +67,7 @@ def _stops(flow: ControlFlow, index: int) -> bool:
 
 
 def _carry(routine: Routine) -> list[int]:
-    """The instructions right behind which the condition code is live."""
+    """The instructions directly after which the condition code is live."""
     numbers = registers(routine).named(CARRY)
     if not numbers:
         return []
@@ -167,7 +167,7 @@ def _mask(numbers: Sequence[int]) -> int:
 
 
 def before(children: Sequence[Node], at: int) -> int:
-    """Where among the statements code stands that is to run right before the instruction at index `at`."""
+    """The index among the statements for code that is to run directly before the instruction at index `at`."""
     position = at
     while position and (isinstance(statement := children[position - 1], Loc) or is_bound_pragma(statement)):
         position -= 1
@@ -175,10 +175,10 @@ def before(children: Sequence[Node], at: int) -> int:
 
 
 def is_bound_pragma(statement: Node) -> bool:
-    """Whether this is a pragma that speaks of the instruction behind it."""
+    """Whether this is a pragma that applies to the next instruction."""
     return isinstance(statement, Pragma) and any(text.split()[:1] == [word] for text in statement.strings for word in BOUND_PRAGMAS)
 
 
 def is_block_pragma(statement: Node) -> bool:
-    """Whether this is a pragma that speaks of the block or loop whose label stands before it."""
+    """Whether this is a pragma that applies to the block or loop whose label precedes it."""
     return isinstance(statement, Pragma) and not is_bound_pragma(statement)

@@ -20,12 +20,12 @@ class Rewriter:
 
     name: str
     summary: str
-    """The first line of what the function says of itself."""
+    """The first line of the function's docstring."""
     function: Callable[..., Rewrite]
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The options by their names in Python. Their annotations are types: text, numbers, or true and false."""
+        """The options by their Python names. Their annotations are text, number or boolean types."""
         parameters = inspect.signature(self.function, eval_str=True).parameters
         return {name: found for name, found in parameters.items() if found.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -35,7 +35,7 @@ class Rewriter:
 
 @functools.cache
 def all_rewriters() -> dict[str, Rewriter]:
-    """Every rewriter by its name. Reads the files of `rewriters/` when first called."""
+    """All rewriters by name. Loads the files of `rewriters/` on the first call."""
     found = {}
     package = importlib.import_module("ptxkit.rewriters")
     for info in pkgutil.iter_modules(package.__path__):

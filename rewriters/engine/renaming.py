@@ -1,4 +1,4 @@
-"""Renaming what is declared, and every use of it, scope by scope."""
+"""Renames declarations and all their uses, scope by scope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ptxkit.syntax import (
 N = TypeVar("N", bound=Node)
 
 NewName = Callable[[Symbol, str], str]
-"""The new name of a symbol, given the name as written: of a family `%r<9>` a member such as `%r5`, or, where it is declared, `%r`."""
+"""The new name of a symbol, given the name as written: for a family `%r<9>`, a member such as `%r5`, or in its declaration `%r`."""
 NewCount = Callable[[Symbol], int | None]
 """The new number of members of a family."""
 
@@ -36,7 +36,7 @@ NewCount = Callable[[Symbol], int | None]
 def renamed(
     module: Module, new_name: NewName, new_count: NewCount = lambda symbol: symbol.count, outside: Mapping[str, str] | None = None
 ) -> Module:
-    """The module with new names; all that keeps its name is shared. `outside` has new names for what debugging data names."""
+    """The module with new names; unchanged nodes are shared. `outside` maps names used by debugging data."""
     return _Renamer(resolve(module), new_name, new_count, outside or {}).module(module)
 
 
@@ -77,7 +77,7 @@ class _Renamer:
         return _with(function, children)
 
     def _block(self, path: Path, block: Node) -> Node:
-        """How deep blocks nest, the parser bounds."""
+        """Recursive; the parser bounds the nesting of blocks."""
         scope = self.names.scopes[path]
         children = [
             self._block((*path, i), child) if isinstance(child, Block) else self._statement(child, scope)
@@ -125,7 +125,7 @@ class _Renamer:
         return found
 
     def _mapped(self, node: Node, new: Callable[[Name], str]) -> Node:
-        """How deep operands nest, the parser bounds."""
+        """Recursive; the parser bounds the nesting of operands."""
         if isinstance(node, Name):
             text = new(node)
             return node if text == node.text else Name(text)
@@ -136,7 +136,7 @@ class _Renamer:
 
 
 def _declared(scope: Scope, declarator: Declarator) -> Symbol | None:
-    """The symbol that a declarator of a scope declares."""
+    """The symbol that a declarator in a scope declares."""
     name = declarator.name.text
     if declarator.count is None:
         return scope.symbols.get(name)
@@ -144,7 +144,7 @@ def _declared(scope: Scope, declarator: Declarator) -> Symbol | None:
 
 
 def _with(node: N, children: list[Node]) -> N:
-    """The node itself where nothing changes."""
+    """The node itself if nothing changes."""
     if all(map(_same, node.children, children)):
         return node
     return node.with_children(children)

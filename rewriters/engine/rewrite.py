@@ -1,4 +1,4 @@
-"""What a rewriter returns, and how it refuses."""
+"""The result of a rewriter, and refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxkit.syntax import Function, Index, Module, Path, Target
 
 
 class Refusal(NamedTuple):
-    """An edit that would break something, the node where it would, and why. `name` is one word for each kind of reason."""
+    """An edit that would break something: its node and the reason. `name` is one word for each kind of reason."""
 
     name: str
     path: Path
@@ -22,7 +22,7 @@ class Refusal(NamedTuple):
 
 
 def diagnostics(module: Module, refusals: Iterable[Refusal]) -> tuple[Diagnostic, ...]:
-    """Refusals as findings on the nodes of the module that was to be changed."""
+    """Refusals as diagnostics on the nodes of the original module."""
     index: Index | None = None
     found = []
     for refusal in refusals:
@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 class FailedCheck(Refused):
-    """A rewrite after which the module would have errors that it had not before; they are of the new module."""
+    """A rewrite after which the module would have new errors; they refer to the new module."""
 
     def __init__(self, module: Module, errors: tuple[Diagnostic, ...]) -> None:
         self.module = module
@@ -66,13 +66,13 @@ class FailedCheck(Refused):
 
 
 def require_readable(module: Module) -> None:
-    """Raises Refused, with the syntax errors, if there are any: what cannot be read may use any name, and be reached from anywhere."""
+    """Raises Refused, with the syntax errors, if there are any: unreadable text may use any name and be reached from anywhere."""
     if module.diagnostics:
         raise FailedCheck(module, module.diagnostics)
 
 
 class Probe(NamedTuple):
-    """Where code was put in: before or after the instruction of that number (from 0, in document order), or at another `place`."""
+    """An insertion: before or after the instruction of that index (from 0, in document order), or at another `place`."""
 
     function: str
     instruction: int
@@ -80,7 +80,7 @@ class Probe(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """A parameter that a kernel got: what the host must pass, and where in the parameter space."""
+    """A parameter added to a kernel: what the host must pass, and its offset in the parameter space."""
 
     kernel: str
     name: str
@@ -90,7 +90,7 @@ class Argument(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable that the module got."""
+    """A variable added to the module."""
 
     name: str
     space: str
@@ -103,7 +103,7 @@ def _frozen(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @attrs.frozen
 class Manifest:
-    """What was done, for the program that launches the module or reads what it wrote."""
+    """What was done, for the program that launches the module or reads its results."""
 
     rewriter: str
     options: Mapping[str, Any] = attrs.field(factory=dict, converter=_frozen, eq=dict)
@@ -111,10 +111,10 @@ class Manifest:
     arguments: tuple[Argument, ...] = ()
     variables: tuple[Variable, ...] = ()
     changes: tuple[str, ...] = ()
-    """In words, what else was changed."""
+    """Other changes, as text."""
 
     def as_json(self) -> dict[str, Any]:
-        """The manifest for a file, version 1."""
+        """The manifest as JSON data, version 1."""
         return {
             "version": 1,
             "rewriter": self.rewriter,
@@ -128,12 +128,12 @@ class Manifest:
 
 @attrs.frozen
 class Rewrite:
-    """A new module, what was done, and what was left undone because it would have broken something."""
+    """A new module, what was done, and what was omitted because it would have broken something."""
 
     module: Module
     manifest: Manifest
     refusals: tuple[Refusal, ...] = ()
-    """Instructions of the *old* module at which a rewriter that may go on without them could do nothing."""
+    """Instructions of the *original* module at which a rewriter that may continue without them could do nothing."""
     refused: tuple[object, ...] = attrs.field(default=(), eq=False, repr=False)
     """The edit of each refusal."""
 
@@ -143,7 +143,7 @@ class Rewrite:
 
 
 def debugging(module: Module) -> tuple[Refusal, ...]:
-    """Why the registers of a module cannot get other names, if they cannot: these names show debuggers where values are."""
+    """Why the registers of a module cannot be renamed, if so: debuggers use their names to locate values."""
     if "debug" not in module.targets:
         return ()
     at = next(i for i, child in enumerate(module.children) if isinstance(child, Target))

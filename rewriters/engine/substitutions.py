@@ -1,8 +1,8 @@
-"""Other instructions that do the same, for assemblers and targets that do not know the first.
+"""Equivalent instructions for assemblers and targets that lack the original.
 
-Each function gives the text to write instead, without guards, or None where it has nothing to say: instructions; nothing at all, where it
-may be left out; or a block in braces, with registers of its own, from `expansions.py`. What is written is checked again by the caller.
-`same` says in words why nothing changes.
+Each function returns the replacement text, without guards, or None if it does not apply: instructions; empty text if the original may be
+omitted; or a block in braces with its own registers, from `expansions.py`. The caller checks the replacement again. `same` states why the
+result is unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxkit.syntax import Address, Instruction, Node, Vector
 HINTS = (".L1::", ".L2::", ".level::")
 OLDER = {".shared::cta": ".shared", ".param::entry": ".param", ".param::func": ".param"}
 ALONE = {".cluster": ".cta", ".shared::cluster": ".shared"}
-"""Scopes and spaces of a cluster that is one CTA."""
+"""The scopes and spaces of a cluster that consists of one CTA."""
 
 WITHOUT_CLUSTER = {
     "%cluster_ctarank": "0",
@@ -33,27 +33,27 @@ WITHOUT_CLUSTER = {
     **{f"%cluster_ctaid.{at}": "0" for at in "xyz"},
     **{f"%cluster_nctaid.{at}": "1" for at in "xyz"},
 }
-"""What special registers hold in a cluster that is one CTA (10.11 to 10.17)."""
+"""The values of special registers in a cluster that consists of one CTA (10.11 to 10.17)."""
 
 BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "16x2": 4}
-"""The size of a type by what follows its letters."""
+"""Bytes of a type, by what follows its letters."""
 
 
 @attrs.frozen
 class Goal:
-    """The version and target to write for, and names that the module does not have."""
+    """The version and target to write for, and fresh names."""
 
     version: Version
     target: str
     names: Fresh
 
     def has(self, needed: Requirement) -> bool:
-        """Whether what needs this is there."""
+        """Whether the goal satisfies a requirement."""
         return satisfies(self.version, self.target, needed)
 
     @property
     def has_clusters(self) -> bool:
-        """Whether kernels can be launched in clusters of several CTAs; else every CTA is a cluster by itself."""
+        """Whether kernels can be launched in clusters of several CTAs; otherwise, every CTA is its own cluster."""
         return self.has(directives()[".reqnctapercluster"].needs)
 
 
@@ -61,8 +61,8 @@ Make = Callable[[Instruction, Bound, Goal], str | None]
 
 
 class Substitution(NamedTuple):
-    """A substitution: `make` gives the new text, empty to leave the instruction out. `needs` is what the new text needs, in
-    the notation of the table, if it is a block."""
+    """A substitution: `make` returns the new text, or empty text to omit the instruction. For a block, `needs` is what the new text
+    requires, in the notation of the table."""
 
     same: str
     make: Make
@@ -83,12 +83,12 @@ def operands_of(instruction: Instruction) -> list[str]:
 
 
 def size_of(kind: str) -> int:
-    """How many bytes a type has; 0 if that is not known here."""
+    """The bytes of a type; 0 if unknown."""
     return BYTES.get(kind.lstrip(".busf"), 0)
 
 
 def element_addresses(address: Node, count: int, step: int) -> list[str] | None:
-    """The addresses of so many elements in a row; None for an address that is no register or variable with a plain offset."""
+    """The addresses of consecutive elements; None unless the address is a register or variable with a plain offset."""
     if not isinstance(address, Address) or len(address.parts) != 1 or address.offset_sign < 0:
         return None
     if address.offset is not None and not address.offset.text.isdecimal():
@@ -252,7 +252,7 @@ def _element_by_element(instruction: Instruction, bound: Bound, goal: Goal) -> s
         return None
     columns = [[element.text for element in vector.elements] for vector in vectors]  # type: ignore[attr-defined]
     if results and not {*columns[0], "_"}.isdisjoint({address.base.text, *columns[1]}):  # type: ignore[attr-defined]
-        return None  # what the first writes, another would read
+        return None  # a later instruction would read what the first writes
     kept = [word for word in opcode.modifiers if word != bound.slot(".vec")]
     elements = zip(addresses, *columns, strict=False)
     return " ".join([text_of(opcode.mnemonic, kept, [*written[:-1], at, written[-1]]) for at, *written in elements])
@@ -292,4 +292,4 @@ WORDS = (
     Substitution("the least or greatest of three is found in two steps", _two_steps),
     Substitution("what is negative is made zero in a second step", _clamped),
 )
-"""Those that write other words or a few other instructions."""
+"""Substitutions by other modifiers or a few other instructions."""

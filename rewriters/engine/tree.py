@@ -1,4 +1,4 @@
-"""Taking statements out of a tree without losing what stands beside them."""
+"""Removes statements from a tree while keeping the comments around them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Container = TypeVar("Container", bound=Node)
 
 
 def without(container: Container, drop: Callable[[Path, Node], bool], at: Path = ()) -> Container:
-    """The module, block or function without the statements that are to be dropped, at any depth. Comments before them stay.
+    """The module, block or function without the statements that `drop` selects, at any depth. Comments before them are kept.
 
-    `drop` is asked with the path of the statement, which starts from `at`.
+    `drop` receives the path of each statement, which starts with `at`.
     """
     if isinstance(container, Function):
         if container.body is None:
@@ -50,13 +50,13 @@ def without(container: Container, drop: Callable[[Path, Node], bool], at: Path =
 
 
 def _comments(leading: str) -> str:
-    """The leading text up to the end of its last comment: nothing if there is none."""
+    """The leading text up to the end of its last comment; empty if there is none."""
     found = _COMMENTS.match(leading)
     return found[0] if found else ""
 
 
 def _joined(held: str, after: str) -> str:
-    """Two pieces of text of which the first may end in a comment to the end of the line."""
+    """Joins two pieces of text, the first of which may end in a line comment."""
     return held + ("\n" if held and after and not after.startswith(("\n", "\r")) else "") + after
 
 

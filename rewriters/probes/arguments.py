@@ -1,4 +1,4 @@
-"""What kernels are launched with."""
+"""Probe for kernel arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ptxkit.rewriters.probing import Plan
 
 HEADER = 128
 PREFIX = 32
-"""Bytes of a row before the parameters: number of the kernel, grid and block."""
+"""Bytes of a row before the parameters: kernel number, grid and block."""
 
 
 def arguments(plan: Plan, *, launches: int = 64) -> None:
-    """The arguments of each launch, with grid and block, of up to so many launches.
+    """The arguments of each launch, with grid and block, for up to this many launches.
 
-    The first thread of the first block writes down the parameters as they lie in memory, structures and arrays byte by byte.
+    The first thread of the first block records the parameters as laid out in memory, structures and arrays byte by byte.
     """
     kernels = [routine for routine in plan.routines if routine.function.is_entry]
     if not kernels:
@@ -66,7 +66,7 @@ def _copied(name: str, offset: int, size: int, align: int, on: str, base: str, w
 
 
 def decode(found: Read) -> list[Table]:
-    """The table `arguments`: a row for each argument of each launch; pointers and bits as numbers, structures and arrays as hexadecimal."""
+    """The table `arguments`: a row for each argument of each launch; pointers and bits as numbers, structures and arrays in hexadecimal."""
     if not found.use.regions:
         return []
     region = found.placed("launches").region

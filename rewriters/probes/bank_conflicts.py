@@ -1,4 +1,4 @@
-"""How often accesses of a warp to shared memory must be made one after the other, because they want other words of one bank."""
+"""Probe for bank conflicts: accesses of a warp to shared memory that are serialized because they need different words of one bank."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ BANKS = 32
 
 
 def bank_conflicts(plan: Plan, *, at: str = "") -> None:
-    """Loads and stores of warps in shared memory, how many passes they take, and how many of these are conflicts of banks.
+    """Loads and stores of warps in shared memory, the passes they take, and how many of these are bank conflicts.
 
-    There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes; two of these go together if
-    in the whole warp each thread wants the same as its neighbour, or the next but one. Threads that want one word of a bank, or one wide
-    element, do not conflict. Generic addresses count where they mean shared memory.
+    There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes; two of these are combined if
+    throughout the warp each thread accesses the same address as its neighbour, or the next but one. Threads that access one word of a bank,
+    or one wide element, do not conflict. Generic addresses count if they refer to shared memory.
     """
     if not plan.knows(REDUX) or not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
@@ -46,14 +46,14 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             leading("", leader, mask, x, base),
             apart(base, x),
             buffer.copied(base, copy),
-            # the element that this thread wants, and its part of the warp beside it
+            # # the element that this thread accesses, and its part of the warp beside it
             f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;",
             f"shr.u32 {phase}, {phase}, {groups.bit_length() - 1};",
             *([_pairs(unit, phase, (x, copy, total), mask, (first, again))] if words > 1 else []),
             f"shl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};",
             f"match.any.sync.b32 {x}, {x}, {mask};\nmov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};",
             f"setp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
-            # the bank of that element: how many of those who came first want it
+            # # the bank of that element: how many leading threads access it
             f"and.b32 {unit}, {unit}, {groups - 1};\nshl.b32 {unit}, {unit}, 2;\nor.b32 {unit}, {unit}, {phase};",
             f"match.any.sync.b32 {x}, {unit}, {mask};\nand.b32 {x}, {x}, {degree};\npopc.b32 {degree}, {x};",
             f"mov.u32 {total}, 0;\nmov.u32 {copy}, 0;",
@@ -81,13 +81,13 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
 
 
 def _pairs(unit: str, phase: str, scratch: tuple[str, str, str], mask: str, tests: tuple[str, str]) -> str:
-    """Code that halves the number of a thread's part of the warp where two parts go together."""
+    """Code that halves the index of a thread's part of the warp where two parts are combined."""
     x, y, halved = scratch
     same, all_ = tests
     lines = [f"mov.u32 {halved}, 0;"]
     for distance in (1, 2):
         lines += [f"shfl.sync.bfly.b32 {x}, {unit}, {distance}, 31, {mask};", f"setp.eq.u32 {same}, {x}, {unit};"]
-        # a thread that is not here wants nothing
+        # # an inactive thread accesses nothing
         lines += [f"mov.u32 {y}, %laneid;", f"xor.b32 {y}, {y}, {distance};", f"shr.u32 {y}, {mask}, {y};", f"and.b32 {y}, {y}, 1;"]
         lines += [f"setp.eq.or.u32 {same}, {y}, 0, {same};", f"vote.sync.all.pred {all_}, {same}, {mask};"]
         lines += [f"selp.b32 {halved}, 1, {halved}, {all_};"]

@@ -1,4 +1,4 @@
-"""How often each basic block is run."""
+"""Probe for execution counts of basic blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ptxkit.rewriters.probing import Plan
 
 
 def block_counts(plan: Plan, *, registers: int = 16, derive: bool = True) -> None:
-    """How often each basic block is run, counted in threads, exactly.
+    """How often each basic block is executed: exact counts of threads.
 
-    Up to `registers` counters in loops are kept in registers, the others in memory. Without `derive` every edge of blocks has a counter
-    of its own. A thread that ends in a trap is not counted; a counter in a loop starts over at 2^32 in one thread.
+    Up to `registers` counters in loops are kept in registers, the others in memory. Without `derive`, every edge between blocks has its own
+    counter. A thread that ends in a trap is not counted; a thread's counter in a loop wraps around at 2^32.
     """
     count_edges(plan, registers, derive)
 

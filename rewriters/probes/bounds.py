@@ -1,4 +1,4 @@
-"""Accesses to global memory outside of what was allocated, null pointers, and addresses that are not aligned."""
+"""Probe for accesses to global memory outside of allocations, through null pointers, or at misaligned addresses."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from ptxkit.syntax import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
 NULL_BYTES = 4096
-"""Addresses below this are of null pointers, with an offset maybe."""
+"""Addresses below this count as null pointers, possibly with an offset."""
 FIRST = 64
 MOST_VARIABLES = 32
 
 
 def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "") -> None:
-    """Accesses to global memory by null pointers, outside of all allocations, or not aligned: how many, and the first of all in full.
+    """Accesses to global memory through null pointers, outside of all allocations, or misaligned: their number, and the first one in
+    detail.
 
-    The host says which memory there is, up to so many `allocations`; the module's own variables are known. `act` is `record`, after which
-    the access is made all the same, or `trap`, after which the buffer must be in host memory to be read. Memory that a kernel allocates
-    itself is not known.
+    The host lists the accessible memory, up to this many `allocations`; the module's own variables are known. `act` is `record`, after
+    which the access is still made, or `trap`, after which the buffer must be in host memory to be readable. Memory that a kernel allocates
+    itself is unknown.
     """
     if act not in ("record", "trap"):
         raise ValueError(f"bounds:act is record or trap, not {act!r}")
@@ -54,7 +55,7 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         site = plan.site(probed.routine, probed.access.instruction, space=probed.space, kind=probed.kind, bytes=width)
         checks = [f"mov.u32 {kind}, 3;\n{_last_byte(probed, width, a, last, x)}"]
         for load, end in known:
-            # from the start of the allocation, so that what lies before it is beyond its end
+            # # relative to the start of the allocation, so that addresses before it are beyond its end
             checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
             checks.append(
                 f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {end};\nsetp.lt.and.u64 {test}, {word}, {end}, {test};"
@@ -83,7 +84,7 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         if probed.access.space:
             code = f"{declared}\n{under(probed.guard, probed.address)}\n{under(probed.guard, body)} }}"
         else:
-            # an address of another space in the generic one is not judged; null is in none
+            # # a generic address in another space is not checked; null is in none
             where = f"{probed.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
             where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
             code = f"{declared}\n{under(probed.guard, where)}\n{under(f'@{here}', body)} }}"
@@ -91,21 +92,21 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
 
 
 def _last_byte(probed: ThreadAccess, width: int, a: str, last: str, x: str) -> str:
-    """Code for the address of the last byte that is accessed; `x` is a 32-bit register."""
+    """Code for the address of the last byte accessed; `x` is a 32-bit register."""
     if probed.active and probed.number_of_bytes:
         return f"mov.u32 {x}, {probed.part};\ncvt.u64.u32 {last}, {x};\nadd.u64 {last}, {last}, {a};\nsub.u64 {last}, {last}, 1;"
     return f"add.u64 {last}, {a}, {max(width, 1) - 1};"
 
 
 def _hidden(probed: ThreadAccess, variables: list[tuple[str, int]]) -> str | None:
-    """A variable that code here cannot name."""
+    """A variable that is hidden by another declaration at this point."""
     scope = probed.routine.names.scope_of(probed.routine.where(probed.access.instruction))
     module = probed.routine.names.scope_of(())
     return next((name for name, _ in variables if scope.lookup(name) is not module.lookup(name)), None)
 
 
 def _variables(module: Module) -> list[tuple[str, int]]:
-    """The variables in global memory that are declared before any function's body, with their bytes: they are memory too."""
+    """The variables in global memory that are declared before the first function body, with their bytes: accesses to them are valid."""
     found = []
     for child in module.children:
         if isinstance(child, Function) and child.body is not None:
@@ -116,7 +117,7 @@ def _variables(module: Module) -> list[tuple[str, int]]:
 
 
 def decode(found: Read) -> list[Table]:
-    """The tables `bounds`, a row for each access that failed with how often, and `bounds-first`, the first failure of all."""
+    """The tables `bounds`, a row for each failing access with its count, and `bounds-first`, the very first failure."""
     if not found.use.regions:
         return []
     failed = [(site, count) for site, count in zip(found.sites, found.sums("counts"), strict=True) if count]

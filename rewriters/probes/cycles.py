@@ -1,4 +1,4 @@
-"""When each warp starts and ends, and on which multiprocessor."""
+"""Probe for the start and end of each warp, and its multiprocessor."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probing import ACTIVEMASK, Plan, block_number, leading, thread_number, warps_of_block
 
 ROW = 64
-"""Start and end by clock and global timer, each the greatest of what threads write; threads that came and went; multiprocessor."""
+"""Start and end by clock and global timer, each as a maximum over threads; threads started and exited; multiprocessor."""
 FULL = (1 << 64) - 1
 
 
 def cycles(plan: Plan) -> None:
     """Start and end of each warp and block, by `clock64` of its multiprocessor and by `globaltimer`, and the multiprocessor.
 
-    A warp starts with the first of its threads to start and ends with the last to leave. Instrument for one launch at a time.
+    A warp starts with the first of its threads to start and ends with the last to exit. Instrument for one launch at a time.
     """
     kernels = [routine for routine in plan.routines if routine.function.is_entry]
     if not plan.knows(ACTIVEMASK):
@@ -72,7 +72,7 @@ mov.u64 {clock}, %globaltimer;
 
 
 def decode(found: Read) -> list[Table]:
-    """The tables `warp-cycles` and `block-cycles`; times of the global timer are nanoseconds."""
+    """The tables `warp-cycles` and `block-cycles`; times of the global timer are in nanoseconds."""
     if not found.use.regions:
         return []
     launch = found.layout.launch

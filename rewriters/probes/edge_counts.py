@@ -1,4 +1,4 @@
-"""How often control takes each edge from one basic block to another."""
+"""Probe for execution counts of edges between basic blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ptxkit.rewriters.probing import Plan
 
 
 def edge_counts(plan: Plan, *, registers: int = 16, derive: bool = True) -> None:
-    """How often control takes each edge from one basic block to another, counted in threads, exactly.
+    """How often control takes each edge between basic blocks: exact counts of threads.
 
-    Edges in and out of a function are counted too, with no block as source or target. Up to `registers` counters in loops are kept in
-    registers, the others in memory. Without `derive` every edge has a counter of its own.
+    Edges into and out of a function are counted too, with no block as source or target. Up to `registers` counters in loops are kept in
+    registers, the others in memory. Without `derive`, every edge has its own counter.
     """
     count_edges(plan, registers, derive)
 

@@ -1,4 +1,4 @@
-"""Which addresses warps access, in the order in which they do."""
+"""Probe for a trace of the addresses that warps access."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ BITS = 32
 def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sample: int = 1, keep: str = "first", rings: int = 64) -> None:
     """The addresses that each warp accesses, offsets included, with bytes, active threads and time.
 
-    With `sample`, a power of two, only about every so-many-th warp is traced, all of what it does. Records go to `rings` rings by
-    multiprocessor; of more than there is room for, the `first` or the `last` stay, and the true number is known all the same.
+    With `sample`, a power of two, only about one warp in `sample` is traced, throughout. Records go to `rings` rings by multiprocessor; if
+    there are more than fit, the `first` or the `last` are kept, and the true number is reported.
     """
     if sample < 1 or sample & (sample - 1) or rings < 1 or rings & (rings - 1):
         raise ValueError("memory-trace: sample and rings are powers of two")
@@ -63,7 +63,7 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
         if sample > 1 and not branches:
             record = f"{{ .reg .pred {both}; {_both(both, chosen, probed.guard)}\n{record} }}"
         if branches:
-            # all threads of a warp take the same path here, so what must be run together still is
+            # # all threads of a warp take the same path here, so converged code stays converged
             skip = plan.batch.fresh.label(f"p{plan.number}_skip")
             record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
         plan.put(Before(probed.site, probed.around(record), converged=branches), site=number)
@@ -83,21 +83,21 @@ setp.lt.u32 {chosen}, {warp}, {1 << BITS - sample.bit_length() + 1}; }}"""
 
 
 def _may_branch(probed: ThreadAccess) -> bool:
-    """Whether a branch around the code is worth asking for: not within a group of wgmma, nor where a pragma may stand before a loop."""
+    """Whether a branch around the code is useful: not within a wgmma group, nor before a pragma that precedes a loop."""
     routine, i = probed.routine, probed.access.instruction
     known, flow = points(routine), control_flow(routine)
     return i not in known.in_group and not known.accumulators.get(i) and i != flow.blocks[flow.block_of[i]].start
 
 
 def _both(to: str, chosen: str, guard: str) -> str:
-    """Code for the threads of a warp of the sample that a guard lets through."""
+    """Code that combines a guard with the predicate of sampled warps."""
     if guard.startswith("@!"):
         return f"not.pred {to}, {guard[2:]}; and.pred {to}, {to}, {chosen};"
     return f"and.pred {to}, {chosen}, {guard[1:] or chosen};"
 
 
 def is_sampled(warp: int, sample: int) -> bool:
-    """Whether a warp is traced, by its number in the launch: its block's number times the warps of a block, and its own."""
+    """Whether a warp is traced, by its number in the launch: block index times warps in a block plus its index in the block."""
     return sample == 1 or warp * HASH % (1 << BITS) < 1 << BITS - sample.bit_length() + 1
 
 
@@ -153,7 +153,7 @@ setp.ne.u32 {on}, {at}, {NOWHERE};
 def decode(found: Read) -> list[Table]:
     """The tables `memory-trace`, a row for each access of a warp by time, with the addresses of its threads, and `memory-trace-totals`.
 
-    `addresses` has one number for each active thread, lowest lane first, in hexadecimal with blanks between.
+    `addresses` has one hexadecimal number for each active thread, lowest lane first, separated by blanks.
     """
     if not found.use.regions:
         return []

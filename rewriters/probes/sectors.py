@@ -1,4 +1,4 @@
-"""How many sectors of 32 bytes each access of a warp to global memory needs."""
+"""Probe for the number of 32-byte sectors in each access of a warp to global memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ ROW = 32
 
 
 def sectors(plan: Plan, *, at: str = "") -> None:
-    """Requests of warps to global memory and the sectors of 32 bytes that they access: how well accesses coalesce.
+    """Requests of warps to global memory and the 32-byte sectors that they access: how well accesses coalesce.
 
-    A request is an access that threads of a warp make together. Accesses by generic addresses count where they mean global memory.
+    A request is an access that the threads of a warp make together. Accesses through generic addresses count if they refer to global
+    memory.
     """
     if not plan.knows(MATCH) or not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
@@ -35,8 +36,8 @@ def sectors(plan: Plan, *, at: str = "") -> None:
     for number, probed in enumerate(found):
         width = probed.access.bytes
         row = number * ROW
-        # where sectors ascend from thread to thread of a whole warp, those are counted that are not the one before; to compare all
-        # takes longer the more there are. Three threads add one number each, at once; of a group of fewer the first adds what is missing.
+        # # If sectors ascend from thread to thread in a full warp, count those that differ from the previous one; comparing all pairs takes
+        # longer the more there are. Three threads add one number each, at once; in smaller groups the first thread adds the rest.
         body = f"""!mov.pred {adds}, 0;
 !mov.pred {first}, 0;
 !mov.pred {unsorted}, 0;

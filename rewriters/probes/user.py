@@ -1,4 +1,4 @@
-"""A probe of one's own: a few lines of PTX, or a Python function that makes them, at instructions like a pattern."""
+"""User-defined probes: a few lines of PTX, or a Python function that generates them, at instructions that match a pattern."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _INPUT = re.compile(r"\{(\w+)\}")
 
 
 def user(plan: Plan, *, at: str, code: str = "", file: str = "", when: str = "before", words: int = 1) -> None:
-    """PTX of one's own at the instructions like the pattern `at`, given as `code` or in a `file`; `when` is before or after.
+    """User-defined PTX at the instructions that match the pattern `at`, given as `code` or in a `file`; `when` is before or after.
 
-    Inputs stand in braces: `{slot}`, the address of the site's own 64-bit `words`; `{site}`, its number;
-    `{address}`, where it accesses memory; `{0}`, `{1}`, … its operands; `{on}`, a predicate that holds where there is a buffer; `{a}` to
-    `{d}`, 64-bit registers for scratch, `{r}` to `{u}` of 32 bits and `{p}` and `{q}` predicates. All of it runs where the instruction
-    does. A file that ends in `.py` has a function `probe(site)` that gives the text, or None. Code that writes a register of the
-    kernel's, leaves the function or is refused by the assembler is not put in.
+    Inputs are in braces: `{slot}`, the address of the site's own 64-bit `words`; `{site}`, its number; `{address}`, the address that it
+    accesses; `{0}`, `{1}`, … its operands; `{on}`, a predicate that holds if there is a buffer; `{a}` to `{d}`, 64-bit scratch registers,
+    `{r}` to `{u}` 32-bit ones, and `{p}` and `{q}` predicates. The code runs only if the instruction does. A file that ends in `.py` has a
+    function `probe(site)` that returns the text, or None. Code that writes a register of the kernel, leaves the function or is rejected by
+    the assembler is not inserted.
     """
     if when not in ("before", "after") or words < 1 or bool(code) == bool(file):
         raise ValueError("user: at=PATTERN, one of code= and file=, when=before or after, words=1 or more")
@@ -77,7 +77,7 @@ def user(plan: Plan, *, at: str, code: str = "", file: str = "", when: str = "be
 
 
 def _guarded(body: str, site: Site, plan: Plan) -> str:
-    """The code as it runs only where the instruction does."""
+    """The code, executed only where the instruction is."""
     statements = guarded(parsed_code(body).statements, site.instruction.guard, plan.name("both"))
     return "".join([statement.text for statement in statements])
 
@@ -110,7 +110,7 @@ def _maker(code: str, file: str) -> Callable[[Site], str | None]:
 
 
 def _said(file: str, error: BaseException) -> str:
-    """An error of the user's Python file with its line."""
+    """An error in the user's Python file, with its line."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     words = error.msg if isinstance(error, SyntaxError) else error
@@ -118,7 +118,7 @@ def _said(file: str, error: BaseException) -> str:
 
 
 def _written(site: Site, body: str, own: dict[str, str]) -> str | None:
-    """A register that the code writes and that is neither its own nor one it was given for scratch."""
+    """A register that the code writes and that is neither its own nor a scratch register."""
     found = parsed_code(body)
     table = {register.name: register for register in registers(site.routine).table if "." not in register.name}
     declared = [f".reg {table[name].type} {name};" for name in sorted(found.uses) if name in table and table[name].type]

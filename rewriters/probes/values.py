@@ -1,4 +1,4 @@
-"""What values instructions produce: how often uniform over a warp, zero, NaN or infinite, and their range."""
+"""Probe for the values that instructions produce: how often they are warp-uniform, zero, NaN or infinite, and their range."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ SIGN = {32: 1 << 31, 64: 1 << 63}
 
 
 def values(plan: Plan, *, at: str = "ld.global") -> None:
-    """What the instructions like the pattern `at` write: zeros, NaN and infinities, least and greatest, and whether a warp has one value.
+    """The results of instructions that match the pattern `at`: zeros, NaNs and infinities, minimum and maximum, and how often they are
+    warp-uniform.
 
-    Of a vector, each element is a site of its own.
+    Each element of a vector is a separate site.
     """
     if not plan.knows(REDUX) or not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
@@ -51,7 +52,7 @@ def values(plan: Plan, *, at: str = "ld.global") -> None:
 
 
 def _kind(type_: str, declared: str, bits: int) -> str:
-    """How the bits are read: f16, bf16, f32, f64, s or u."""
+    """The interpretation of the bits: f16, bf16, f32, f64, s or u."""
     for one in (type_, declared):
         known = types().get(one)
         if known is not None and known.bits == bits and one in (".f16", ".bf16", ".f32", ".f64"):
@@ -80,7 +81,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
         f"@{leader} red.global.add.u64 [{base}+{row}], 1;\npopc.b32 {x}, {mask};\ncvt.u64.u32 {sum_}, {x};",
         f"@{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};",
     ]
-    # the bits as an unsigned number of 32 or 64 bits
+    # # the bits as an unsigned 32-bit or 64-bit number
     if kind == "f16":
         lines.append(f"mov.b16 {half}, {name};\ncvt.f32.f16 {single}, {half};\nmov.b32 {low}, {single};")
     elif kind == "bf16":
@@ -102,7 +103,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.eq.u{size} {test}, {bare}, 0;\n{add(24, test)}")
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.eq.u{size} {test}, {bare}, {infinity};\n{add(40, test)}")
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.gt.u{size} {nan}, {bare}, {infinity};\n{add(32, nan)}")
-        # so that greater numbers are greater as unsigned integers: all bits of the negative ones change, of the others the sign
+        # # order as unsigned integers: invert all bits of negative numbers, and the sign of the others
         lines.append(
             f"shr.s{size} {bare}, {value}, {int(size) - 1};\nor.b{size} {bare}, {bare}, {SIGN[int(size)]};\n"
             f"xor.b{size} {value}, {value}, {bare};"
@@ -125,7 +126,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
 
 
 def decode(found: Read) -> list[Table]:
-    """The table `values`: a row for each value; `uniform` counts the times that all threads which came together had one value."""
+    """The table `values`: a row for each value; `uniform` counts the executions in which all converged threads had one value."""
     if not found.use.regions:
         return []
     one = found.placed("values")
@@ -152,7 +153,7 @@ def decode(found: Read) -> list[Table]:
 
 
 def _number(kind: str, size: int, key: int) -> Value:
-    """The number that an ordered key stands for."""
+    """The number that an ordered key represents."""
     sign = SIGN[size]
     if kind == "u":
         return key

@@ -1,11 +1,11 @@
-"""How warps come to each basic block: how often, and with how many threads.
+"""Probe for how warps reach each basic block: how often, and with how many threads.
 
-In a loop the same threads mostly come again. So each thread keeps, for a block there, the mask it came with last and how often in a row;
-when the mask changes, or the thread leaves, the lowest thread of that mask adds this to memory. All threads of a mask have been there each
-time, so that none of its executions is lost or counted twice.
+In a loop, mostly the same threads arrive again. So, for a block there, each thread keeps its last mask and how often in a row it has seen
+it; when the mask changes, or the thread exits, the lowest thread of that mask adds this to memory. All threads of a mask were there each
+time, so no execution is lost or counted twice.
 
-A loop is steady if the threads of a warp take the same path at all its branches: those that enter it together are together in each of its
-iterations. They read their mask once, before it, and only count in it.
+A loop is steady if the threads of a warp take the same path at all its branches: threads that enter it together are together in each of its
+iterations. They read their mask once, before the loop, and only count in it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ BINS = 33
 
 
 def warp_masks(plan: Plan, *, kept: int = 4) -> None:
-    """How often warps run each basic block, and a histogram of how many of their threads do so together.
+    """How often warps execute each basic block, and a histogram of how many of their threads do so together.
 
-    Threads are exact for any convergence: each converged group is counted once. How threads are grouped is the machine's
-    choice, and may be another where the code is. Of up to `kept` blocks in loops, the deepest first, threads keep counts in registers,
-    which a thread that ends in a trap does not add up, and a count starts over at 2^32 executions in a row.
+    Thread counts are exact for any convergence: each converged group is counted once. How threads are grouped is up to the hardware, and
+    inserted code may affect it. For up to `kept` blocks in loops, deepest first, threads keep counts in registers: a thread that ends in a
+    trap loses them, and they wrap around after 2^32 executions in a row.
     """
     if not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
@@ -42,7 +42,7 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
     sites: list[tuple[Routine, int]] = []
     rows: dict[Routine, list[_Row]] = {}
     for routine in plan.routines:
-        # a thread that a called function ends does not come to the exits of this one
+        # # a thread that exits in a called function does not reach the exits of this one
         repeated = _repeated(routine, kept) if not (exits and calls(routine)) else {}
         flow = control_flow(routine)
         first: dict[Edge, int] = {}
@@ -70,7 +70,7 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
 
 @attrs.frozen
 class _Row:
-    """A site whose executions a thread counts in registers: with the mask that it had last, or, in a steady loop, at the loop's entry."""
+    """A site whose executions a thread counts in registers: with its last mask, or, in a steady loop, the mask at the loop's entry."""
 
     number: int
     mask: str
@@ -79,10 +79,11 @@ class _Row:
 
 
 def _repeated(routine: Routine, most: int) -> dict[int, tuple[int, Edge | None]]:
-    """So many blocks in loops, the deepest first, each with an instruction before which code may stand, and the entry of its steady loop.
+    """At most this many blocks in loops, deepest first, each with an instruction before which code may be inserted, and the entry of its
+    steady loop.
 
-    Outside of steady loops the code branches: there are none in a function where threads must come together by themselves, as they need not
-    after a branch.
+    Outside steady loops the code branches: none are used in a function whose threads must be converged without an instruction for it, as
+    they may not be after a branch.
     """
     flow, nest, steady = control_flow(routine), loops(routine), _steady(routine) if most else {}
     branching = points(routine).aligned < 0
@@ -106,7 +107,7 @@ def _steady(routine: Routine) -> dict[int, Edge]:
     }
     if not entries:
         return {}
-    # what holds for all threads of a CTA holds in all its shapes
+    # # what holds for all threads of a CTA holds for every shape
     level = Level.CTA if uniformity(routine).assumption else Level.WARP
     _, branches, _ = uniformity(routine).levels()
     steady = [loop for loop in entries if all(branches[block] >= level for block in bits(loop.blocks))]
@@ -114,7 +115,7 @@ def _steady(routine: Routine) -> dict[int, Edge]:
 
 
 def _entry(flow: ControlFlow, loop: Loop) -> Edge | None:
-    """The one edge by which control enters an outermost loop, if control goes straight on there."""
+    """The one edge by which control enters an outermost loop, if it is unconditional."""
     if loop.parent is not None or not loop.is_reducible:
         return None
     before = [index for index in flow.blocks[loop.header].predecessors if index not in loop and index in flow.reachable]
@@ -123,10 +124,10 @@ def _entry(flow: ControlFlow, loop: Loop) -> Edge | None:
 
 
 def _keep(plan: Plan, buffer: Buffer, routine: Routine, own: list[_Row]) -> None:
-    """Declares the registers of a function, and has the threads that leave it add those of these sites to memory.
+    """Declares the registers of a function, and makes the threads that leave it add those of these sites to memory.
 
-    `at` is where the copy of the warp begins. `below` are the lanes below the own one; of a mask, only the lowest thread has none below.
-    Without a buffer they are all lanes, so that no thread is the lowest. A mask is full at first: most warps come so, and add nothing.
+    `at` is the start of the warp's copy. `below` are the lanes below the thread's own; only the lowest thread of a mask has none below.
+    Without a buffer, they are all lanes, so that no thread is the lowest. A mask is initially full: most warps arrive so, and add nothing.
     """
     at, below, copy, on = plan.name("at"), plan.name("below"), plan.name("c"), plan.name("on")
     masks = list(dict.fromkeys([row.mask for row in own]))
@@ -146,7 +147,7 @@ selp.b32 {below}, {below}, -1, {on}; }}"""
 
 
 def _lowest(plan: Plan, number: int, mask: str, times: str) -> str:
-    """Code by which the lowest thread of a mask adds to memory, where `_keep` declared the registers for that."""
+    """Code by which the lowest thread of a mask adds to memory, where `_keep` has declared the registers for it."""
     base, below, leader = [plan.name(role) for role in ("b", "u", "l")]
     return f"""{{ .reg .b64 {base}; .reg .b32 {below}; .reg .pred {leader};
 and.b32 {below}, {plan.name("below")}, {mask};
@@ -158,13 +159,13 @@ mad.wide.u32 {base}, {below}, 8, {base};
 
 
 def _once(plan: Plan, _: Buffer, number: int) -> str:
-    """As `_at_once`, in a function whose threads know where to add."""
+    """Like `_at_once`, in a function whose threads know the address."""
     mask = plan.name("m")
     return f"{{ .reg .b32 {mask};\nactivemask.b32 {mask};\n{_lowest(plan, number, mask, '1')} }}"
 
 
 def _add(plan: Plan, row: _Row) -> str:
-    """Code that adds what a thread knows of a site to memory, if it is the lowest thread of its mask."""
+    """Code that adds a thread's counts for a site to memory, if it is the lowest thread of its mask."""
     sum_ = plan.name("s")
     return f"{{ .reg .b64 {sum_};\ncvt.u64.u32 {sum_}, {row.times};\n{_lowest(plan, row.number, row.mask, sum_)} }}"
 
@@ -187,7 +188,7 @@ add.u32 {row.times}, {row.times}, 1; }}"""
 
 
 def _at_once(plan: Plan, buffer: Buffer, number: int) -> str:
-    """Code that adds one to memory for each group of threads that are together."""
+    """Code that adds one to memory for each converged group of threads."""
     base, copy, mask, count, leader = [plan.name(role) for role in ("b", "c", "m", "n", "l")]
     return f"""{{ .reg .b64 {base}; .reg .b32 {copy}, {mask}, {count}; .reg .pred {leader};
 ld{buffer.space}.u64 {base}, [{buffer.words}];

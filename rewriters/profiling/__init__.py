@@ -1,1 +1,2 @@
-"""From an instrumented module to numbers: how a kernel is launched, run through the CUDA driver, compared, and its tables shown."""
+"""Profiling of an instrumented module: launching a kernel, through the CUDA driver or on the machine, comparing runs, and showing
+tables."""

@@ -1,4 +1,4 @@
-"""Files of arrays: `.npy` as numpy writes it, or raw bytes."""
+"""Array files: `.npy` as written by NumPy, or raw bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAGIC = b"\x93NUMPY"
 
 
 class BadFile(Exception):
-    """A file that does not hold an array of that type."""
+    """A file that does not hold an array of the expected type."""
 
 
 def shape_of_file(path: str, type_: str) -> tuple[int, ...]:
@@ -33,7 +33,7 @@ def shape_of_file(path: str, type_: str) -> tuple[int, ...]:
 
 
 def contents(path: str, type_: str, size: int) -> bytes:
-    """The so many bytes of the array in a file. Raises OSError, or BadFile."""
+    """The first `size` bytes of the array in a file. Raises OSError, or BadFile."""
     data = Path(path).read_bytes()
     if data.startswith(_MAGIC):
         data = data[_header(data, type_)[0] :]
@@ -43,7 +43,7 @@ def contents(path: str, type_: str, size: int) -> bytes:
 
 
 def _header(data: bytes, type_: str) -> tuple[int, tuple[int, ...]]:
-    """Where the numbers of a `.npy` file begin, and its shape."""
+    """The offset of the data in a `.npy` file, and its shape."""
     try:
         size, width = (struct.unpack_from("<H", data, 8)[0], 2) if data[6] == 1 else (struct.unpack_from("<I", data, 8)[0], 4)
         if size > 1 << 14:

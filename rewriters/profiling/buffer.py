@@ -1,4 +1,4 @@
-"""The memory that the probes of a loaded module write to."""
+"""The buffer that the probes of a loaded module write to."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ptxkit.rewriters.profiling.device import Device
 from ptxkit.rewriters.profiling.launch import Dimensions
 
 Find = Callable[[str], int]
-"""From the name of a variable of the module to its address on the device."""
+"""Maps the name of a variable of the module to its device address."""
 
 
 class ProbeBuffer:
-    """The buffer for launches of one shape, on the device or, where the probes ask for that, on the host. `reset` makes it ready.
+    """The buffer for launches of one shape, on the device, or on the host if the probes require that. `reset` initializes it.
 
-    `allocations` are the address and bytes of all memory that the kernel may access, for probes that want to know. Raises
-    DeviceError where there is not enough memory, ValueError for too many allocations.
+    `allocations` lists the address and bytes of all memory that the kernel may access, for probes that need it. Raises DeviceError if there
+    is not enough memory, ValueError for too many allocations.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ProbeBuffer:
             self.address = device.allocate(self.layout.bytes)
 
     def reset(self) -> None:
-        """Forgets what was counted, and has the module write here from the next launch on."""
+        """Clears all counts, and makes the module write here from the next launch on."""
         image = self.layout.image()
         if self._host:
             ctypes.memmove(self._host, image, len(image))
@@ -49,28 +49,28 @@ class ProbeBuffer:
         self.switch_on()
 
     def switch_on(self) -> None:
-        """Has the module write here, on whichever stream the next launch is."""
+        """Makes the module write here, on any stream of the next launch."""
         self._device.write(self._symbol, self.layout.words(self.address))
         self._device.synchronize()
 
     def switch_off(self) -> None:
-        """Has the probes do nothing, on whichever stream the next launch is."""
+        """Disables the probes, on any stream of the next launch."""
         self._device.write(self._symbol, self.layout.off())
         self._device.synchronize()
 
     def read(self) -> bytes:
-        """What the probes wrote. Host memory can be read even when a launch has failed."""
+        """What the probes wrote. Host memory can be read even after a failed launch."""
         if self._host:
             return ctypes.string_at(self._host, self.layout.bytes)
         return self._device.read(self.address, self.layout.bytes)
 
     def tables(self) -> tuple[Table, ...]:
-        """What the probes wrote, as tables. Waits for the launches that are in flight."""
+        """What the probes wrote, as tables. Waits for launches in flight."""
         self._device.synchronize()
         return self.layout.decode(self.read())
 
     def free(self) -> None:
-        """Gives the memory back; the module must not be launched with it any more."""
+        """Frees the memory; the module must not be launched with it again."""
         if self._host:
             self._device.free_host(self._host)
         else:

@@ -1,4 +1,4 @@
-"""Whether two runs of a kernel came to the same."""
+"""Compares the results of two runs of a kernel."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ptxkit.rewriters.profiling.launch import Array, Launch
 
 @attrs.frozen
 class Difference:
-    """What an argument holds after one run and not after the other."""
+    """A difference in the final contents of an argument between two runs."""
 
     argument: int
-    """Its number, from 0."""
+    """The index of the argument."""
     count: int
-    """How many elements differ."""
+    """The number of elements that differ."""
     of: int
-    """How many there are."""
+    """The number of elements."""
     first: int
-    """The first that differs; of arrays compared as multisets, in the order of their bytes."""
+    """The first one that differs; for arrays compared as multisets, in the order of their bytes."""
     before: int | float
     after: int | float
 
@@ -31,14 +31,14 @@ class Difference:
 
 
 def compared(launch: Launch) -> tuple[int, ...]:
-    """The numbers of the arguments that are compared: the outputs, or every array if none is called an output."""
+    """The indices of the arguments to compare: the outputs, or every array if none is declared an output."""
     arrays = [i for i, argument in enumerate(launch.arguments) if isinstance(argument, Array) and argument.kind in ("buffer", "tensormap")]
     outputs = [i for i in arrays if _array(launch, i).output]
     return tuple([i for i in outputs or arrays if _array(launch, i).compare != "none"])
 
 
 def differences(launch: Launch, before: Sequence[bytes], after: Sequence[bytes]) -> tuple[Difference, ...]:
-    """Where the compared arguments differ; both runs' contents are in the order of `compared`."""
+    """The differences of the compared arguments; both runs' contents are in the order of `compared`."""
     found = [_difference(i, _array(launch, i), a, b) for i, a, b in zip(compared(launch), before, after, strict=True)]
     return tuple([one for one in found if one is not None])
 
@@ -67,7 +67,7 @@ def _difference(argument: int, array: Array, before: bytes, after: bytes) -> Dif
 
 
 def _near(array: Array, a: float, b: float) -> bool:
-    """NaN is near to NaN; an infinity to itself only."""
+    """NaN is near NaN; an infinity only itself."""
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
     return a == b or abs(a - b) <= array.atol + array.rtol * abs(a) < math.inf

@@ -1,4 +1,4 @@
-"""What the arguments of a launch have in them at the start."""
+"""The initial contents of a launch's arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def of_scalar(scalar: Scalar) -> bytes:
 
 
 def of_array(wanted: Array, seed: int) -> bytes:
-    """What an array has in it at the start. Raises OSError or BadFile for its file."""
+    """The initial contents of an array. Raises OSError or BadFile for its file."""
     if wanted.file is not None:
         return array_files.contents(wanted.file, wanted.type, wanted.bytes)
     if wanted.value is not None:

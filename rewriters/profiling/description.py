@@ -1,4 +1,4 @@
-"""Launches described in TOML (docs/profiling.md has every key)."""
+"""Launches described in TOML (docs/profiling.md lists every key)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_THREADS = 1024
 
 
 class BadLaunch(Exception):
-    """A description of launches that makes no sense; `diagnostics` say where and why, `text` is what was read."""
+    """An invalid description of launches; `diagnostics` say where and why, `text` is the input."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], text: str = "") -> None:
         first = diagnostics[0]
@@ -45,7 +45,7 @@ def read(path: str) -> tuple[Launch, ...]:
 
 
 def parse(text: str, path: str | None = None) -> tuple[Launch, ...]:
-    """The launches that a text describes; files that it names are beside `path`. Raises BadLaunch."""
+    """The launches that a text describes; files that it names are relative to `path`. Raises BadLaunch."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -70,7 +70,7 @@ def _finding(path: str | None, text: str, at: int, message: str) -> Diagnostic:
 
 
 def _syntax(path: str | None, text: str, message: str) -> Diagnostic:
-    """A finding of what tomllib says, which ends in `(at line 3, column 5)` or `(at end of document)`."""
+    """A diagnostic for a message of tomllib, which ends in `(at line 3, column 5)` or `(at end of document)`."""
     said, _, position = message.rpartition(" (at ")
     numbers = [int(word) for word in position.replace(",", " ").rstrip(")").split() if word.isdecimal()]
     at = len(text)
@@ -80,7 +80,7 @@ def _syntax(path: str | None, text: str, message: str) -> Diagnostic:
 
 
 class _Reader:
-    """Makes launches of what is in the file and takes note of the mistakes."""
+    """Converts the values in the file to launches, and collects mistakes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -160,7 +160,7 @@ class _Reader:
         return Raw(data, tuple([part for part in found if part is not None]))
 
     def _part(self, at: Key, given: dict[str, Any], size: int) -> tuple[int, Array] | None:
-        """An array whose address stands in a struct."""
+        """An array whose address is part of a struct."""
         if "buffer" not in given:
             self._wrong(at, "a part of a struct must be a `buffer`")
             return None

@@ -1,4 +1,4 @@
-"""The first GPU, through cuda-python's `cuda.bindings`: memory, modules, launches. Nothing here knows what a probe is."""
+"""The first GPU, through cuda-python's `cuda.bindings`: memory, modules, launches. Independent of probes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxkit.rewriters.profiling.launch import Dimensions
 
 _LOG_BYTES = 1 << 16
 _PORTABLE_SHARED = 48 << 10
-"""Bytes of dynamic shared memory that a kernel gets without asking."""
+"""Bytes of dynamic shared memory that a kernel may use without opting in."""
 _ALIGNMENT = 128
 _HOST_MAPPED = 2  # CU_MEMHOSTALLOC_DEVICEMAP
 _TENSOR_TYPES = {
@@ -24,11 +24,11 @@ _ENCODE_TYPES = (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *[ctypes.c_void
 
 
 class NoDevice(Exception):
-    """There is no cuda-bindings, no driver or no GPU; says which."""
+    """cuda-bindings, the driver or a GPU is missing; the message says which."""
 
 
 class DeviceError(Exception):
-    """A call of the driver that failed: `call` and the `name` of the error; `log` is what its compiler wrote."""
+    """A failed driver call: `call` and the `name` of the error; `log` is the compiler's output."""
 
     def __init__(self, call: str, name: str, log: str = "") -> None:
         super().__init__(f"{call}: {name}" + (f": {log.strip()}" if log.strip() else ""))
@@ -38,11 +38,10 @@ class DeviceError(Exception):
 
 
 class Device:
-    """The device whose context is current, or else the first with its primary context, which then becomes current.
+    """The device of the current context; otherwise the first one, whose primary context becomes current.
 
-    With a `driver`, a module with the names of `cuda.bindings.driver`, the device is that driver's.
-
-    Raises NoDevice. All calls raise DeviceError; after an error of a kernel, which spoils the context, all that follow do.
+    `driver`, a module with the names of `cuda.bindings.driver`, selects that driver's device. Raises NoDevice. All calls raise DeviceError;
+    after a kernel error, which invalidates the context, all following calls do.
     """
 
     is_machine = False
@@ -73,7 +72,7 @@ class Device:
     # --- modules -------------------------------------------------------------------------------------------------------------------
 
     def load(self, source: bytes) -> Any:
-        """A module of PTX."""
+        """Loads a module of PTX."""
         option, log = self.cuda.CUjit_option, bytearray(_LOG_BYTES)
         options = {option.CU_JIT_ERROR_LOG_BUFFER: log, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log)}
         code, module = self.cuda.cuModuleLoadDataEx(source + b"\0", len(options), list(options), list(options.values()))
@@ -82,7 +81,7 @@ class Device:
         return module
 
     def unload(self, module: Any) -> None:
-        """Gives a module back."""
+        """Unloads a module."""
         self.call("cuModuleUnload", module)
 
     def function(self, module: Any, name: str) -> Any:
@@ -90,23 +89,23 @@ class Device:
         return self.call("cuModuleGetFunction", module, name.encode())
 
     def symbol(self, module: Any, name: str) -> int:
-        """The address of a variable of a module, which may be a handle as a number."""
+        """The address of a variable of a module, which may be given as a numeric handle."""
         handle = self.cuda.CUmodule(module) if isinstance(module, int) else module
         return int(self.call("cuModuleGetGlobal", handle, name.encode()))
 
     def symbol_of_library(self, library: Any, name: str) -> int:
-        """The address of a variable of a library (CUlibrary), which may be a handle as a number."""
+        """The address of a variable of a library (CUlibrary), which may be given as a numeric handle."""
         handle = self.cuda.CUlibrary(library) if isinstance(library, int) else library
         return int(self.call("cuLibraryGetGlobal", handle, name.encode()))
 
     def registers(self, function: Any) -> int:
-        """How many registers a thread of a kernel has."""
+        """The number of registers in a thread of a kernel."""
         return int(self.call("cuFuncGetAttribute", self.cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function))
 
     # --- memory --------------------------------------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes."""
+        """Allocates memory; returns its address."""
         return int(self.call("cuMemAlloc", max(size, 1)))
 
     def free(self, address: int) -> None:
@@ -132,7 +131,7 @@ class Device:
             self.call("cuMemsetD8", address, 0, size)
 
     def allocate_host(self, size: int) -> tuple[int, int]:
-        """Host memory that the device sees: its address here and there. It can be read when the context is spoilt."""
+        """Host memory mapped into the device: its host and device address. It stays readable when the context is invalid."""
         here = int(self.call("cuMemHostAlloc", max(size, 1), _HOST_MAPPED))
         return here, int(self.call("cuMemHostGetDevicePointer", here, 0))
 
@@ -142,7 +141,7 @@ class Device:
     def tensor_map(self, type_: str, shape: Sequence[int], box: Sequence[int], swizzle: str, address: int) -> bytes:
         """A CUtensorMap of a row-major array, without gaps.
 
-        It must lie at a multiple of 64, which the bindings do not see to: so the function is called by its address.
+        It must be 64-byte aligned, which the bindings do not ensure: so the function is called by its address.
         """
         cuda, rank = self.cuda, len(shape)
         pointer = self.call("cuGetProcAddress", b"cuTensorMapEncodeTiled", 12000, 0)
@@ -181,7 +180,7 @@ class Device:
         cluster: Dimensions | None = None,
         cooperative: bool = False,
     ) -> None:
-        """Starts a kernel; `parameters` are the bytes of each argument."""
+        """Launches a kernel; `parameters` are the bytes of each argument."""
         cuda = self.cuda
         if shared > _PORTABLE_SHARED:
             most = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -209,29 +208,29 @@ class Device:
         self.call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers) if held else 0, 0)
 
     def synchronize(self) -> None:
-        """Waits for all that was started."""
+        """Waits for all work in flight."""
         self.call("cuCtxSynchronize")
 
     def event(self) -> Any:
-        """A point in time on the device, after all that was started."""
+        """Records an event after all work in flight."""
         event = self.call("cuEventCreate", 0)
         self.call("cuEventRecord", event, 0)
         return event
 
     def seconds(self, first: Any, last: Any) -> float:
-        """From one event to the other; waits for it."""
+        """The time between two events; waits for the second."""
         self.call("cuEventSynchronize", last)
         return float(self.call("cuEventElapsedTime", first, last)) / 1000
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Calls a function of the driver."""
+        """Calls a driver function."""
         code, *values = getattr(self.cuda, name)(*arguments)
         if code:
             raise DeviceError(name, _name(code), self.why())
         return values[0] if values else None
 
     def why(self) -> str:
-        """What the driver knows of the last error of a kernel, in words."""
+        """The driver's description of the last kernel error."""
         return ""
 
 
@@ -256,12 +255,12 @@ class MachineDevice(Device):
         return self._state.machine
 
     def why(self) -> str:
-        """The fault that ended the last kernel that did not run to completion."""
+        """The fault of the last kernel that did not run to completion."""
         return str(self._state.faults[-1]) if self._state.faults else ""
 
 
 def device_on(on: str, target: str) -> Device:
-    """The `gpu`, the `machine` as a GPU of this target, or (`auto`) the GPU if there is one, else the machine. Raises NoDevice."""
+    """Opens the `gpu`, the `machine` as a GPU of this target, or (`auto`) the GPU if there is one, else the machine. Raises NoDevice."""
     if on == "machine":
         return MachineDevice(target)
     try:
@@ -277,7 +276,7 @@ def _name(code: Any) -> str:
 
 
 def _aligned(data: bytes) -> ctypes.Array[ctypes.c_char]:
-    """The bytes at an address that suits every parameter, a tensor map too."""
+    """The bytes at an address aligned for every parameter, including tensor maps."""
     room = (ctypes.c_char * (len(data) + _ALIGNMENT))()
     found = (ctypes.c_char * len(data)).from_buffer(room, -ctypes.addressof(room) % _ALIGNMENT)
     found.raw = data

@@ -1,4 +1,4 @@
-"""The types of numbers on the device, and their bytes."""
+"""Device number types and their encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "
 
 
 def packed(type_: str, values: Iterable[int | float]) -> bytes:
-    """Numbers as the bytes that they have on the device. Raises OverflowError for a float that is too large."""
+    """Encodes numbers as they are on the device. Raises OverflowError for a float that is too large."""
     if type_ == "bf16":
         full = packed("f32", values)
         return b"".join([full[at + 2 : at + 4] for at in range(0, len(full), 4)])
@@ -27,7 +27,7 @@ def packed(type_: str, values: Iterable[int | float]) -> bytes:
 
 
 def unpacked(type_: str, data: bytes) -> Sequence[int | float]:
-    """The numbers that these bytes are."""
+    """Decodes numbers."""
     if type_ == "bf16":
         return unpacked("f32", b"".join([b"\0\0" + data[at : at + 2] for at in range(0, len(data), 2)]))
     if type_ == "f16":
@@ -38,7 +38,7 @@ def unpacked(type_: str, data: bytes) -> Sequence[int | float]:
 
 
 def fits(type_: str, value: float) -> bool:
-    """Whether a float is in reach of a type of floats."""
+    """Whether a float is in the range of a floating-point type."""
     try:
         (found,) = unpacked(type_, packed(type_, [value]))
     except OverflowError:

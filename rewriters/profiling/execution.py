@@ -1,4 +1,4 @@
-"""Launches of a launch file on the machine: no GPU, the same arguments, the outputs as bytes."""
+"""Executes the launches of a launch file on the machine: without a GPU, with the same arguments; outputs as bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
 
 @attrs.frozen
 class Execution:
-    """What came of a launch: `outputs` are the bytes of the arrays that are compared, by the number of the argument."""
+    """The result of a launch: `outputs` are the bytes of the compared arrays, by index of the argument."""
 
     launch: Launch
     instructions: int
@@ -35,7 +35,7 @@ def execute(
     checks: tuple[str, ...] = (),
     progress: Callable[[Any], None] | None = None,
 ) -> Execution:
-    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
+    """Executes a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for array files."""
     arguments: list[Any] = []
     held: dict[int, bytearray] = {}
     for i in range(len(launch.arguments)):
@@ -61,7 +61,7 @@ def execute(
 
 
 def made(launch: Launch, number: int) -> tuple[Any, bytearray | None]:
-    """An argument of a launch as the machine takes it, and of an array the bytes that the kernel may change. Raises OSError or BadFile."""
+    """An argument as the machine takes it, and, for an array, the bytes that the kernel may change. Raises OSError or BadFile."""
     argument = launch.arguments[number]
     if isinstance(argument, Raw):
         return argument.data, None
@@ -79,7 +79,7 @@ class _Struct:
         self.held = [bytearray(of_array(array, array.seed if array.seed is not None else seed + at)) for at, array in raw.parts]
 
     def encode(self, passed: Any) -> bytes:
-        """The bytes for a launch, which gives arrays their addresses."""
+        """The bytes for a launch, which assigns addresses to the arrays."""
         data = bytearray(self.raw.data)
         for (at, _), held in zip(self.raw.parts, self.held, strict=True):
             data[at : at + 8] = passed.array(memoryview(held)).to_bytes(8, "little")

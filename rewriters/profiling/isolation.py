@@ -1,4 +1,4 @@
-"""Running a kernel with and without probes in a child process, so that a kernel that hangs or breaks its context takes nobody with it."""
+"""Runs a kernel with and without probes in a child process, so that one that hangs or invalidates its context affects nothing else."""
 
 from __future__ import annotations
 
@@ -23,53 +23,53 @@ REPEAT = 5
 
 
 class Outcome(enum.StrEnum):
-    """What came of running a kernel with and without probes."""
+    """The outcome of running a kernel with and without probes."""
 
     EQUAL = "equal"
-    """Both left the same in the outputs."""
+    """Both produced the same outputs."""
     DIFFERENT = "different"
-    """They did not, and two runs of the original did."""
+    """They did not, although two runs of the original did."""
     NOT_REPEATABLE = "not repeatable"
-    """Neither did two runs of the original, on the same input."""
+    """Two runs of the original differed, too, on the same input."""
     FAILED = "failed"
-    """The driver did not load one, or one ended with an error."""
+    """The driver failed to load one, or one ended with an error."""
     HUNG = "hung"
-    """One did not end in time."""
+    """One exceeded the time limit."""
     UNAVAILABLE = "unavailable"
-    """It could not be tried: no driver, no GPU, a file of an array that cannot be read."""
+    """It could not be tried: no driver, no GPU, or an array file that cannot be read."""
 
 
 @attrs.frozen
 class Profile:
-    """A launch that was profiled."""
+    """The profile of a launch."""
 
     launch: Launch
     outcome: Outcome
     detail: str = ""
-    """What went wrong, in words."""
+    """The reason for the outcome, as text."""
     tables: tuple[Table, ...] = ()
-    """What the probes found in one launch; there may be tables even of a kernel that failed."""
+    """The results of the probes for one launch; there may be tables even of a kernel that failed."""
     differences: tuple[Difference, ...] = ()
     seconds: tuple[float, ...] = ()
-    """Of each timed launch of the original."""
+    """Seconds of each timed launch of the original."""
     seconds_instrumented: tuple[float, ...] = ()
     registers: int | None = None
     registers_instrumented: int | None = None
     device: str = ""
     driver: str = ""
-    """The version of CUDA that the driver is of."""
+    """The CUDA version of the driver."""
     on: str = "gpu"
     """`gpu` or `machine`. The machine has no clock: there are no times, cycles or registers."""
 
     @property
     def overhead(self) -> float | None:
-        """The time of the instrumented kernel over that of the original, the shortest of each; None without both."""
+        """The minimum time of the instrumented kernel divided by that of the original; None if either is missing."""
         if not self.seconds or not self.seconds_instrumented or not min(self.seconds):
             return None
         return min(self.seconds_instrumented) / min(self.seconds)
 
     def as_json(self) -> dict[str, Any]:
-        """The profile as in the JSON output of `ptxkit profile`, version 1."""
+        """The profile in the JSON format of `ptxkit profile`, version 1."""
         return {
             "kernel": self.launch.kernel,
             "grid": self.launch.grid,
@@ -100,11 +100,10 @@ def profile(
     on: str = "gpu",
     target: str = "sm_90a",
 ) -> Profile:
-    """Launches a kernel of both texts on the same input, compares the outputs, reads the probes, and takes the time `repeat` times.
+    """Launches a kernel of both texts on the same input, compares the outputs, reads the probes, and times each `repeat` times.
 
-    `timeout` is in seconds, for all of it; `rows` is how many rows the rings of traces get. `on` is `gpu`, `machine` (of this
-    `target`), or `auto`: the GPU if there is one. If the original fails or hangs, the
-    instrumented kernel is run without it: a probe may tell why.
+    `timeout` is in seconds, in total; `rows` is the number of rows of trace rings. `on` is `gpu`, `machine` (of this `target`), or `auto`:
+    the GPU if there is one. If the original fails or hangs, the instrumented kernel is run without it: a probe may show the cause.
     """
     kernel = next((one for one in manifest.kernels if one.name == launch.kernel), None)
     wrong = f"there is no kernel {launch.kernel}" if kernel is None else launch.mismatch([size for _, _, _, size in kernel.parameters])
@@ -153,13 +152,13 @@ def _attempt(
 
 
 def _environment() -> dict[str, str]:
-    """The child finds what this process finds."""
+    """The environment of the child: it uses the same modules as this process."""
     path = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
     return {**os.environ, "PYTHONPATH": path}
 
 
 def without_clock(table: Table) -> Table:
-    """A table without what only a GPU has: cycles, nanoseconds, and on which multiprocessor a block ran. The notes say so."""
+    """A table without what only a GPU has: cycles, nanoseconds, and the multiprocessor of a block. The notes say so."""
     kept = tuple([column for column in table.columns if column.unit not in ("cycles", "ns") and column.name != "sm"])
     left_out = [column.name for column in table.columns if column not in kept]
     if not left_out:
@@ -168,7 +167,7 @@ def without_clock(table: Table) -> Table:
 
 
 def _messages(output: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """What the child said; the last thing is left out if it was ended while it said it."""
+    """The messages of the child; an incomplete last one is dropped."""
     at = 0
     while (end := output.find(b"\n", at)) >= 0:
         what = json.loads(output[at:end])

@@ -1,4 +1,4 @@
-"""How a kernel is launched: grid, block, and arguments that say what is in them."""
+"""Kernel launches: grid, block, and arguments with their contents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Dimensions = tuple[int, int, int]
 
 @attrs.frozen
 class Scalar:
-    """A number of a type of `SIZES`."""
+    """A number of a type in `SIZES`."""
 
     type: str
     value: int | float
@@ -24,10 +24,10 @@ class Scalar:
 
 @attrs.frozen
 class Array:
-    """Memory that a kernel gets: as the address (`buffer`), as a tensor map of 128 bytes, or as a texture or surface object.
+    """Memory passed to a kernel: as an address (`buffer`), as a 128-byte tensor map, or as a texture or surface object.
 
-    Random numbers are floats in [0, 1) and integers in [`low`, `high`), by lot of `seed`. With a `file` (`.npy`, or raw bytes), that is
-    what is in it. An `output` is compared: the bits, the bits as a multiset (`sorted`), not at all (`none`), or, of floats, with
+    Random numbers are floats in [0, 1) and integers in [`low`, `high`), generated from `seed`. With a `file` (`.npy`, or raw bytes), the
+    contents are read from it. An `output` is compared: bitwise, bitwise as a multiset (`sorted`), not at all (`none`), or, for floats, with
     a tolerance: |a - b| <= atol + rtol * |a|, where a is the original's.
     """
 
@@ -44,10 +44,10 @@ class Array:
     atol: float = 0.0
     rtol: float = 0.0
     kind: str = "buffer"
-    """`buffer`; `tensormap`, a CUtensorMap without gaps; `texture` (point filter, clamped), of linear memory if it has one dimension,
-    else of an array; `surface`."""
+    """`buffer`; `tensormap`, a CUtensorMap without gaps; `texture` (point filter, clamped), over linear memory if one-dimensional,
+    otherwise over an array; `surface`."""
     box: tuple[int, ...] | None = None
-    """That of a tensor map."""
+    """The box of a tensor map."""
     swizzle: str = "none"
 
     @property
@@ -61,7 +61,8 @@ class Array:
 
 @attrs.frozen
 class Raw:
-    """An argument passed as these bytes: a struct by value. In place of the eight bytes at an offset stands the address of an array."""
+    """An argument passed as these bytes: a struct by value. The eight bytes at the offset of a part are replaced by the address of its
+    array."""
 
     data: bytes
     parts: tuple[tuple[int, Array], ...] = ()
@@ -71,7 +72,7 @@ Argument = Raw | Scalar | Array
 
 
 def size_of(argument: Argument) -> int:
-    """The bytes that an argument takes as a parameter."""
+    """The bytes of an argument as a parameter."""
     if isinstance(argument, Raw):
         return len(argument.data)
     if isinstance(argument, Scalar):
@@ -93,22 +94,22 @@ class Launch:
     cooperative: bool = False
     seed: int = 0
     file: str | None = None
-    """The module that it is for, by its name without `.ptx` or the first part of that; every module that has the kernel if None."""
+    """The module to which it applies, by name without `.ptx` or the first component of that; None for every module that has the kernel."""
 
     @property
     def threads(self) -> int:
         return math.prod(self.grid) * math.prod(self.block)
 
     def seed_of(self, argument: int) -> int:
-        """The seed of an argument by its number; two arrays without seeds of their own differ."""
+        """The seed of an argument by index; arrays without explicit seeds differ."""
         array = self.arguments[argument]
         own = array.seed if isinstance(array, Array) else None
         return own if own is not None else self.seed + argument + 1
 
     def mismatch(self, sizes: Sequence[int]) -> str | None:
-        """Why its arguments are not those of a kernel whose parameters have these sizes in bytes; None if they are.
+        """Why the arguments do not match a kernel whose parameters have these sizes in bytes; None if they do.
 
-        The driver would read what lies behind an argument that is missing or too short.
+        For a missing or short argument, the driver would read beyond it.
         """
         if len(self.arguments) != len(sizes):
             return f"{self.kernel} has {_counted(len(sizes), 'parameter')}, the launch {_counted(len(self.arguments), 'argument')}"
@@ -118,7 +119,7 @@ class Launch:
         return None
 
     def is_for(self, path: str) -> bool:
-        """Whether it is for the module in this file."""
+        """Whether it applies to the module in this file."""
         name = Path(path).name
         return self.file is None or name == self.file or name.startswith(f"{self.file}.")
 
@@ -134,12 +135,12 @@ def _plain(value: Argument) -> dict[str, Any]:
 
 
 def as_json(launch: Launch) -> dict[str, Any]:
-    """A launch for a file or a process: `from_json` reads it."""
+    """A launch as JSON data; `from_json` reads it."""
     return {**attrs.asdict(launch, recurse=False), "arguments": [_plain(argument) for argument in launch.arguments]}
 
 
 def from_json(given: dict[str, Any]) -> Launch:
-    """The launch that `as_json` wrote down."""
+    """The launch that `as_json` wrote."""
     made = tuple([_from_json(argument) for argument in given["arguments"]])
     dimensions = {name: tuple(given[name]) if given[name] else None for name in ("grid", "block", "cluster")}
     return Launch(**{**given, **dimensions, "arguments": made})

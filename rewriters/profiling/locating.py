@@ -1,11 +1,11 @@
-"""Where things stand in a TOML text: `tomllib` gives the values, this the lines and columns of their keys and elements."""
+"""Source positions in TOML: `tomllib` gives the values, this module the lines and columns of their keys and elements."""
 
 from __future__ import annotations
 
 import re
 
 Key = tuple[str | int, ...]
-"""The path to a value: names of keys and numbers of elements."""
+"""The path to a value: names of keys and indices of elements."""
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\[\[|\]\]|[\[\]{},=\n]|#[^\n]*|[^\s\[\]{},="\'#]+',
@@ -14,17 +14,17 @@ _TOKEN = re.compile(
 
 
 def offsets(text: str) -> dict[Key, int]:
-    """For each key and array element, the character (from 0) at which it begins. The text is one that `tomllib` takes."""
+    """The character offset of each key and array element. `tomllib` must accept the text."""
     return _Reader(text).found
 
 
 def line_and_column(text: str, at: int) -> tuple[int, int]:
-    """Both count from 1."""
+    """Line and column, both from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def nearest(found: dict[Key, int], key: Key) -> int:
-    """Where the value is; if it is not there, where the table or array is that it would be in."""
+    """The position of a value; if absent, of the table or array that would contain it."""
     while key and key not in found:
         key = key[:-1]
     return found.get(key, 0)
@@ -33,8 +33,8 @@ def nearest(found: dict[Key, int], key: Key) -> int:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.found: dict[Key, int] = {}
-        self._tables: dict[Key, int] = {}  # by the key of an array of tables, the number of the last one
-        # adjacent brackets are one token in a header only, which stands at the start of a line
+        self._tables: dict[Key, int] = {}  # by the key of an array of tables, the index of the last one
+        # # adjacent brackets are one token only in a header, at the start of a line
         self._tokens = [(token[0], token.start()) for token in _TOKEN.finditer(text) if token[0][0] != "#"]
         self._tokens.append(("\n", len(text)))
         self._at = 0
@@ -50,7 +50,7 @@ class _Reader:
                 self._pair(table)
 
     def _header(self, array: bool) -> Key:
-        """The key of the table that a header opens; below an array of tables it goes through the last of them."""
+        """The key of the table that a header opens; within an array of tables, it refers to the last element."""
         start, names = self._name(until=("]", "]]"))
         self._at += 1
         key: Key = ()
@@ -80,7 +80,7 @@ class _Reader:
         return start, names
 
     def _value(self, key: Key) -> None:
-        """Steps over a value."""
+        """Skips a value."""
         word, start = self._tokens[self._at]
         self.found.setdefault(key, start)
         self._at += 1
@@ -94,11 +94,11 @@ class _Reader:
         elif word in ("[", "[["):
             self._elements(key, twice=word == "[[")
         else:
-            while self._tokens[self._at][0] not in ("\n", ",", "]", "]]", "}"):  # a date and a time are two words
+            while self._tokens[self._at][0] not in ("\n", ",", "]", "]]", "}"):  # a date and a time are two tokens
                 self._at += 1
 
     def _elements(self, key: Key, twice: bool) -> None:
-        """Steps over the elements of an array and its bracket; with `twice`, it and its first element were opened by one token."""
+        """Skips the elements of an array and its closing bracket; with `twice`, one token opened it and its first element."""
         number = 0
         if twice:
             self.found.setdefault((*key, 0), self._tokens[self._at - 1][1] + 1)
@@ -106,7 +106,7 @@ class _Reader:
             number = 1
         while True:
             word, start = self._tokens[self._at]
-            if word == "]]":  # closes this one and the one around it
+            if word == "]]":  # closes this array and the enclosing one
                 self._tokens[self._at] = ("]", start + 1)
                 return
             if word in ("]", ",", "\n"):

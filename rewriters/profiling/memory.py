@@ -9,13 +9,13 @@ from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
 from ptxkit.rewriters.profiling.textures import Image, MachineImage, image_on
 
 PARTS = 1 << 12
-"""More than a struct has parts: those of argument `n` are numbered from `-1 - n * PARTS` down."""
+"""Exceeds the number of parts of any struct: those of argument `n` are numbered downwards from `-1 - n * PARTS`."""
 
 
 class Memory:
-    """The arrays of a launch, which can be put back to what they were at the start.
+    """The arrays of a launch, which can be restored to their initial contents.
 
-    Raises OSError and BadFile for files of arrays, DeviceError where there is not enough memory.
+    Raises OSError and BadFile for array files, DeviceError if there is not enough memory.
     """
 
     def __init__(self, device: Device, launch: Launch) -> None:
@@ -57,22 +57,22 @@ class Memory:
 
     @property
     def allocations(self) -> tuple[tuple[int, int], ...]:
-        """Address and bytes of each array."""
+        """The address and bytes of each array."""
         return tuple([(address, size) for address, _, size in self._arrays.values() if size])
 
     def restore(self) -> None:
-        """Puts every array back to what it was at the start."""
+        """Restores every array to its initial contents."""
         for address, copy, size in self._arrays.values():
             self._device.copy(address, copy, size)
         for image, data in self._images:
             image.fill(data)
 
     def outputs(self) -> list[bytes]:
-        """What is in the arrays that are compared."""
+        """The contents of the compared arrays."""
         return [self._device.read(*self._at(i)) for i in compared(self._launch)]
 
     def contents(self) -> dict[int, bytes]:
-        """What is in every array, by the number of the argument."""
+        """The contents of every array, by index of the argument."""
         return {i: self._device.read(*self._at(i)) for i in self._arrays if i >= 0}
 
     def _at(self, argument: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class Memory:
         return address, size
 
     def free(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         for address, copy, _ in self._arrays.values():
             self._device.free(address)
             self._device.free(copy)

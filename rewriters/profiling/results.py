@@ -1,4 +1,4 @@
-"""Tables of what probes found: shown, and written as CSV, JSON, a pandas frame, or a trace for Perfetto."""
+"""Displays probe tables, and writes them as CSV, JSON, a pandas frame, or a Perfetto trace."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     import rich.console
 
 WIDEST = 48
-"""Characters of a text in a table that is shown."""
+"""Maximum width of text in a displayed table, in characters."""
 MOST_SLICES = 200_000
-"""Slices of a trace; more than that no viewer shows well."""
+"""Maximum number of slices in a trace; viewers do not show more well."""
 LAUNCHES = 1
-"""The process of a trace that has the launches themselves; multiprocessor n is process n + 2."""
+"""The trace process for the launches themselves; multiprocessor n is process n + 2."""
 _SITE_COLUMNS = ("site", "file", "source_line")
 
 
 def shown(table: Table, most: int = 20) -> rich.console.Group:
-    """The table for a terminal: its first rows, and of its columns those that say something."""
+    """A table for a terminal: its first rows, and its informative columns."""
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -53,7 +53,7 @@ def _empty(column: Column) -> bool:
 
 
 def _sources(table: Table) -> list[str]:
-    """`file:line` of each row, where any is known."""
+    """`file:line` of each row, if any is known."""
     found = table.as_dict()
     if "file" not in found or "source_line" not in found or not any(found["file"]):
         return []
@@ -74,7 +74,7 @@ def _cell(value: Value) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """The table as comma-separated values (RFC 4180) with a line of names."""
+    """The table as comma-separated values (RFC 4180) with a header line."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([column.name for column in table.columns])
@@ -83,7 +83,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> dict[str, Any]:
-    """The table as in the JSON output of `ptxkit profile`, version 1; numbers that JSON has not (NaN, infinities) are texts."""
+    """The table in the JSON format of `ptxkit profile`, version 1; numbers outside JSON (NaN, infinities) are strings."""
     return {
         "name": table.name,
         "probe": table.probe,
@@ -99,7 +99,7 @@ def _plain(value: Value) -> Value:
 
 
 def frame(table: Table) -> Any:
-    """The table as a pandas frame; units and notes are in its `attrs`. Raises ImportError without pandas."""
+    """The table as a pandas frame, with units and notes in its `attrs`. Raises ImportError without pandas."""
     pandas = importlib.import_module("pandas")
     made = pandas.DataFrame({name: list(values) for name, values in table.as_dict().items()})
     made.attrs.update(
@@ -109,7 +109,7 @@ def frame(table: Table) -> Any:
 
 
 def trace(profiles: Sequence[Profile]) -> dict[str, Any]:
-    """The profiles in the trace event format that Perfetto and chrome://tracing read; times in it are microseconds.
+    """The profiles in the trace event format that Perfetto and chrome://tracing read; times in it are in microseconds.
 
     Each launch is a slice on the track of the original and one on that of the instrumented kernel, with the first rows of its tables as
     arguments. Tables with times by the global timer (`start_ns`, `end_ns`) become slices too, on a process for each multiprocessor.
@@ -134,13 +134,14 @@ def trace(profiles: Sequence[Profile]) -> dict[str, Any]:
 
 
 def _slices(table: Table, at: float, room: int) -> tuple[list[dict[str, Any]], float, int]:
-    """Events of a table with times, the time of the last end, and how many did not fit. Slices that overlap lie on several tracks."""
+    """Trace events of a table with times, the last end time, and the number of events that did not fit. Overlapping slices are put on
+    several tracks."""
     columns = table.as_dict()
     if "start_ns" not in columns or "end_ns" not in columns or not len(table):
         return [], at, 0
     rows = sorted(table.rows(), key=lambda row: (_whole(row["start_ns"]), _whole(row["end_ns"])))
     origin = _whole(rows[0]["start_ns"])
-    free: dict[int, list[tuple[int, int]]] = {}  # by multiprocessor the tracks, as the time until which each is taken and its number
+    free: dict[int, list[tuple[int, int]]] = {}  # by multiprocessor, its tracks: the time until which each is occupied, and its number
     events: list[dict[str, Any]] = []
     last = at
     for row in rows[: max(room, 0)]:
@@ -174,6 +175,6 @@ def _named(what: str, name: str, process: int, track: int) -> dict[str, Any]:
 
 
 def document(profiles: Iterable[Profile], source: str, probes: Sequence[str]) -> dict[str, Any]:
-    """All of it as in the JSON output of `ptxkit profile`, version 1."""
+    """The complete JSON output of `ptxkit profile`, version 1."""
     listed = [{**profile.as_json(), "tables": [as_json(table) for table in profile.tables]} for profile in profiles]
     return {"version": 1, "file": source, "probes": list(probes), "launches": listed}

@@ -1,4 +1,4 @@
-"""Texture and surface objects (5.3), and the memory behind them."""
+"""Texture and surface objects (5.3), and their memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORMATS = {"u32": "UNSIGNED_INT32", "i32": "SIGNED_INT32", "f32": "FLOAT"}
 
 
 class Image:
-    """A texture of linear memory or of a two-dimensional array, or a surface of one. `handle` is what the kernel gets."""
+    """A texture over linear memory or a two-dimensional array, or a surface over an array. `handle` is passed to the kernel."""
 
     def __init__(self, device: Device, array: Array) -> None:
         self._device = device
@@ -54,7 +54,7 @@ class Image:
         return made
 
     def fill(self, data: bytes) -> None:
-        """Puts these bytes into it."""
+        """Copies these bytes into it."""
         if self._linear:
             self._device.write(self._linear, data)
             return
@@ -68,7 +68,7 @@ class Image:
         self._device.call("cuMemcpy2D", copy)
 
     def free(self) -> None:
-        """Gives all of it back."""
+        """Releases all resources."""
         self._device.call("cuSurfObjectDestroy" if self._surface else "cuTexObjectDestroy", self.handle)
         if self._linear:
             self._device.free(self._linear)
@@ -77,7 +77,7 @@ class Image:
 
 
 class MachineImage:
-    """The same on the machine, whose textures and surfaces are of arrays of this process."""
+    """The same on the machine, where textures and surfaces use arrays of this process."""
 
     def __init__(self, device: MachineDevice, array: Array) -> None:
         import numpy as np
@@ -91,13 +91,13 @@ class MachineImage:
         self.handle = handle_of(machine.memory, self._object)
 
     def fill(self, data: bytes) -> None:
-        """Puts these bytes into it."""
+        """Copies these bytes into it."""
         import numpy as np
 
         self._values[...] = np.frombuffer(data, self._values.dtype).reshape(self._values.shape)
 
     def free(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def image_on(device: Device, array: Array) -> Image | MachineImage:

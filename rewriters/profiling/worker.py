@@ -1,7 +1,7 @@
-"""The child process in which kernels run: `python -m ptxkit.rewriters.profiling.worker`, spoken to by `isolation`.
+"""The child process in which kernels run: `python -m ptxkit.rewriters.profiling.worker`, driven by `isolation`.
 
-In: a line of JSON, then the two texts. Out: lines of JSON, each of which says what comes next or what came of it; behind a line with
-`bytes` are so many bytes. A kernel that hangs or takes the process down is thereby known.
+Input: a line of JSON, then the two texts. Output: lines of JSON, each announcing the next stage or the result of one; a line with `bytes`
+is followed by that many bytes. So the parent knows which kernel hangs or crashes the process.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ptxkit.rewriters.profiling.memory import Memory
 
 
 def main() -> None:
-    """Runs what is asked for once, and ends."""
+    """Handles one request and exits."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a kernel prints shall not mix with the answers
+    os.dup2(2, 1)  # keeps the output of kernels out of the answers
     header = json.loads(sys.stdin.buffer.readline())
     if hasattr(signal, "alarm"):
-        signal.alarm(int(header["timeout"]) + 10)  # should the parent be killed, and so not there to end this one
+        signal.alarm(int(header["timeout"]) + 10)  # in case the parent is killed and cannot end this process
     texts = [sys.stdin.buffer.read(size) for size in header["texts"]]
     speaker = _Speaker(out)
     try:
@@ -43,7 +43,7 @@ def main() -> None:
         speaker.say(failed=str(error), name=error.name, call=error.call)
     except Exception:
         speaker.say(unavailable=f"it failed in Python:\n{traceback.format_exc()}")
-    os._exit(0)  # after an error of the device, giving things back would fail too
+    os._exit(0)  # after a device error, freeing resources would fail too
 
 
 class _Speaker:
@@ -58,7 +58,7 @@ class _Speaker:
 
 
 class Run:
-    """A launch of the original, unless that is to be left out, and one of the instrumented kernel, on the same input."""
+    """A launch of the original, unless it is to be skipped, and one of the instrumented kernel, on the same input."""
 
     def __init__(self, speaker: _Speaker, header: dict[str, Any], texts: list[bytes]) -> None:
         self._speaker = speaker
@@ -122,7 +122,7 @@ class Run:
         say(done=True, seconds=times)
 
     def _say_registers(self, function: Any, of: str) -> None:
-        """The registers of a kernel, where they are those of a compiler."""
+        """Reports the registers of a kernel, if a compiler assigned them."""
         if not self._device.is_machine:
             self._speaker.say(registers=self._device.registers(function), of=of)
 

@@ -1,4 +1,4 @@
-"""The smallest module on which something still happens."""
+"""Reduction of a module to the smallest one that still passes a test."""
 
 from ptxkit.rewriters.reduction.reducing import Progress, Reduced, reduced
 from ptxkit.rewriters.reduction.testing import Command, Journal, Validity

@@ -1,4 +1,4 @@
-"""Delta debugging: as many of some edits as a test lets pass (Zeller and Hildebrandt 2002, the part that tests complements)."""
+"""Delta debugging: applies as many edits as a test allows (Zeller and Hildebrandt 2002, the complement-testing part)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 First = Callable[[Iterator[Sequence[T]]], "tuple[int, Sequence[T]] | None"]
-"""Gives the number of the first of some candidates that passes, and it; or None. It need not look at them in order."""
+"""Returns the index of the first passing candidate, and the candidate; or None. Candidates may be tested in any order."""
 
 
 def rest(elements: Sequence[T], first: First[T]) -> Sequence[T]:
-    """What must stay of the elements, so that the rest may go: none of it alone may go besides.
+    """The elements that must stay so that the others may be removed; no single one of them can be removed as well.
 
-    All are tried at once, then halves, quarters and so on, from the last on: what comes late uses what comes early.
+    All are tried at once, then halves, quarters and so on, starting with the last: later code uses earlier code.
     """
     size = len(elements)
     while elements and size:
@@ -33,7 +33,7 @@ def rest(elements: Sequence[T], first: First[T]) -> Sequence[T]:
 
 
 def _without(elements: Sequence[T], end: int, size: int) -> Iterator[Sequence[T]]:
-    """The elements without each stretch of this size one after the other, the first of which ends at `end`."""
+    """The elements without each chunk of this size in succession; the first chunk ends at `end`."""
     while end > 0:
         start = max(end - size, 0)
         yield [*elements[:start], *elements[end:]]

@@ -1,4 +1,4 @@
-"""The smallest module that passes a test: coarse steps first, again and again until none helps any more."""
+"""Reduces a module to the smallest one that passes a test: coarse steps first, repeated until none helps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptxkit.syntax import Function, Module, parse
 
 @attrs.frozen
 class Progress:
-    """Where a reduction is."""
+    """The progress of a reduction."""
 
     step: str
     instructions: int
@@ -29,7 +29,7 @@ class Progress:
 
 @attrs.frozen
 class Reduced:
-    """What came of a reduction. Tests that were known from an earlier run are not counted."""
+    """The result of a reduction. Tests known from an earlier run are not counted."""
 
     module: Module
     before: Progress
@@ -44,10 +44,10 @@ def reduced(
     jobs: int = 1,
     tell: Callable[[Progress, Module | None], None] = lambda progress, best: None,
 ) -> Reduced:
-    """The smallest module found on which the test still succeeds, one that no single edit makes smaller.
+    """The smallest module found for which the test still succeeds; no single edit makes it smaller.
 
-    `tell` is called after every test with where it is, and with the best module whenever that is a new one. Raises ValueError if the test
-    fails on the module itself.
+    `tell` is called after every test with the progress, and with the best module whenever it changes. Raises ValueError if the test fails
+    on the module itself.
     """
     search = _Search(module, test, validity, journal, jobs, tell)
     if not search.passes(module, checked=True):
@@ -65,7 +65,7 @@ def reduced(
 
 
 class _Search:
-    """The best module so far, and how others are tried."""
+    """The best module so far, and the search for better ones."""
 
     pool: ThreadPoolExecutor
 
@@ -88,17 +88,17 @@ class _Search:
         return Progress(step, count, len(self.best.text), self.tests, time.monotonic() - self.start)
 
     def passes(self, module: Module, checked: bool = False) -> bool:
-        """Whether a module is valid and what is looked for."""
+        """Whether a module is valid and passes the test."""
         found = self.known(module) if not checked else self.journal.get(module.text)
         return self.noted(module, self.tested(module)) if found is None else found
 
     def known(self, module: Module) -> bool | None:
-        """What can be said of a module without the test, if anything can."""
+        """The verdict on a module that is known without a test, if any."""
         found = self.journal.get(module.text)
         return False if found is None and not self.validity.is_clean(module) else found
 
     def tested(self, module: Module) -> bool:
-        """What the test says, and ptxas of those on which it succeeds. This may run in several threads."""
+        """Runs the test, and ptxas on modules that pass it. May run in several threads."""
         return self.test(module.text) and self.validity.parses(module)
 
     def noted(self, module: Module, outcome: bool) -> bool:
@@ -107,7 +107,7 @@ class _Search:
         return outcome
 
     def simplify(self) -> None:
-        """Tries to say the same in simpler forms."""
+        """Tries to simplify the form of the module."""
         self.step = "layout"
         for simpler in plainer():
             try:
@@ -115,7 +115,7 @@ class _Search:
             except (Refused, ValueError):
                 continue
             if len(text) <= len(self.best.text) and text != self.best.text:
-                # parsed again, as what was edited may now be another thing to the parser
+                # # parse again, as edited text may parse differently
                 self.accept(parse(text, self.best.path))
 
     def accept(self, module: Module) -> bool:
@@ -137,10 +137,10 @@ class _Search:
         everything = dict(edits)
 
         def without(kept: Sequence[tuple[int, Edits]]) -> Module:
-            """The module with all edits but those that are kept back."""
+            """The module with all edits except those kept back."""
             done = everything.keys() - {number for number, _ in kept}
             edits = {path: nodes for number in sorted(done) for path, nodes in everything[number].items()}
-            # what is edited in a statement that goes is gone, too
+            # # edits within a removed statement are dropped, too
             return base.edit({path: nodes for path, nodes in edits.items() if not any(path[:n] in edits for n in range(1, len(path)))})
 
         def first(candidates: Iterator[Sequence[tuple[int, Edits]]]) -> tuple[int, Sequence[tuple[int, Edits]]] | None:
@@ -151,7 +151,7 @@ class _Search:
     def first(
         self, candidates: Iterator[Sequence[tuple[int, Edits]]], made: Callable[[Sequence[tuple[int, Edits]]], Module]
     ) -> tuple[int, Sequence[tuple[int, Edits]]] | None:
-        """The first candidate that passes, as many at a time as there are jobs; it becomes the best module."""
+        """The first passing candidate, tested `jobs` at a time; it becomes the best module."""
         number = 0
         while batch := list(itertools.islice(candidates, self.jobs)):
             modules = [made(one) for one in batch]

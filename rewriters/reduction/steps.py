@@ -1,4 +1,4 @@
-"""What may be taken away or made simpler: each step gives independent edits, the coarse steps first."""
+"""Reduction steps: each gives independent edits that remove or simplify something, coarse steps first."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from ptxkit.syntax import (
 )
 
 PARTS = 8
-"""So many parts of an instruction are made simpler, one by one."""
+"""Maximum number of parts of an instruction that are simplified, one by one."""
 
 Edits = Mapping[Path, Sequence[Node]]
-"""By path what replaces the node there."""
+"""The replacement for the node at each path."""
 
 
 @attrs.frozen
 class Step:
-    """A name for the progress, and what may be edited."""
+    """A step: its name, for progress reports, and its edits."""
 
     name: str
     edits: Callable[[Module], list[Edits]]
 
 
 def steps() -> tuple[Step, ...]:
-    """All of them, in the order in which they are done."""
+    """All steps, in order."""
     return (
         Step("functions", functions),
         Step("bodies", bodies),
@@ -66,7 +66,7 @@ def steps() -> tuple[Step, ...]:
 
 
 def plainer() -> tuple[Callable[[Module], Module], ...]:
-    """What says the same in a simpler form: without debugging data, comments, what never runs, and gaps in the registers.
+    """Simplifications of the form: without debugging data, comments, dead code, and gaps in register numbers.
 
     Each may raise Refused.
     """
@@ -79,10 +79,10 @@ def _rewriting(rewriter: Rewriter) -> Callable[[Module], Module]:
 
 
 def uncommented(module: Module) -> Module:
-    """The module without comments between statements; each statement stands on a line of its own."""
+    """The module without comments between statements, each statement on its own line."""
 
     def bare(node: Node) -> Node:
-        """How deep blocks nest, the parser bounds."""
+        """Recursive; the parser bounds the nesting of blocks."""
         if isinstance(node, Function):
             return node.with_children([bare(child) for child in node.children])
         if isinstance(node, Block):
@@ -94,12 +94,12 @@ def uncommented(module: Module) -> Module:
 
 
 def functions(module: Module) -> list[Edits]:
-    """What stands at the top of a module goes, but for what each must have."""
+    """Removes a top-level statement, except those that every module must have."""
     return [{(i,): ()} for i, child in enumerate(module.children) if not isinstance(child, Version | Target | AddressSize)]
 
 
 def bodies(module: Module) -> list[Edits]:
-    """All code of a function goes."""
+    """Removes all code of a function."""
     ret = parse_statement("\n\tret;")
     found: list[Edits] = []
     for i, child in enumerate(module.children):
@@ -109,7 +109,7 @@ def bodies(module: Module) -> list[Edits]:
 
 
 def blocks(module: Module) -> list[Edits]:
-    """The instructions of a basic block go; its label stays."""
+    """Removes the instructions of a basic block, but not its label."""
     found: list[Edits] = []
     for routine in routines(module):
         for block in control_flow(routine).blocks:
@@ -118,7 +118,7 @@ def blocks(module: Module) -> list[Edits]:
 
 
 def instructions(module: Module) -> list[Edits]:
-    """A statement goes that is no declaration: an instruction, a label, a list of targets."""
+    """Removes a statement other than a declaration: an instruction, a label, a list of targets."""
     return [{path: ()} for path, statement in _statements(module) if not isinstance(statement, Declaration | Block)]
 
 
@@ -126,7 +126,7 @@ ZEROS = {".f32": "0f00000000", ".f64": "0d0000000000000000"}
 
 
 def values(module: Module) -> list[Edits]:
-    """What an instruction computes becomes zero: what depends on it still has a value, where nothing may be undefined."""
+    """Replaces the result of an instruction by zero: dependent values stay defined, where undefined ones are not allowed."""
     names = resolve(module)
     found: list[Edits] = []
     for path, statement in _statements(module):
@@ -141,7 +141,7 @@ def values(module: Module) -> list[Edits]:
 
 
 def constants(module: Module) -> list[Edits]:
-    """A register that is only ever a number becomes that number."""
+    """Replaces a register that always holds one constant by the constant."""
     names = resolve(module)
     uses: dict[tuple[int, str], list[Path]] = {}
     made: dict[tuple[int, str], list[tuple[Path, Instruction]]] = {}
@@ -167,7 +167,7 @@ def _is_constant(statement: Instruction) -> bool:
 
 
 def braces(module: Module) -> list[Edits]:
-    """A block goes, or its braces; inner ones are for the next time."""
+    """Removes a block, or its braces; inner blocks follow in the next round."""
     found: list[Edits] = []
     for i, child in enumerate(module.children):
         if isinstance(child, Function) and child.body is not None:
@@ -176,9 +176,9 @@ def braces(module: Module) -> list[Edits]:
 
 
 def operands(module: Module, which: int = 0) -> list[Edits]:
-    """One part of each instruction becomes simpler: no guard, a modifier less, an address without offset, zero for a number or register.
+    """Simplifies one part of each instruction: removes the guard, a modifier or an offset, or replaces a number or register by zero.
 
-    An instruction may have several such parts; `which` says which of them.
+    An instruction may have several such parts; `which` selects one.
     """
     found: list[Edits] = []
     for path, statement in _statements(module):
@@ -204,14 +204,14 @@ def _simpler(instruction: Instruction) -> Iterator[Instruction]:
 
 
 def _may_be_zero(operand: Node, i: int) -> bool:
-    """Whether an operand is a number or register that is not zero yet. The first operand is what most instructions write."""
+    """Whether an operand is a nonzero number or a register. The first operand is the destination of most instructions."""
     if isinstance(operand, Number):
         return operand.text != "0" and operand.text[:2].lower() not in ("0f", "0d")
     return isinstance(operand, Name) and i > 0 and operand.text.startswith("%")
 
 
 def declarations(module: Module) -> list[Edits]:
-    """A declaration goes that nothing uses."""
+    """Removes an unused declaration."""
     names = resolve(module)
     used: set[str] = set()
     for _, statement in _statements(module):
@@ -233,7 +233,7 @@ def _family(name: str, families: set[str]) -> bool:
 
 
 def headers(module: Module) -> list[Edits]:
-    """A function loses a parameter, or a directive; those of one function are for one round each."""
+    """Removes a parameter or directive of a function; only one for each function in a round."""
     found: list[Edits] = []
     for i, child in enumerate(module.children):
         if not isinstance(child, Function) or child.body is None:
@@ -259,14 +259,14 @@ def _text(piece: str | Node) -> str:
 
 
 def _header(text: str) -> Header | None:
-    """The header of a function, parsed."""
+    """Parses the header of a function."""
     module = parse(text + "{}")
     found = module.children[0] if module.children else None
     return found.header if isinstance(found, Function) and not module.diagnostics else None
 
 
 def _statements(module: Module) -> Iterator[tuple[Path, Node]]:
-    """The statements in functions with their paths from the module."""
+    """The statements in functions, with their paths in the module."""
     for i, child in enumerate(module.children):
         if isinstance(child, Function):
             for path, statement in child.statements():

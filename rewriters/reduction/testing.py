@@ -1,4 +1,4 @@
-"""Whether a text is still what is looked for: by the user's command, by what an assembler would say, and by what is known already."""
+"""Tests for candidates: the user's command, our own checks and ptxas, and results already known."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ptxkit.revalidation.validator import Unavailable
 from ptxkit.syntax import Module
 
 FILE = "{}"
-"""Stands for the file in a command; without it the file comes last."""
+"""The file name's position in a command; without it, the file comes last."""
 
 
 @attrs.frozen
 class Command:
-    """A command of the shell that is given a file, and succeeds (exit code 0) if it is still what is looked for."""
+    """A shell command that receives a file and succeeds (exit code 0) if the file still shows the behavior."""
 
     text: str
     timeout: float = 60.0
-    """Seconds; a command that takes longer has failed."""
+    """Time limit in seconds; a command that exceeds it has failed."""
 
     def succeeds(self, module: str, name: str = "reduced.ptx") -> bool:
         """Runs the command on a file with this text and name. Raises OSError if there is no shell."""
@@ -40,9 +40,9 @@ class Command:
 
 
 class Validity:
-    """What a candidate must be like: without errors of our own check, and taken by ptxas, if there is one and the module was so at first.
+    """Validity of candidates: no errors in our own check, and accepted by ptxas, if available and if it accepted the original.
 
-    A module that is invalid at first may become anything.
+    If the original is invalid, candidates are not checked.
     """
 
     def __init__(self, module: Module, timeout: float = 60.0) -> None:
@@ -56,11 +56,11 @@ class Validity:
                 self.ptxas = None
 
     def is_clean(self, module: Module) -> bool:
-        """Whether our own check has no errors, which is quick."""
+        """Whether our own check, which is fast, finds no errors."""
         return not self.checks or _is_clean(module)
 
     def parses(self, module: Module) -> bool:
-        """Whether ptxas has no errors; it is asked to make no code, which takes milliseconds."""
+        """Whether ptxas finds no errors; it is run without code generation, which takes milliseconds."""
         target = module.targets[0] if module.targets else ""
         if self.ptxas is None or not target.startswith("sm_"):
             return True
@@ -81,10 +81,10 @@ def _is_clean(module: Module) -> bool:
 
 
 class Journal:
-    """What was found out already, in a file: a line for each text that was tried. A run that was cut off goes on from there."""
+    """A file of known results, with a line for each text tried. An interrupted run resumes from it."""
 
     def __init__(self, path: str | None, subject: str) -> None:
-        """`subject` is all that the outcomes depend on; a file about another is begun anew."""
+        """`subject` is all that the results depend on; a file about another subject is overwritten."""
         self.path = path
         self.known: dict[str, bool] = {}
         self.subject = digest(subject)
@@ -100,7 +100,7 @@ class Journal:
         return self.known.get(digest(text))
 
     def add(self, text: str, outcome: bool) -> None:
-        """Raises OSError where the file cannot be written."""
+        """Raises OSError if the file cannot be written."""
         key = digest(text)
         self.known[key] = outcome
         if self.path is not None:
@@ -108,7 +108,7 @@ class Journal:
                 file.write(f"{'+' if outcome else '-'} {key}\n")
 
     def close(self) -> None:
-        """Removes the file: all is done."""
+        """Removes the file after a complete run."""
         if self.path is not None:
             Path(self.path).unlink(missing_ok=True)
 
@@ -118,4 +118,4 @@ def digest(text: str) -> str:
 
 
 Test = Callable[[str], bool]
-"""Whether a text is what is looked for."""
+"""Whether a text still shows the behavior."""

@@ -1,4 +1,4 @@
-"""Repairs that are proved: what would cure a finding, tried on the machine before it is offered. The README says how."""
+"""Proved repairs: candidate fixes of a finding, tried on the machine before they are offered. The README explains how."""
 
 from ptxkit.rewriters.repairs.repairing import Left, Repair, Repaired, is_repairable, offer, offers, repair
 

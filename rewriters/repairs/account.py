@@ -1,4 +1,4 @@
-"""What is said of a repair: the difference with the lines of the source, what showed it, what it costs, what it does not promise."""
+"""The description of a repair: the diff with source lines, the evidence, the cost, and what is not guaranteed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ptxkit.syntax import Index
 
 ONE = "one instruction"
 CONTEXT = 2
-"""So many lines stand around what is changed."""
+"""Lines of context around a change."""
 
 
 def described(seen: Seen, finding: Diagnostic, solved: Solution) -> Fix:
@@ -31,7 +31,7 @@ def described(seen: Seen, finding: Diagnostic, solved: Solution) -> Fix:
 
 
 def difference(seen: Seen, solved: Solution) -> str:
-    """The hunks of a unified difference, with the line of the source."""
+    """The hunks of a unified diff, each with its source line."""
     before, after = seen.text, fixing.apply(seen.text, solved.edits)
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT)
     origins, index = Origins(seen.facts.module, seen.facts.index), seen.facts.index
@@ -44,7 +44,7 @@ def difference(seen: Seen, solved: Solution) -> str:
 
 
 def _source(seen: Seen, origins: Origins, index: Index, hunk: str) -> str:
-    """The line of the source that a hunk is for, if `.loc` says."""
+    """The source line of a hunk, if `.loc` gives it."""
     first, _, count = hunk.split()[1].lstrip("-").partition(",")
     line = int(first) + min(CONTEXT, max(0, int(count or 1) - 1))
     origin = origins.at(index.line_starts[min(line, len(index.line_starts)) - 1])
@@ -66,7 +66,7 @@ def _shown(finding: Diagnostic, solved: Solution) -> Iterator[str]:
 
 
 def _costs(seen: Seen, solved: Solution) -> Iterator[str]:
-    """What each statement that was put in or moved costs; one that stands where another one stood costs only if it waits."""
+    """The cost of each statement inserted or moved; a replaced statement has a cost only if it waits."""
     after = solved.after
     is_put_in = any(edit.start == edit.end or edit.text.count(";") != 1 for edit in solved.edits if edit.text.strip())
     costs = False
@@ -99,7 +99,7 @@ def _price(bound: Bound, text: str) -> str:
 
 
 def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> str:
-    """How often it is executed: in which loop, and how often in the launch."""
+    """How often a statement is executed: in which loop, and how often in the launch."""
     flow, forest = control_flow(routine), loops(routine)
     inner = forest.innermost[flow.block_of[i]]
     times = ""
@@ -113,7 +113,7 @@ def _rounds(after: Seen, routine: Any, i: int, line: int, solved: Solution) -> s
 
 
 def new_lines(before: str, after: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text that another has not there, by number."""
+    """The lines of a text that another lacks, by number."""
     number = 0
     for line in difflib.ndiff(before.splitlines(), after.splitlines()):
         if line.startswith(("  ", "+ ")):

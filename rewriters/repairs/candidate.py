@@ -1,4 +1,4 @@
-"""A candidate for a repair, before anything is known of it."""
+"""Candidates for a repair, before they are tried."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ptxkit.rewriters.repairs.points import Point, depth
 from ptxkit.rewriters.repairs.trouble import Trouble
 
 OPERAND, MOVE, COMMIT, FENCE, WARP_BARRIER, STRONGER, WAIT, BARRIER, CLUSTER_BARRIER = 1, 1, 2, 2, 4, 5, 6, 8, 16
-"""What kinds of edits cost in comparison, once they are executed."""
+"""Relative cost of one execution of each kind of edit."""
 LAST = 1024
-"""What is added to the price of candidates that are to be tried last."""
+"""Added to the price of candidates that are to be tried last."""
 ROUNDS = 8
-"""So often a loop is taken to iterate."""
+"""Assumed number of iterations of a loop."""
 
 
 @frozen
 class Candidate:
-    """Edits of a text. `says` is what they do, as in "insert `bar.sync 0` before line 9"."""
+    """Edits of a text. `says` describes them, as in "insert `bar.sync 0` before line 9"."""
 
     says: str
     edits: tuple[Edit, ...]
     price: int
-    """What it costs in comparison with others."""
+    """The relative cost of the candidate."""
     at: tuple[int, ...] = ()
     """The instructions that are changed."""
     is_move: bool = False
-    """Whether its edits are one, as what is put in at one point is taken out at another."""
+    """Whether its edits form a unit: what is removed at one point is inserted at another."""
     is_number: bool = False
-    """Whether it changes a number, of which only an execution can show that it is the right one."""
+    """Whether it changes a number, which only an execution can show to be correct."""
     weaker: tuple[Candidate, ...] = ()
-    """The same with less effect, from the one with the most on: each is tried as long as those before it were enough."""
+    """Weaker forms, strongest first: each is tried as long as the previous ones suffice."""
 
 
 Cure = Callable[[Trouble], Iterator[Candidate]]
@@ -41,7 +41,7 @@ Cure = Callable[[Trouble], Iterator[Candidate]]
 
 
 def insertion(trouble: Trouble, point: Point, kind: int, *statements: str) -> Candidate:
-    """Statements at a point."""
+    """Inserts statements at a point."""
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(point.instruction)).line
     text = " and ".join([f"`{one.rstrip(';')}`" for one in statements])
@@ -51,7 +51,7 @@ def insertion(trouble: Trouble, point: Point, kind: int, *statements: str) -> Ca
 
 
 def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Candidate:
-    """Another statement instead of an instruction."""
+    """Replaces an instruction by another statement."""
     routine, index = trouble.routine, trouble.index
     line = index.span(routine.where(i)).line
     text = " ".join(index.text[slice(*_span(trouble, i))].split()).rstrip(";")
@@ -60,7 +60,7 @@ def change(trouble: Trouble, i: int, statement: str, price: int = OPERAND) -> Ca
 
 
 def move(trouble: Trouble, i: int, point: Point, kind: int = MOVE) -> Candidate:
-    """An instruction elsewhere."""
+    """Moves an instruction."""
     routine, index = trouble.routine, trouble.index
     lines = [index.span(routine.where(one)).line for one in (i, point.instruction)]
     text = index.text[slice(*_span(trouble, i))]

@@ -1,4 +1,4 @@
-"""Monitors of tries: how often threads execute what a repair puts in, and whether a run is worth its end."""
+"""Monitors for trial runs: how often threads execute inserted code, and whether a run can be stopped early."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 GIVEN_UP = "given up"
-"""The kind of a fault by which a run is ended."""
+"""The kind of fault that stops a run early."""
 
 
 class Counting(Monitor):
-    """How often threads execute each instruction that synchronizes, by line."""
+    """How often threads execute each synchronizing instruction, by line."""
 
     def __init__(self) -> None:
         self.lanes: Counter[int] = Counter()
@@ -31,7 +31,7 @@ class Counting(Monitor):
 
 
 class Judging(Monitor):
-    """Ends a run as soon as what was found says enough."""
+    """Stops a run as soon as its findings decide the trial."""
 
     def __init__(self, is_enough: Callable[[Sequence[Finding]], bool]) -> None:
         self._is_over = False
@@ -46,6 +46,6 @@ class Judging(Monitor):
         self._is_over = self._is_over or self._is_enough(found)
 
     def block(self, lanes: Any, body: Any, block: Any, taken: Any) -> None:
-        # by now all monitors have heard of what was found
+        # # by now all monitors have received the findings
         if self._is_over:
             raise Fault(GIVEN_UP, "the rest of the run says nothing more")

@@ -1,4 +1,4 @@
-"""Edits of a text that put statements at a point or change one; and which offset of the text before an offset of the text after is."""
+"""Text edits that insert or change statements, and the mapping of offsets in the edited text to the original."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ptxkit.rewriters.repairs.points import Point
 from ptxkit.syntax import Index
 
 LINES = 1000
-"""So many characters are looked at to see how lines end."""
+"""Number of characters inspected to determine the line ending."""
 
 
 def put(index: Index, routine: Routine, point: Point, *statements: str) -> Edit:
-    """Statements at a point, each on a line of its own."""
+    """Inserts statements at a point, each on a line of its own."""
     span = index.span(routine.where(point.instruction))
     margin = _margin(index, span.start)
     end = "\r\n" if index.text.find("\r\n", 0, LINES) >= 0 else "\n"
@@ -26,7 +26,7 @@ def put(index: Index, routine: Routine, point: Point, *statements: str) -> Edit:
 
 
 def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The edits with those that put something in at one point as one, in their order."""
+    """The edits, with insertions at the same point merged in order."""
     found: dict[tuple[int, int], Edit] = {}
     for one in edits:
         key = (one.start, one.end)
@@ -36,7 +36,7 @@ def joined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 
 
 def parts(steps: Sequence[Sequence[Edit]]) -> Iterator[tuple[Edit, ...]]:
-    """The edits without one step, be it a move or an edit, or without one of the statements that an edit puts in."""
+    """The edits without one step (a move or an edit), or without one of the statements that an edit inserts."""
     for n, step in enumerate(steps):
         others = [edit for k, other in enumerate(steps) if k != n for edit in other]
         if others:
@@ -57,12 +57,12 @@ def _margin(index: Index, at: int) -> str:
 
 
 def instead(index: Index, routine: Routine, i: int, statement: str) -> Edit:
-    """A statement instead of an instruction; none takes it away, with its line."""
+    """Replaces an instruction by a statement; an empty one removes it with its line."""
     return fixing.replace(index, routine.where(i), statement) if statement else fixing.remove(index, routine.where(i))
 
 
 class Shift:
-    """Where the characters of a text come from, that came of another by edits."""
+    """Maps offsets of an edited text to the original."""
 
     def __init__(self, edits: Iterable[Edit]) -> None:
         self._starts: list[int] = []
@@ -75,7 +75,7 @@ class Shift:
             self._moved.append((start + len(edit.text), edit.start, grown))
 
     def old(self, offset: int) -> int:
-        """The offset in the text before of a character of the text after; of one that was put in, where that was."""
+        """The original offset of a character; for an inserted one, the point of insertion."""
         number = bisect.bisect_right(self._starts, offset) - 1
         if number < 0:
             return offset
@@ -83,6 +83,6 @@ class Shift:
         return at if offset < end else offset - grown
 
     def is_new(self, offset: int) -> bool:
-        """Whether a character was put in."""
+        """Whether a character was inserted."""
         number = bisect.bisect_right(self._starts, offset) - 1
         return number >= 0 and offset < self._moved[number][0]

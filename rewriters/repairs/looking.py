@@ -1,4 +1,4 @@
-"""A text and what is found in it: the launches that showed it, and the facts of its functions, which repairs ask again."""
+"""A text with its findings: the launches that showed them, and the facts of its functions, which repairs reuse."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 
 class KeptFacts(Facts):
-    """Facts that are asked again after linting."""
+    """Facts that are kept after linting."""
 
     def forget(self) -> None:
-        """Nothing is let go of."""
+        """Keeps everything."""
 
 
 @frozen(eq=False)
 class Seen:
-    """What is found in a text. `facts` are those of its module."""
+    """The findings of a text. `facts` are those of its module."""
 
     text: str
     facts: KeptFacts
     found: tuple[Diagnostic, ...]
     examples: dict[str, tuple[Example, ...]]
-    """By kernel, the launches that were made up for it."""
+    """The made-up launches, by kernel."""
     complete: frozenset[str] = frozenset()
-    """The kernels of which a launch ran to completion."""
+    """The kernels with a launch that ran to completion."""
     ran: Mapping[Example, Ran] = attrs.field(factory=dict)
-    """The runs of the usual order."""
+    """The runs under the default schedule."""
 
 
 @frozen
 class Looking:
-    """How texts are looked at: the rules, the target and version instead of those of the file, and whether comments accept findings."""
+    """How texts are analyzed: the rules, the target and version that override those of the file, and whether comments suppress findings."""
 
     path: str | None = None
     rules: tuple[Rule, ...] = ()
@@ -53,11 +53,11 @@ class Looking:
     ignores: bool = True
 
     def at(self, text: str) -> Seen:
-        """Everything that is found in a text, by the rules and by executions."""
+        """All findings of a text, by the rules and by execution."""
         return self.of(self.facts(text))
 
     def of(self, facts: KeptFacts, known: Mapping[Example, Ran] | None = None) -> Seen:
-        """Everything that is found in the module of some facts; `known` are executions that there were."""
+        """All findings of the module of some facts; `known` are runs already available."""
         ran = dict(known or {})
         runs = shown(facts, self.rules, known=ran)
         found = lint(facts.module, self.rules, self.target, self.version, ignores=self.ignores, facts=facts, run=False, also=runs)
@@ -71,7 +71,7 @@ class Looking:
 
 @functools.cache
 def usual_rules() -> tuple[Rule, ...]:
-    """The rules that are on by default, and those about what an assembler refuses."""
+    """The rules enabled by default, and those for what an assembler rejects."""
     chosen = select()
     names = {rule.id for rule in chosen}
     return (*chosen, *[rule for rule in select(["E", "V"]) if rule.id not in names])

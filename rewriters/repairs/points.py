@@ -1,4 +1,4 @@
-"""Where an instruction can be put between two others: every path from one to the other passes there. The cheapest and latest first."""
+"""Points between two instructions at which to insert another: every path between them passes there. Cheapest and latest first."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from ptxkit.isa.binding import Bound
 
 @frozen
 class Point:
-    """Right before an instruction; with `after`, right after the last one of a block that control leaves straight on."""
+    """Directly before an instruction; with `after`, directly after the last one of a block with one successor."""
 
     instruction: int
     after: bool = False
 
 
 def right_after(routine: Routine, i: int) -> Point:
-    """Right after an instruction."""
+    """Directly after an instruction."""
     flow = control_flow(routine)
     return Point(i + 1) if i + 1 < flow.blocks[flow.block_of[i]].end else Point(i, after=True)
 
 
 def depth(routine: Routine, point: Point) -> int:
-    """How many loops are around a point."""
+    """The loop depth of a point."""
     return loops(routine).depth(control_flow(routine).block_of[point.instruction])
 
 
 def level(routine: Routine, point: Point) -> Level:
-    """The largest group of threads that all come to a point if any of them does, for certain."""
+    """The largest group whose threads certainly all reach a point if any of them does."""
     return uniformity(routine).block(control_flow(routine).block_of[point.instruction], exits_count=True).level
 
 
 Loud = Callable[[Bound], object]
-"""What an instruction must be for it to matter on which side of it something stands."""
+"""Whether an instruction makes a difference between the points before and after it."""
 
 
 def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD, loud: Loud | None = None) -> list[Point]:
-    """The points that every path from one instruction to another passes, and where all threads of a group come together.
+    """The points that every path from one instruction to another passes, and that all threads of a group reach together.
 
-    Of points with nothing loud between them only the latest; those in fewer loops first, then those nearer to the last.
+    Of points with no relevant instruction between them, only the latest; points in fewer loops first, then those closer to the last
+    instruction.
     """
     among = _along(routine, first, last, loud or is_loud)
     found = [one for one in among if level(routine, one) >= least and not _avoids(routine, first, last, one)]
@@ -55,7 +56,7 @@ def between(routine: Routine, first: int, last: int, least: Level = Level.THREAD
 
 
 def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Point]:
-    """The points on paths from one instruction to another, the last ones first."""
+    """The points on paths from one instruction to another, last ones first."""
     flow = control_flow(routine)
     start, end = flow.block_of[first], flow.block_of[last]
     ahead = closure(flow.successors(start), flow.successors)
@@ -76,8 +77,7 @@ def _along(routine: Routine, first: int, last: int, loud: Loud) -> Iterator[Poin
 
 
 def _in(routine: Routine, block: BasicBlock, start: int, end: int, loud: Loud) -> Iterator[Point]:
-    """The points before instructions `start` to `end` of a block, `end` included: that at the end, and those before something
-    loud."""
+    """The points before instructions `start` to `end` of a block, inclusive: the one at the end, and those before relevant instructions."""
     is_whole = end == block.end
     if is_whole and end > start:
         if len(block.edges) == 1 and not _leaves(routine, end - 1):
@@ -100,7 +100,7 @@ def _leaves(routine: Routine, i: int) -> bool:
 
 
 def synchronizes(bound: Bound) -> bool:
-    """Whether an instruction orders others, or starts what goes on by itself."""
+    """Whether an instruction orders others, or starts an asynchronous operation."""
     return bool(bound.barrier or bound.asynchronous or bound.effects or bound.completes or bound.converges or bound.flow == "call")
 
 
@@ -110,7 +110,7 @@ def is_loud(bound: Bound) -> bool:
 
 
 def _avoids(routine: Routine, first: int, last: int, point: Point) -> bool:
-    """Whether a path from one instruction to another does not pass a point."""
+    """Whether a path from one instruction to another avoids a point."""
     i = point.instruction
     if (point.after and i == first) or (not point.after and i == last):
         return False

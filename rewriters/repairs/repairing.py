@@ -1,4 +1,4 @@
-"""Repairs of a module: offers for what is found in it, and a module in which nothing is left that could be repaired."""
+"""Repairs a module: offers for its findings, or a module with everything repaired that can be."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ptxkit.rewriters.repairs.solving import Solution, Unsolved, solve
 from ptxkit.syntax import Module
 
 FAMILIES = "CBAMWTPSG"
-"""The rules of which a finding may have a local cure, by the first letter of their ids."""
+"""The rule families whose findings may have a local cure, by the first letter of their ids."""
 
 
 @frozen
 class Repair:
-    """A proved repair of a finding. `fix` has its edits, in the text in which the finding was found."""
+    """A proved repair of a finding. `fix` holds its edits, relative to the text of the finding."""
 
     finding: Diagnostic
     fix: Fix
     text: str
-    """The text in which it was found."""
+    """The text of the finding."""
     tries: int
-    """How many candidates were tried."""
+    """The number of candidates tried."""
 
 
 @frozen
@@ -43,23 +43,23 @@ class Left:
 
 @frozen
 class Repaired:
-    """What came of repairing a text."""
+    """The result of repairing a text."""
 
     text: str
     repairs: tuple[Repair, ...]
-    """In the order in which they were made; each is of the text that those before it left."""
+    """In the order in which they were made; each applies to the text left by the previous ones."""
     left: tuple[Left, ...]
-    """The errors and warnings that are found in the text now."""
+    """The remaining errors and warnings."""
     found: tuple[Diagnostic, ...] = ()
-    """All that is found in it."""
+    """All remaining findings."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether no error or warning is left."""
+        """Whether no error or warning remains."""
         return not self.left
 
     def as_json(self) -> dict[str, Any]:
-        """The repairs as in the JSON output of `ptxkit repair`, version 1."""
+        """The repairs in the JSON format of `ptxkit repair`, version 1."""
         return {
             "version": 1,
             "is_clean": self.is_clean,
@@ -77,9 +77,9 @@ def offers(
     ignores: bool = True,
     compilers: Sequence[str] = VALIDATORS,
 ) -> tuple[Diagnostic, ...]:
-    """The findings of a module as `lint` has them; the errors and warnings that a proved repair cures have it as their fix.
+    """The findings of a module as from `lint`; errors and warnings with a proved repair have it as their fix.
 
-    `compilers` are asked about each repair, if they are there.
+    `compilers` check each repair, if available.
     """
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
     with collector_paused():
@@ -104,7 +104,7 @@ def repair(
     ignores: bool = True,
     compilers: Sequence[str] = VALIDATORS,
 ) -> Repaired:
-    """Repairs one finding after the other, until nothing is left that can be repaired."""
+    """Repairs one finding after another, until no more can be repaired."""
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules(), target, version, ignores)
     with collector_paused():
         return _repaired(looking, module, compilers)
@@ -126,7 +126,7 @@ def _repaired(looking: Looking, module: Module, compilers: Sequence[str]) -> Rep
 def _solved(
     looking: Looking, seen: Seen, compilers: Sequence[str], unsolved: dict[tuple[str, str], str]
 ) -> Iterator[tuple[Diagnostic, Solution]]:
-    """The findings of a text that can be repaired; of the others, why not is put into `unsolved`."""
+    """The findings of a text that can be repaired; for the others, the reason is entered into `unsolved`."""
     for one in sorted(seen.found, key=lambda one: list(Severity).index(one.severity)):
         if not is_repairable(one) or _identity(seen, one) in unsolved:
             continue
@@ -138,8 +138,8 @@ def _solved(
 
 
 def offer(module: Module, finding: Diagnostic, rules: Iterable[Rule] | None = None, *, compilers: Sequence[str] = VALIDATORS) -> Fix | str:
-    """The repair of a finding that was argued, as an editor has it, or why there is none: of what is found with executions, the finding of
-    the same function that shares a line with it."""
+    """The repair of a finding made without execution, as in an editor, or the reason why there is none: the executed findings are
+    searched for one of the same function that shares a line with it."""
     looking = Looking(module.path, tuple(rules) if rules is not None else usual_rules())
     seen = looking.at(module.text)
     lines = _lines(finding)
@@ -157,10 +157,10 @@ def _lines(one: Diagnostic) -> set[int]:
 
 
 def is_repairable(one: Diagnostic) -> bool:
-    """Whether a repair is looked for."""
+    """Whether a repair is sought."""
     return one.severity is not Severity.INFO and one.rule[0] in FAMILIES and one.function is not None
 
 
 def _identity(seen: Seen, one: Diagnostic) -> tuple[str, str]:
-    """What a finding is known by though repairs move it."""
+    """The identity of a finding, unaffected by repairs that move it."""
     return one.rule, seen.facts.index.line_text(one.span.line)

@@ -1,4 +1,4 @@
-"""The repair of one finding: candidates are tried until one is enough, weakened as far as it stays so, and left out piece by piece."""
+"""Solves one finding: candidates are tried until one suffices, then weakened as far as possible, and reduced piece by piece."""
 
 from __future__ import annotations
 
@@ -23,63 +23,63 @@ from ptxkit.rewriters.repairs.trouble import Trouble, trouble
 from ptxkit.rewriters.repairs.trying import UNFIT, Conditions, Key, Run, Trying
 
 SECONDS = 60.0
-"""So much time of a processor the tries for one finding may take."""
+"""CPU time limit for the trials of one finding, in seconds."""
 MOST_TRIES = 40
-"""So many candidates are tried for one finding."""
+"""Maximum number of candidates tried for one finding."""
 MOST_BETTER = 6
-"""So many further repairs are looked at where one leaves other findings of the function."""
+"""Maximum number of further repairs considered if one leaves other findings in the function."""
 MOST_FURTHER = 8
-"""So many further candidates are tried where a run of one shows other things that it showed before."""
+"""Maximum number of further candidates tried if a run of one shows other findings that it showed before."""
 MOST_EDITS = 3
-"""A repair has no more steps than this."""
+"""Maximum number of steps of a repair."""
 
 
 class Says(enum.Enum):
-    """What a try says of a candidate."""
+    """The verdict of a trial on a candidate."""
 
     ENOUGH = "enough"
     LESS = "less"
-    """Less goes wrong, and nothing new."""
+    """Fewer findings, and no new ones."""
     NO = "no"
 
 
 @frozen(eq=False)
 class Solution:
-    """A repair that was proved: its edits, and what is found afterwards."""
+    """A proved repair: its edits, and the findings that remain."""
 
     steps: tuple[Candidate, ...]
     edits: tuple[Edit, ...]
     after: Seen
     schedules: tuple[str | int, ...]
-    """Those under which the launch of the witness was run."""
+    """The schedules under which the witness launch was run."""
     compiler: str
-    """What took it; empty: no compiler could be asked."""
+    """The compiler that accepted it; empty if none was available."""
     is_complete: bool
-    """Whether all threads ran to completion in the launch of the witness."""
+    """Whether all threads ran to completion in the witness launch."""
     has_equal_results: bool
-    """Whether all these runs left the same in memory."""
+    """Whether all these runs left the same contents in memory."""
     why: str
-    """What ended a run, if anything did."""
+    """The reason why a run ended early, if one did."""
     executed: dict[int, float]
-    """By line of the text afterwards, how often a thread executes an instruction that synchronizes there, on average."""
+    """By line of the edited text, the average number of times that a thread executes a synchronizing instruction there."""
     tries: int
 
     @property
     def says(self) -> tuple[str, ...]:
-        """What its steps do."""
+        """Descriptions of its steps."""
         return tuple([one.says for one in self.steps])
 
 
 @frozen
 class Unsolved:
-    """Why there is no repair."""
+    """The reason why there is no repair."""
 
     why: str
     tries: int = 0
 
 
 def solve(looking: Looking, seen: Seen, finding: Diagnostic, compilers: Sequence[str] = ()) -> Solution | Unsolved:
-    """A proved repair of a finding of a text, or why there is none."""
+    """A proved repair of a finding, or the reason why there is none."""
     return _Solving(looking, seen, finding, tuple(compilers)).run()
 
 
@@ -96,10 +96,10 @@ class _Solving:
         self.best: Solution | None = None
         self.better = 0
         self.forgiven: frozenset[Key] = frozenset()
-        """What of the finding runs may still show, if nothing else finds it."""
+        """Findings that runs may still show, if nothing else reports them."""
 
     def run(self) -> Solution | Unsolved:
-        """Candidates for the finding; where one is only a part of the cure, further ones for what is left."""
+        """Tries candidates for the finding; if one is only a partial cure, further ones for the rest."""
         own = self.trying.own() if self.finding.witness is not None else None
         target = self._target(own) if own is not None else frozenset()
         of = trouble(self.seen, self.finding, [own.found[key] for key in sorted(target, key=str)] if own is not None else ())
@@ -132,8 +132,8 @@ class _Solving:
         return Unsolved(self._why(), self.tries)
 
     def _promising(self, given: Iterable[Candidate], edits: tuple[Edit, ...]) -> Iterator[tuple[Candidate, Says]]:
-        """The candidates by which less goes wrong, after some edits. One after which the run still shows what it showed besides the finding
-        waits for the next ones: what lint takes for the fault of who made the launch up may be the same mistake."""
+        """The candidates that reduce the findings, given earlier edits. One whose run still shows other findings than this one is put
+        behind the next ones: what lint attributes to the made-up launch may be the same bug."""
         waiting: list[tuple[int, Candidate]] = []
         patience = MOST_FURTHER
         for one in given:
@@ -153,14 +153,14 @@ class _Solving:
         yield from _least(waiting)
 
     def _besides(self, edits: Sequence[Edit]) -> int:
-        """How much of what a run of the text itself shows besides the finding one of the edited text shows, too."""
+        """The number of other findings of the original run that a run of the edited text still shows."""
         own, ran = self.trying.own(), self.trying.run(edits)
         if own is None or ran is None or self.finding.witness is None:
             return 0
         return len((own.found.keys() - self._target(own)) & ran.found.keys())
 
     def _whole(self, steps: tuple[Candidate, ...], edits: Sequence[Edit]) -> Solution | None:
-        """A part of the cure as a repair: what a run shows besides may be no error by itself, as another launch does not show it."""
+        """Accepts a partial cure as a repair: the other findings of a run may not be errors, if another launch does not show them."""
         own, ran = self.trying.own(), self.trying.run(edits)
         if own is None or ran is None:
             return None
@@ -171,11 +171,11 @@ class _Solving:
 
     @property
     def _is_over(self) -> bool:
-        """Whether enough was tried."""
+        """Whether the limits are reached."""
         return self.tries >= MOST_TRIES or time.process_time() > self.end
 
     def _is_best(self, found: Solution) -> bool:
-        """Whether a repair leaves nothing in its function, or enough others were looked at. The best one is kept."""
+        """Whether a repair leaves no finding in its function, or enough others were considered. Keeps the best one."""
         left = self._others(found)
         if self.best is None or left < self._others(self.best):
             self.best = found
@@ -183,7 +183,7 @@ class _Solving:
         return not left or self.better > MOST_BETTER
 
     def _others(self, found: Solution) -> int:
-        """How many errors and warnings a repair leaves in the function."""
+        """The number of errors and warnings that a repair leaves in the function."""
         return sum([one.function == self.finding.function and one.severity is not Severity.INFO for one in found.after.found])
 
     def _why(self) -> str:
@@ -205,12 +205,12 @@ class _Solving:
             return self._argued(edits)
 
         def is_enough(found: Set[Key]) -> bool:
-            # the name of a race may be another one when more was seen of it
+            # # a race may be reported under another rule when more of it is observed
             lines = {key[1] for key in own.found}
             return target <= found or (not own.fault and any(key[1] not in lines for key in found))
 
         ran = self.trying.run(edits, is_enough=is_enough)
-        # a run that came to its end too early shows nothing of what would have come
+        # # a run that ended early shows nothing of what would have followed
         new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
         if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
             return Says.NO
@@ -223,14 +223,14 @@ class _Solving:
         return not self.trying.facts(edits).module.diagnostics
 
     def _target(self, own: Run) -> frozenset[Key]:
-        """What of a run of the text itself is this finding."""
+        """The findings of the original run that belong to this finding."""
         lines = {self.finding.span.line, *[one.span.line for one in self.finding.related]}
         family = self.finding.rule[0]
         found = [key for key, one in own.found.items() if key[1] <= lines and one.diagnostic.rule[0] == family]
         return frozenset(found or [key for key in own.found if key[1] <= lines]) - self.forgiven
 
     def _argued(self, edits: Sequence[Edit]) -> Says:
-        """What the rule itself says of the edited text."""
+        """The rule's own verdict on the edited text."""
         rule = next((one for one in self.looking.rules if one.id == self.finding.rule), None)
         if rule is None:
             return Says.ENOUGH
@@ -242,7 +242,7 @@ class _Solving:
         return Says.NO if again else Says.ENOUGH
 
     def _rungs(self, edits: Sequence[Edit], one: Candidate) -> list[Candidate]:
-        """The forms of a candidate that are enough in the launch of the witness, the weakest first."""
+        """The forms of a candidate that suffice in the witness launch, weakest first."""
         found = [one]
         for weaker in one.weaker:
             if self._says(joined((*edits, *weaker.edits))) is not Says.ENOUGH:
@@ -251,7 +251,7 @@ class _Solving:
         return found[::-1]
 
     def _rest(self, edits: Sequence[Edit]) -> Trouble | None:
-        """What is left of the finding after some edits, in terms of the text before."""
+        """What some edits leave of the finding, in terms of the original text."""
         own, ran = self.trying.own(), self.trying.run(edits)
         if own is None or ran is None:
             return None
@@ -309,8 +309,8 @@ class _Solving:
         return bool(runs) and not any(one.fault for one in runs.values())
 
     def _schedules(self, edits: Sequence[Edit], after: Seen) -> dict[str | int, Run] | None:
-        """The runs under several schedules, if none shows anything: all give the same results if those of the text itself do. Where it
-        depends on contents of memory what a thread does, others are tried, too."""
+        """The runs under several schedules, if none shows a finding: all must give the same results if those of the original do. If
+        control flow depends on memory contents, other contents are tried, too."""
         first = self.trying.own()
         runs: dict[str | int, Run] = {}
         conditions = [Conditions(schedule) for schedule in self.trying.schedules]
@@ -322,7 +322,7 @@ class _Solving:
             if first is None or ran is None:
                 continue
             if ran.fault == UNFIT and self.trying.kernel in after.complete:
-                # a launch that ended early was no launch of what comes then
+                # # a launch that ended early did not cover what follows
                 ran = self.trying.run(edits, under, after.examples[self.trying.kernel]) or ran
             if not self._is_as_good(first, ran, under):
                 return None
@@ -334,8 +334,8 @@ class _Solving:
         return runs
 
     def _is_as_good(self, first: Run, ran: Run, under: Conditions) -> bool:
-        """Whether a run shows nothing of the finding, or anything new. `first` is that of the text itself that showed it."""
-        # what the text itself does is asked where it makes a difference
+        """Whether a run shows neither the finding nor anything new. `first` is the original run that showed it."""
+        # # the original text is run only if it makes a difference
         is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
         own = first if is_as_good else self.trying.own(under) or first
         if _is_stuck(own, ran):
@@ -343,7 +343,7 @@ class _Solving:
             return False
         target = self._target(own)
         others = own.found.keys() - target
-        # in a launch in which other things go wrong, too, what else shows by chance says nothing of the repair
+        # # if other findings occur in a launch, too, what else it shows by chance says nothing about the repair
         again = ran.found.keys() & target if others or own.fault else ran.found.keys()
         if under.contents != COUNT:
             again |= ran.found.keys() - own.found.keys()
@@ -354,9 +354,9 @@ class _Solving:
         return True
 
     def _changes_results(self, first: Run, runs: Mapping[str | int, Run], edits: Sequence[Edit]) -> bool:
-        """Whether results are others than those of the text itself, which always gives the same.
+        """Whether results differ from those of the original text, which are always the same.
 
-        Threads that race may give the same under all schedules, and be wrong: then what orders them may change it, and must give the same
+        Racing threads may give the same wrong result under all schedules: then ordering them may change it, and must give the same result
         under all.
         """
         results = {one.memory for one in runs.values() if not one.fault}
@@ -369,18 +369,18 @@ class _Solving:
 
 
 def _least(waiting: list[tuple[int, Candidate]]) -> Iterator[tuple[Candidate, Says]]:
-    """Candidates that are enough, those with the least number first."""
+    """Candidates that suffice, lowest number first."""
     for _, one in sorted(waiting, key=lambda pair: pair[0]):
         yield one, Says.ENOUGH
 
 
 def _ends_no_worse(own: Run, ran: Run) -> bool:
-    """Whether a run ends as that of the text itself does, or better; one that takes longer than there is time shows nothing."""
+    """Whether a run ends as well as the original's, or better; a run that exceeds its time shows nothing."""
     return not ran.fault or ran.fault == own.fault or ran.fault in UNKNOWN or (bool(own.fault) and ran.fault == UNFIT)
 
 
 def _is_stuck(own: Run, ran: Run) -> bool:
-    """Whether threads wait without end, as they did."""
+    """Whether threads deadlock, as in the original."""
     return ran.fault == "deadlock" == own.fault
 
 

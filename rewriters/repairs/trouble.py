@@ -1,4 +1,4 @@
-"""What a finding knows that a repair needs: its instructions, which of them comes first, and how far apart its threads are."""
+"""What a repair needs to know about a finding: its instructions, their order, and how its threads are related."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Trouble:
-    """A finding in a function of a text, and its instructions by their numbers: that of the finding, then the related ones."""
+    """A finding in a function, and its instructions by index: that of the finding, then the related ones."""
 
     seen: Seen
     finding: Diagnostic
     routine: Routine
     instructions: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
-    """Two of them, the earlier one first, from one to the other of which a path leads: those that the witness names before others."""
+    """Ordered pairs of them with a path from one to the other; pairs that the witness names come first."""
     witnessed: int
-    """So many of them the witnesses name."""
+    """The number of pairs that witnesses name."""
     accesses: tuple[tuple[int, int], ...] = ()
-    """The instructions that the witnesses name, the earlier one first, whether a path leads from one to the other or not."""
+    """The instructions that witnesses name, earlier one first, whether or not there is a path between them."""
     shown: tuple[Mapping[str, Any], ...] = ()
     """The witnesses of all that a run shows of it."""
     is_rest: bool = False
-    """Whether it is what other edits have left of it."""
+    """Whether it is what other edits have left."""
 
     @property
     def index(self) -> Index:
-        """Where nodes of the text are."""
+        """Positions of nodes in the text."""
         return self.seen.facts.index
 
     @property
@@ -55,42 +55,42 @@ class Trouble:
         return self.finding.rule[0]
 
     def bound(self, i: int) -> Bound | None:
-        """What the table says of an instruction."""
+        """The bound form of an instruction."""
         found = bindings(self.routine)[i]
         return found if isinstance(found, Bound) else None
 
     @cached_property
     def witnesses(self) -> tuple[Mapping[str, Any], ...]:
-        """The executions that show it; none if it was argued."""
+        """The executions that show it; none if it was found without execution."""
         own = self.finding.witness
         return self.shown or ((own,) if own is not None else ())
 
     @cached_property
     def is_of_a_thread(self) -> bool:
-        """Whether in all that shows it a thread is in conflict with itself."""
+        """Whether every witness shows a conflict of a thread with itself."""
         return self._all(lambda one, other, block: one == other)
 
     @cached_property
     def is_of_a_warp(self) -> bool:
-        """Whether in all that shows it two threads of one warp are in conflict."""
+        """Whether every witness shows a conflict of two threads of one warp."""
         return self._all(lambda one, other, block: one[0] == other[0] and _warp(one[1], block) == _warp(other[1], block))
 
     @cached_property
     def knows_warps(self) -> bool:
-        """Whether a CTA of the launches that show it has several warps, or the kernel says that it has but one: of a launch with one warp
-        that was made up it says nothing that two threads are in one."""
+        """Whether a CTA of each witness launch has several warps, or the kernel declares the shape: in a made-up launch with one warp,
+        two threads in one warp mean nothing."""
         blocks = [one["launch"].get("block") or [1, 1, 1] for one in self.witnesses if "launch" in one]
         return all(math.prod(block) > WARP or is_said(self.routine, tuple(block)) for block in blocks)
 
     @cached_property
     def is_of_a_cta(self) -> bool:
-        """Whether in all that shows it two threads of one CTA are in conflict."""
+        """Whether every witness shows a conflict of two threads of one CTA."""
         return self._all(lambda one, other, block: one[0] == other[0])
 
     @cached_property
     def is_unsynchronized(self) -> bool:
-        """Whether nothing that threads wait at or publish by stands between accesses of two threads: what is for one thread alone, such as
-        a fence or a wait for its copies, is not enough then."""
+        """Whether nothing by which threads wait or publish lies between accesses of two threads: then a fence, or a wait for a thread's
+        own copies, is not enough."""
         if self.is_rest or not self.witnessed or len(self.accesses) > self.witnessed or self._all(lambda one, other, block: one == other):
             return False
         among = self.such(_is_between_threads)
@@ -102,12 +102,12 @@ class Trouble:
         return bool(self._who) and not all(is_between(*pair) for pair in self.pairs[: min(self.witnessed, MOST_PAIRS)])
 
     def _all(self, holds: Callable[[Who, Who, list[int]], bool]) -> bool:
-        """Whether something holds of all pairs of threads that are in conflict, if there are any."""
+        """Whether a condition holds for all pairs of conflicting threads, and there are any."""
         return bool(self._who) and all(holds(*pair) for pair in self._who)
 
     @cached_property
     def _who(self) -> list[tuple[Who, Who, list[int]]]:
-        """The pairs of threads that are in conflict, with the shape of their CTA."""
+        """The pairs of conflicting threads, with the shape of their CTA."""
         pairs = []
         for witness in self.witnesses:
             who = [(one.get("cta"), one.get("thread")) for one in witness.get("accesses", ()) if "thread" in one]
@@ -117,7 +117,7 @@ class Trouble:
 
     @cached_property
     def spaces(self) -> tuple[str, ...]:
-        """The state spaces of what is accessed, as the witnesses have them."""
+        """The state spaces of the accesses, according to the witnesses."""
         return tuple(dict.fromkeys([one["space"] for one in self.witnesses if one.get("space")]))
 
     def common(
@@ -126,8 +126,8 @@ class Trouble:
         loud: Loud = is_loud,
         pairs: Sequence[tuple[int, int]] | None = None,
     ) -> list[Point]:
-        """The points between the instructions of all pairs that the witnesses name, the cheapest and latest first; where there are none, or
-        nothing was executed, those between any. `pairs` are those to be looked at instead."""
+        """The points between the instructions of all pairs that the witnesses name, cheapest and latest first; if there are none, or
+        nothing was executed, those between any pair. `pairs` overrides the pairs."""
         chosen = (
             self.pairs
             if pairs is None
@@ -142,20 +142,20 @@ class Trouble:
         return list(dict.fromkeys([point for own in found[:FEW_PAIRS] for point in own]))
 
     def such(self, holds: Callable[[Bound], object]) -> list[int]:
-        """The instructions of the function for whose form something holds."""
+        """The instructions of the function whose form satisfies a condition."""
         return [i for i, _ in such(self.routine, holds)]
 
 
 STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile")
-"""Orders of accesses by which threads synchronize."""
+"""Memory orders by which threads synchronize."""
 MOST_PAIRS, FEW_PAIRS = 24, 3
-"""So many pairs of a finding are looked at, together and one by one."""
+"""Maximum number of pairs of a finding that are considered, together and one by one."""
 Who = tuple[Any, Any]
-"""The CTA and the thread index of a thread."""
+"""The CTA and thread index of a thread."""
 
 
 def _is_between_threads(bound: Bound) -> bool:
-    """Whether threads wait for others at an instruction, or may tell others something by it."""
+    """Whether threads wait for others at an instruction, or may signal others by it."""
     return bool(bound.barrier) or any(one.order in STRONG or one.access == "readwrite" for one in bound.memory)
 
 
@@ -165,7 +165,7 @@ def _warp(thread: list[int], block: list[int]) -> int:
 
 
 def trouble(seen: Seen, finding: Diagnostic, shown: Sequence[Finding] = (), *, is_rest: bool = False) -> Trouble | None:
-    """What a finding knows, and what a run shows of it; None if it is of no function."""
+    """What is known about a finding, and what a run shows of it; None if it belongs to no function."""
     routine = next((one for one in seen.facts.routines if one.name == finding.function), None)
     if routine is None or not routine.instructions:
         return None

@@ -1,4 +1,4 @@
-"""Whether a candidate is a repair: tried on the machine first, then by everything that looks at a text."""
+"""Trials of candidates: on the machine first, then by every analysis of the text."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ if TYPE_CHECKING:
     from ptxkit.machine.loading import Code
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
-"""The schedules, besides that which showed a finding, under which a repair is run; `early` where something may be in flight."""
+"""The schedules, besides the one that showed a finding, under which a repair is run; `early` if operations may be in flight."""
 SECONDS = 10.0
-"""So long one run may take."""
+"""Time limit of one run in seconds."""
 PATIENCE = 4
-"""So many times the operations of a run of lint a repaired one may take."""
+"""A repaired run may take this many times the operations of a lint run."""
 
 KEPT = 4
-"""Of so many edited texts facts are remembered."""
+"""Number of edited texts whose facts are cached."""
 
 UNSURE = "unsupported"
-"""The kind of faults that say nothing of a kernel: what leaves memory may be the fault of who made the launch up."""
+"""The kind of faults that say nothing about a kernel: an out-of-bounds access may be the fault of the made-up launch."""
 UNFIT = "unfit"
-"""That of faults that another launch may be without: what leaves memory where the kernel does not say the shape, or the dynamic shared
-memory that was made up."""
+"""The kind of faults that another launch may not have: an out-of-bounds access that depends on a shape, or on a dynamic shared memory
+size, that was made up."""
 
 WAITING = "MT"
-"""Families of rules that may say the same thing of one wait."""
+"""Rule families that may report the same for one wait."""
 Key = tuple[str, frozenset[int]]
-"""A finding of a run in terms of the text before: its rule, and the lines."""
+"""A finding of a run in terms of the original text: its rule and lines."""
 
 
 @frozen(eq=False)
 class Run:
-    """A run of a launch, with its findings in terms of the text before."""
+    """A run of a launch, with findings in terms of the original text."""
 
     found: dict[Key, Finding]
     fault: str
-    """The kind of what ended it; empty if all threads ran to completion."""
+    """The kind of fault that ended it; empty if all threads ran to completion."""
     why: str
     memory: tuple[bytes, ...]
     executed: dict[int, float]
-    """By line, how often a thread executes an instruction that synchronizes, on average."""
+    """By line, the average number of times that a thread executes a synchronizing instruction."""
     depends: bool
-    """Whether what is executed, or where memory is accessed, depends on contents that were made up."""
+    """Whether control flow or addresses depend on made-up contents."""
 
 
 @frozen
 class Conditions:
-    """How a launch is run."""
+    """The conditions of a run."""
 
     schedule: str | int
     contents: Contents = COUNT
 
 
 class Trying:
-    """The tries for one finding of a text, all against what the text itself does."""
+    """The trials for one finding, compared with the behavior of the original text."""
 
     def __init__(self, looking: Looking, seen: Seen, finding: Diagnostic) -> None:
         self.looking = looking
@@ -88,15 +88,15 @@ class Trying:
         self.example = self._example()
         own = (finding.witness or {}).get("launch", {})
         self.schedule: str | int = own.get("seed", own.get("schedule", SCHEDULES[0]))
-        """That which showed the finding."""
+        """The schedule that showed the finding."""
         self._facts = functools.lru_cache(KEPT)(looking.facts)
         self._ran: dict[str, dict[Example, Ran]] = {seen.text: dict(seen.ran)}
-        """By text, the runs in the usual order."""
+        """By text, the runs under the default schedule."""
         self._known: dict[tuple[tuple[Edit, ...], Conditions, Example], Run | None] = {}
         self._line = seen.facts.index.line_column
 
     def _example(self) -> Example | None:
-        """The launch that shows the finding; of one that was argued, one of its kernel."""
+        """The launch that shows the finding; for a finding without execution, a launch of its kernel."""
         examples = self.seen.examples
         if self.finding.witness is None:
             own = examples.get(self.finding.function or "", ())
@@ -107,24 +107,24 @@ class Trying:
 
     @property
     def kernel(self) -> str:
-        """That of the launch."""
+        """The kernel of the launch."""
         return self.example.kernel if self.example is not None else self.finding.function or ""
 
     @cached_property
     def schedules(self) -> tuple[str | int, ...]:
-        """That which showed the finding, and the others that may differ from it."""
+        """The schedule that showed the finding, and others that may differ."""
         own = [one for one in self.seen.facts.routines if one.name == self.kernel]
         flies = any(has_such(routine, _is_in_flight) for one in own for routine in reached(one))
         return tuple(dict.fromkeys((self.schedule, *[one for one in SCHEDULES if flies or one != "early"])))
 
     def facts(self, edits: Sequence[Edit]) -> KeptFacts:
-        """The facts of the edited text; those of the last few are remembered."""
+        """The facts of the edited text, cached for the last few."""
         return self._facts(fixing.apply(self.seen.text, edits)) if edits else self.seen.facts
 
     # --- on the machine
 
     def own(self, under: Conditions | None = None) -> Run | None:
-        """What the text itself does in the launch, under the schedule that showed the finding if nothing else is said."""
+        """The run of the original text, by default under the schedule that showed the finding."""
         return self.run((), under)
 
     def run(
@@ -134,8 +134,8 @@ class Trying:
         among: Sequence[Example] = (),
         is_enough: Callable[[Set[Key]], bool] | None = None,
     ) -> Run | None:
-        """What the edited text does in the launch, or in the last of others; None if it cannot be run. A run ends as soon as what was found
-        `is_enough`."""
+        """The run of the edited text in the launch, or in the last of others; None if it cannot be run. A run stops as soon as its
+        findings satisfy `is_enough`."""
         launched = among[-1] if among else self.example
         if launched is None:
             return None
@@ -191,11 +191,11 @@ class Trying:
         return found
 
     def _keys(self, found: Iterable[Finding], shift: Shift) -> set[Key]:
-        """What findings of a run are known by that are no notes."""
+        """The keys of a run's findings, notes excluded."""
         return {self.key(one.diagnostic, shift) for one in found if one.diagnostic.severity is not Severity.INFO}
 
     def key(self, diagnostic: Diagnostic, shift: Shift | None = None) -> Key:
-        """What a finding is known by, in lines of the text before."""
+        """The key of a finding, in lines of the original text."""
         spans = (diagnostic.span, *[one.span for one in diagnostic.related])
         old = shift.old if shift is not None else int
         return diagnostic.name, frozenset([self._line(old(span.start))[0] for span in spans])
@@ -203,12 +203,12 @@ class Trying:
     # --- by everything
 
     def after(self, edits: Sequence[Edit]) -> Seen:
-        """Everything that is found in the edited text."""
+        """All findings of the edited text."""
         facts = self.facts(edits)
         return self.looking.of(facts, self._ran.get(facts.index.text))
 
     def left(self, after: Seen, edits: Sequence[Edit]) -> list[Diagnostic]:
-        """Of what is found in an edited text, what stands for the finding itself, or is new."""
+        """The findings of an edited text that correspond to the finding itself, or are new."""
         shift = Shift(edits)
         others = [one for one in self.seen.found if not self._is_same(one)]
         known = [(one, self._lines(one)) for one in others]
@@ -223,7 +223,7 @@ class Trying:
         return bad
 
     def _is_same(self, one: Diagnostic) -> bool:
-        """Whether a finding is this one, or the same in other words: of the same instruction, as wrong, and of a rule that can be cured."""
+        """Whether a finding is this one, or an equivalent one: for the same instruction, of the same severity, and of a curable rule."""
         if one is self.finding:
             return True
         return one.span.line == self.finding.span.line and one.severity is not Severity.INFO and one.rule[0] in WAITING
@@ -233,23 +233,23 @@ class Trying:
 
 
 def _code(facts: Facts, kernel: Routine) -> Code:
-    """The module on a machine: that of the other runs, or another one where these have taken much memory. Raises ValueError."""
+    """The module on a machine: the one of other runs, or a new one if these have used much memory. Raises ValueError."""
     code = first_code(facts, kernel)
     return code if code.machine.memory.size <= MOST_MEMORY else loaded(facts.module, facts.target or "")
 
 
 def _is_too_small(ran: Ran) -> bool:
-    """Whether a run left the dynamic shared memory that was made up."""
+    """Whether a run exceeded the made-up dynamic shared memory."""
     return ran.outside == ".shared" and bool(ran.example.shared)
 
 
 def _is_in_flight(bound: Bound) -> bool:
-    """Whether an instruction starts something that goes on by itself."""
+    """Whether an instruction starts an asynchronous operation."""
     return bool(bound.asynchronous or bound.completes or any(one.is_async for one in bound.memory))
 
 
 def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
-    """Whether a launch is the one of a witness: its shape, and the numbers that it was given."""
+    """Whether a launch is that of a witness: its shape, and its arguments."""
     given = launch.get("arguments", {})
     numbers = {name: number.value for name, number in one.arguments if isinstance(number, Number)}
     shape = [list(one.grid), list(one.block), list(one.cluster or ()) or None]
@@ -258,7 +258,7 @@ def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
 
 
 def _with_boxes(one: Example, kernel: Routine) -> Example:
-    """A launch with the tensor maps that an edited kernel would be given: boxes are made up from the bytes that it announces."""
+    """A launch with the tensor maps for an edited kernel: boxes are made up from the bytes that it announces."""
     if not any(_has_map(argument) for _, argument in one.arguments):
         return one
     made = dict(example(kernel, Shape(one.block, one.grid, one.cluster)).arguments)

@@ -1,4 +1,4 @@
-"""Instructions as text: new ones from the instruction table, and those that are there with something changed."""
+"""Instructions as text: new ones from the instruction table, and modified existing ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPTIONAL = re.compile(r"\{([^{}]*)\}")
 
 
 def worded(form: Form, slots: Mapping[str, str], *operands: str) -> str:
-    """An instruction of a form: `.aligned` and the slots that are given are there, other optional modifiers are not."""
+    """An instruction of a form with `.aligned` and the given slots; other optional modifiers are omitted."""
     head = form.syntax.split()[0]
     head = _OPTIONAL.sub(lambda found: found[1] if found[1] == ".aligned" or found[1] in slots else "", head)
     for slot, modifier in slots.items():
@@ -23,7 +23,7 @@ def worded(form: Form, slots: Mapping[str, str], *operands: str) -> str:
 
 
 def on_queue(mnemonic: str, queue: str, action: str) -> list[Form]:
-    """The forms of a mnemonic that do something to a queue of asynchronous operations: `commit`, `wait`."""
+    """The forms of a mnemonic with an action (`commit`, `wait`) on a queue of asynchronous operations."""
     found = [form for form in forms(mnemonic) for one in form.asynchronous if (one.what.group, one.what.action) == (queue, action)]
     return list(dict.fromkeys(found))
 
@@ -41,7 +41,7 @@ def changed(
     operands: Mapping[int, str] | None = None,
     unguarded: bool = False,
 ) -> str:
-    """An instruction that is there, with another opcode, other operands, or without its guard."""
+    """An existing instruction with another opcode, other operands, or without its guard."""
     one = routine.instructions[i]
     texts = [operand.text.strip() for operand in one.operands]
     for n, text in (operands or {}).items():
@@ -52,6 +52,6 @@ def changed(
 
 
 def position(bound: Bound, name: str) -> int | None:
-    """Which operand of an instruction the form calls by a name; None if it is not there, or is a part of one."""
+    """The index of the operand that the form gives a name; None if it is absent, or part of another operand."""
     operand = bound.operand(name)
     return operand.path[0] if operand is not None and len(operand.path) == 1 else None

@@ -170,3 +170,74 @@ def test_the_end_is_quick_and_whole(bad: Path, watched: str) -> None:
 
     assert done.returncode == 1
     assert "error" in done.stdout and done.stderr.endswith("at the end\n")
+
+
+class TestTheEnd:
+    """Of programs that somebody ends: neither success nor findings."""
+
+    def test_ctrl_c(self, good: Path) -> None:
+        interrupted = (
+            "import ptxkit.cli, ptxkit.files as files\ndef read(path): raise KeyboardInterrupt\nfiles.read = read\nptxkit.cli.run()"
+        )
+        done = subprocess.run([sys.executable, "-c", interrupted, "parse", str(good)], capture_output=True, text=True, check=False)
+
+        assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "ptxkit: interrupted")
+
+    def test_a_pipe_that_is_closed(self, good: Path) -> None:
+        good.write_text(GOOD + "// more\n" * 20_000)
+        command = [sys.executable, "-m", "ptxkit", "tokens", str(good)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stderr is not None
+            process.stdout.close()
+
+            assert (process.stderr.read(), process.wait()) == (b"", 141)
+
+
+class TestExplain:
+    @pytest.mark.parametrize("name", ["%tid.x", ".maxntid", "sm_90a"])
+    def test_what_is_no_instruction(self, name: str) -> None:
+        result = run("explain", name)
+
+        assert result.exit_code == 0
+        assert result.stdout.startswith(name)
+        assert "Needs" in result.stdout
+
+    def test_rules_in_any_case(self) -> None:
+        assert run("explain", "c001").stdout == run("explain", "C001").stdout
+
+    @pytest.mark.parametrize(("name", "near"), [("%tix", "%tid"), (".maxntidd", ".maxntid"), ("sm_91a", "sm_90a"), ("ldmatrx", "ldmatrix")])
+    def test_what_is_near(self, name: str, near: str) -> None:
+        result = run("explain", name)
+
+        assert (result.exit_code, near in result.stderr) == (2, True)
+
+
+class TestEncodings:
+    def test_utf_16(self, good: Path) -> None:
+        good.write_text(GOOD, encoding="utf-16")
+        result = run("check", str(good))
+
+        assert (result.exit_code, "this is UTF-16" in result.stderr) == (2, True)
+
+    def test_a_byte_order_mark(self, good: Path) -> None:
+        good.write_text(GOOD, encoding="utf-8-sig")
+        result = run("check", str(good))
+
+        assert (result.exit_code, "save the file as UTF-8 without it" in result.stdout) == (1, True)
+
+    @pytest.mark.parametrize("data", [GOOD.replace("\n", "\r\n").encode(), GOOD.encode() + b"// caf\xe9\n"], ids=["CRLF", "Latin 1"])
+    def test_what_ptxas_takes(self, good: Path, data: bytes) -> None:
+        good.write_bytes(data)
+
+        assert run("check", str(good)).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_without_launches_there_is_a_way_to_make_them_up(good: Path, command: str) -> None:
+    result = run(command, str(good))
+
+    assert (result.exit_code, "ptxkit inputs FILE -o TOML" in result.stderr) == (2, True)
+
+
+def test_extract_of_ptx(good: Path) -> None:
+    assert "this is PTX itself" in run("extract", str(good)).stderr

@@ -201,3 +201,27 @@ def test_the_action_runs(sarif: str, status: int, printed: str, tmp_path: Path) 
     assert done.returncode == status
     assert printed in done.stdout
     assert not sarif or json.loads((tmp_path / sarif).read_text())["version"] == "2.1.0"
+
+
+class TestKernels:
+    """`-k`: the findings of some functions."""
+
+    @pytest.fixture
+    def two(self, bad: Path) -> Path:
+        bad.write_text(BAD + BAD.partition(".entry")[2].replace(" k()", ".entry other()"))
+        return bad
+
+    def test_only_those_of_one_function(self, two: Path) -> None:
+        result = run("lint", "--format", "json", "-k", "othe", str(two))
+
+        assert [(one["rule"], one["function"]) for one in json.loads(result.stdout)["diagnostics"]] == [("E010", "other")]
+
+    def test_files_without_it_are_left_out(self, two: Path, tmp_path: Path) -> None:
+        (tmp_path / "second.ptx").write_text(BAD)
+
+        assert "1 error in 1 file" in run("lint", "-k", "other", ".").stderr
+
+    def test_a_name_that_no_file_has(self, two: Path) -> None:
+        result = run("lint", "-k", "otter", str(two))
+
+        assert (result.exit_code, "did you mean other?" in result.stderr) == (2, True)

@@ -75,6 +75,9 @@ class Dying:
     def __exit__(self, *reason: object) -> None:
         pass
 
+    def shutdown(self, cancel_futures: bool) -> None:
+        pass
+
     def submit(self, *arguments: object) -> Future[object]:
         future: Future[object] = Future()
         future.set_exception(BrokenExecutor())

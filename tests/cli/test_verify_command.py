@@ -174,7 +174,7 @@ class TestLaunch:
     def test_a_launch_that_the_kernel_rules_out(self) -> None:
         text = PTX.replace(")\n{", ") .reqntid 32\n{", 1)
 
-        assert "says .reqntid 32" in run("-", "--block", "64", text=text).stderr
+        assert "requires blocks of 32x1x1 (.reqntid), not 64x1x1" in run("-", "--block", "64", text=text).stderr
 
 
 @pytest.mark.parametrize(

@@ -869,7 +869,7 @@ def _is_steady(address: Term | None) -> bool:
 
 
 def is_never_used(routine: Routine, fence: int) -> bool:
-    """Whether the tensor map that a fence acquires is certainly unused: all used maps are acquired by other fences."""
+    """Whether the tensor map that a fence acquires is certainly unused: every map in use is acquired by another fence."""
     own = _pointers(fenced_map(routine, fence))
     others = [_pointers(fenced_map(routine, other)) for other in _with_effect(routine, MAP_FENCE) if other != fence]
     acquired = set[Term]().union(*others)
@@ -879,15 +879,15 @@ def is_never_used(routine: Routine, fence: int) -> bool:
 
 
 def is_parameter(routine: Routine, address: Term | None) -> bool:
-    """Whether an address is that of a parameter itself, which is what it is as long as the kernel runs."""
+    """Whether an address is that of a parameter itself, which is constant while the kernel runs."""
     symbol = locate(values(routine), address).symbol if address is not None else None
     return symbol is not None and (symbol.space or "").startswith(".param")
 
 
 def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
-    """The first use of each tensor map that the kernel is given a pointer to and does not acquire, though it does others.
+    """The first use of each tensor map that the kernel receives by pointer and does not acquire, though it acquires others.
 
-    A kernel that acquires none relies on what was there before its launch.
+    A kernel that acquires none relies on the maps written before its launch.
     """
     acquired = [(fence, _pointers(fenced_map(routine, fence))) for fence in fences]
     signalled: set[Term] = set()
@@ -901,18 +901,18 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
 
 
 def fenced_map(routine: Routine, fence: int) -> Term | None:
-    """The address of the tensor map that a fence is for; None if not known."""
+    """The address of the tensor map that a fence names; None if unknown."""
     node = next((node for node in routine.instructions[fence].operands if isinstance(node, Address)), None)
     return values(routine).operand(fence, node) if node is not None else None
 
 
 def _pointers(address: Term | None) -> set[Term]:
-    """The parameters that an address starts from: their values, not where they lie."""
+    """The parameters whose values an address is based on (not the parameters' own locations)."""
     return {atom for atom, factor in address.linear[1] if factor == 1 and atom.operator == "parameter"} if address is not None else set()
 
 
 def _same(known: Values, address: Term | None) -> Hashable:
-    """Equal for addresses of the same mbarrier; None if not known. A map starts where its address says, generic or not."""
+    """A key that is equal for addresses of the same mbarrier; None if unknown. Generic and state-space addresses are treated alike."""
     if address is None:
         return None
     where = locate(known, address)

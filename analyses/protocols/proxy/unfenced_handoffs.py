@@ -1,7 +1,7 @@
 """Unfenced hand-offs: writes that a barrier publishes with no proxy fence before it, between threads that no path connects (8.6, 9.7.14.4).
 
-Warps with different tasks synchronize at mbarriers only. The thread that waits reads at once, whether or not the writer fences later. So
-a fence is missing if the writer never comes to one, and if it comes to one only after the arrival that the reader waits for last.
+Specialized warps synchronize at mbarriers only. The waiting thread reads at once, whether or not the writer fences later. So a fence is
+missing if the writer never executes one, or executes one only after the last arrival that the reader waits for.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from ptxkit.analyses.protocols.proxy.crossings import (
 from ptxkit.frozen import frozen
 
 MOST_BYTES = 256
-"""An mbarrier of which no more is known than that it lies in more bytes than this may be any."""
+"""An mbarrier whose location is only known to within more bytes than this may be any mbarrier."""
 
 
 @frozen
 class UnfencedHandoff:
-    """A write that is signalled with no fence before, though others of the same bytes are fenced."""
+    """A write that is signalled without a fence before, though other writes of the same bytes are fenced."""
 
     crossing: Crossing
     barrier: int
-    """Where it is signalled."""
+    """The instruction that signals it."""
     fence: int
-    """Where another is fenced; -1 if who writes never comes to a fence after it."""
+    """The fence of another such write; -1 if the writer never reaches a fence afterwards."""
     is_late: bool = False
-    """Whether that fence is the next that the writer comes to, and comes after what signals."""
+    """Whether the fence is the writer's next one and comes after the signal."""
 
 
 @fact
 def unfenced_handoffs(routine: Routine) -> tuple[UnfencedHandoff, ...]:
-    """The writes that are signalled with no fence before, for each barrier that signals them the first that is read."""
+    """The writes that are signalled without a fence before; for each barrier, the first such write that is read."""
     writes = list(generic_accesses(routine, "write")) if has_proxy(routine, ASYNC) else []
     return _unfenced_handoffs(routine, writes, list(async_reads(routine)) if writes else [])
 
 
 def released(routine: Routine) -> tuple[UnfencedHandoff, ...]:
-    """The reads that are signalled with no fence before, for each barrier that signals them the first that is written over."""
+    """The reads that are signalled without a fence before; for each barrier, the first whose bytes are overwritten."""
     writes = list(async_writes(routine)) if has_proxy(routine, ASYNC) else []
     return _unfenced_handoffs(routine, list(generic_accesses(routine, "read")) if writes else [], writes)
 
@@ -71,9 +71,9 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
 
 
 def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """The fences that come after writes before anybody is signalled, and what signals writes before a fence comes."""
+    """The fences that follow writes before any signal, and the instructions that signal writes before a fence."""
     fences = set(proxy_fences(routine))
-    # with what copies signal themselves much that is in use has no fence
+    # # the completion signals of copies are excluded: correct code often has no fence there
     copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
 
@@ -91,7 +91,7 @@ def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]
 
 
 def _met(routine: Routine, read: ProxyAccess, writes: list[ProxyAccess]) -> list[ProxyAccess]:
-    """The writes of which it is likely that they are of the first bytes that are read."""
+    """The writes that probably cover the first bytes that are read."""
     ends = first_ends(routine, read)
     near = [access for access in writes if access.root is read.root]
     if ends is not None:
@@ -111,7 +111,7 @@ def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[i
 
 
 def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | None:
-    """The first write that is signalled to the reading thread last, for certain, by what stands before the next fence of the writer."""
+    """The first write that is certainly signalled to the reading thread by an arrival before the writer's next fence."""
     seen: set[tuple[int, int]] = set()
     for one in wrong:
         write, read = one.write.instruction, one.read.instruction
@@ -142,7 +142,7 @@ def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
 
 
 def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
-    """The arrivals at mbarriers that may signal a write with no fence between, and those after one, up to the next such write."""
+    """The mbarrier arrivals that may signal a write with no fence between, and those that follow one, up to the next such write."""
     fences = set(proxy_fences(routine))
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
 
@@ -161,7 +161,7 @@ def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
 
 
 def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
-    """Those of some instructions that may be the last of them before another."""
+    """Those of the given instructions that may be the last one executed before `end`."""
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset((i,)) if i in some else state
@@ -170,7 +170,7 @@ def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
 
 
 def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:
-    """The first of some arrivals at an mbarrier that the thread that reads has waited for; -1 if that is not seen of any."""
+    """The first of the given mbarrier arrivals that the reading thread has waited for; -1 if none is known."""
     known = [use for use in uses(routine) if use.where is not None and use.where.offset.length < MOST_BYTES]
     locations = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
     for use in known:

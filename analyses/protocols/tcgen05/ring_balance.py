@@ -1,8 +1,8 @@
 """Loops in which MMAs release stages less often than they wait for others (9.1:9.7.16.12).
 
-A stage changes hands: MMAs are committed to one mbarrier, other threads wait there, and then arrive at another, which the thread that
-starts the MMAs waits for. So it can't be signalled more often than MMAs are committed. A loop that waits for it more often in
-each round, whichever path it takes, comes to wait forever.
+A stage changes hands as follows: MMAs are committed to one mbarrier; other threads wait there and then arrive at another, which the thread
+that issues the MMAs waits for. So that second mbarrier completes at most as often as MMAs are committed. A loop that waits for it more
+often in every iteration, on every path, eventually waits forever.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 
 MOST_KINDS = 32
-"""So many kinds of threads are distinguished, by what they come to."""
+"""Maximum number of kinds of threads that are distinguished by the instructions they reach."""
 
 
 @frozen(eq=False)
 class _Ring:
-    """What is done to the mbarriers that one instruction goes through one after the other."""
+    """The uses of a ring of mbarriers that one instruction indexes in sequence."""
 
     inits: tuple[Use, ...]
     waits: tuple[Use, ...]
-    """That block, and that are no second wait for a phase."""
+    """Blocking waits that are not a second wait for the same phase."""
     asks: tuple[Use, ...]
-    """All waits, those that only ask and those that are guarded, too."""
+    """All waits, including tests and guarded ones."""
     commits: tuple[Use, ...]
     arrivals: tuple[Use, ...]
-    """Of threads."""
+    """Arrivals by threads."""
 
 
 def outrun(routine: Routine) -> Iterator[Finding]:
-    """The first wait of each loop that waits, in each round, for more stages than its MMAs release."""
+    """The first wait of each loop that waits, in every iteration, for more stages than its MMAs release."""
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
         return
@@ -83,7 +83,7 @@ def outrun(routine: Routine) -> Iterator[Finding]:
 
 
 def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
-    """The first wait of a loop that waits for more commits than are made in it, where nobody else makes any but once."""
+    """The first wait of a loop that waits for more commits than it makes, if commits outside it are executed only once."""
     flow, innermost = control_flow(routine), loops(routine).innermost
     if not ring.waits or not ring.commits or ring.arrivals:
         return
@@ -97,9 +97,11 @@ def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
 
 
 def out_of_step(routine: Routine) -> Iterator[Finding]:
-    """The first commits to rings of which another stage is waited for first: that one is signalled only when the ring has wrapped around.
+    """The first commits to rings in which another stage is waited for first: that stage is signalled only after the ring has wrapped
+    around.
 
-    The thread that waits there is the one that is signalled; or who starts the MMAs waited for the stage that it releases, at another ring.
+    Either the thread that waits there is the one being signalled, or the thread that issues the MMAs waited, at another ring, for the stage
+    that it releases.
     """
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
@@ -124,7 +126,7 @@ def out_of_step(routine: Routine) -> Iterator[Finding]:
 
 
 def _first_stage(routine: Routine, ring: _Ring, uses: tuple[Use, ...]) -> int | None:
-    """The one stage that uses of a ring begin with, whichever path control comes to them; None if it is not known, or there are several."""
+    """The one stage that the uses of a ring start at, on every path; None if it is unknown or differs between paths."""
     begin = min([offset for use in (*ring.asks, *ring.commits, *ring.arrivals) for offset in use.offsets])
     found: set[int] = set()
     for use in _earliest(routine, uses):
@@ -144,7 +146,7 @@ def _first_stage(routine: Routine, ring: _Ring, uses: tuple[Use, ...]) -> int | 
 
 
 def _earliest(routine: Routine, uses: tuple[Use, ...]) -> list[Use]:
-    """Those of some uses that control may come to from the start with none of them before."""
+    """Those of the given uses that can be reached from entry without passing another of them."""
     before = comes_without(routine, {use.instruction for use in uses})
     return [use for use in uses if before(use.instruction)]
 
@@ -172,7 +174,7 @@ def _ring(routine: Routine, uses: list[Use], commits: set[int]) -> _Ring:
 
 
 def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
-    """The waits of which none is for the same phase as another: all waits at one mbarrier for one parity are taken for one."""
+    """The waits, each for a distinct phase: waits at one mbarrier for one parity count as one."""
     by_mbarrier: dict[Term | None, dict[Term | None, list[Use]]] = {}
     for use in waits:
         by_mbarrier.setdefault(use.step.address, {}).setdefault(use.step.amount, []).append(use)
@@ -182,7 +184,7 @@ def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
 
 
 def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
-    """The loops in each round of which, on all paths by some wait, more waits are passed at one ring than commits made to another."""
+    """The loops in whose every iteration, on all paths through a wait, more waits pass at one ring than commits are made to another."""
     block_of = control_flow(routine).block_of
     weight: dict[int, int] = {}
     homes = [_deciders(routine).get(use.instruction, block_of[use.instruction]) for use in ring.waits]
@@ -208,11 +210,11 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
 
 @frozen(eq=False)
 class _Iteration:
-    """What comes after what in one round of a loop, among blocks in which mbarriers are used, the first and the last."""
+    """The order of blocks within one iteration of a loop: blocks that use mbarriers, the first block, and the last."""
 
     onward: dict[int, list[int]]
     back: int
-    """How many of these edges lead back: into inner loops."""
+    """Number of back edges, to inner loops."""
 
 
 @fact
@@ -231,7 +233,8 @@ def _iterations(routine: Routine) -> list[_Iteration]:
 
 @fact
 def _deciders(routine: Routine) -> dict[int, int]:
-    """The waits that are left out if what was asked before succeeded, with the block that decides: who passes that has been signalled."""
+    """The waits that are skipped if an earlier test succeeded, each with the block that decides: past that block, the phase has
+    completed."""
     asks = {use.instruction for use in usage(routine).of(Does.WAIT) if not use.step.is_spinning}
     found = {}
     for use in usage(routine).of(Does.WAIT) if asks else ():
@@ -242,7 +245,7 @@ def _deciders(routine: Routine) -> dict[int, int]:
 
 
 def _decider(routine: Routine, wait: int) -> int:
-    """The block from which control comes either to a loop that waits or to where that leaves to; -1 if there is none."""
+    """The block that branches either to a waiting loop or to its exit; -1 if there is none."""
     flow, forest = control_flow(routine), loops(routine)
     index = forest.innermost[flow.block_of[wait]]
     loop = forest.loops[index] if index is not None else None
@@ -257,13 +260,13 @@ def _decider(routine: Routine, wait: int) -> int:
 
 
 def _onward(flow: ControlFlow, block: int) -> int:
-    """Where control comes from a block in which nothing but a jump stands."""
+    """The successor of a block that holds only a branch; otherwise the block itself."""
     one = flow.blocks[block]
     return one.successors[0] if one.end - one.start == 1 and len(one.successors) == 1 else block
 
 
 def _sources(routine: Routine, block: int) -> set[int]:
-    """The instructions that write what decides where control goes from the end of a block, through loops and where paths merge."""
+    """The instructions that write what decides the branch at the end of a block, traced through loops and merges."""
     known, numbering = values(routine), ssa(routine).values
     guard = known.guard(control_flow(routine).blocks[block].end - 1)
 
@@ -280,9 +283,9 @@ def _sources(routine: Routine, block: int) -> set[int]:
 
 
 def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
-    """The most that paths from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
+    """The maximum weight of the paths from the start of a block to other blocks within one iteration; empty if it is unbounded."""
     most = {start: 0}
-    # a path goes back at most once by each edge that leads back, unless its iterations weigh more and more
+    # # a path takes each back edge at most once, unless the weight grows with every iteration
     for _ in range(iteration.back + 2):
         changed = False
         for block, following in iteration.onward.items():
@@ -299,7 +302,7 @@ def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[
 
 
 def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
-    """Whether one ring is signalled only after the other, be it by means of a third."""
+    """Whether one ring is signalled only after the other, directly or through a third."""
     if follows(back, ring):
         return True
     between_ = [one for one in rings if one is not back and one is not ring and one.asks and one.arrivals and not one.commits]
@@ -307,7 +310,7 @@ def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring,
 
 
 def _follows(routine: Routine, back: _Ring, ring: _Ring) -> bool:
-    """Whether a ring is signalled only by, or never without, threads each of which waits at the other before each time that it arrives."""
+    """Whether a ring is signalled only by, or never without, threads that each wait at the other ring before each arrival."""
     counts = {use.step.amount.constant if use.step.amount is not None else None for use in ring.inits}
     least = min([count for count in counts if count is not None], default=0)
     waiting = 0
@@ -322,16 +325,16 @@ def _follows(routine: Routine, back: _Ring, ring: _Ring) -> bool:
 
 
 def _needs(routine: Routine, ring: _Ring, those: int, count: int) -> bool:
-    """Whether so many arrivals, which a phase takes, don't come without some threads."""
+    """Whether the arrivals that complete a phase cannot all come from threads outside the given set."""
     others = [arrivals_besides(routine, use, those) for use in ring.arrivals]
     if None in others:
         return False
-    # those of other CTAs may wait elsewhere
+    # # threads of other CTAs may wait elsewhere
     if any(use.is_remote or use.step.is_multicast for use in ring.arrivals) and any(others):
         return False
     if sum(one for one in others if one is not None) < count:
         return True
-    # where as many arrivals are expected as there are threads that arrive, here or there, each does so once
+    # # if the expected count equals the number of threads that arrive, anywhere, each arrives once
     reach = uniformity(routine).reach
     whole = 0
     for use in ring.arrivals:
@@ -342,7 +345,7 @@ def _needs(routine: Routine, ring: _Ring, those: int, count: int) -> bool:
 
 
 def _kinds(routine: Routine, uses: list[Use], among: int) -> list[int]:
-    """One thread of each kind, by which of some uses it may come to."""
+    """One thread of each kind; kinds differ in which of the uses they may reach."""
     masks = [threads_at(routine, use) or 0 for use in uses]
     parts = [among]
     for mask in masks:
@@ -353,7 +356,7 @@ def _kinds(routine: Routine, uses: list[Use], among: int) -> list[int]:
 
 
 def _waits_first(routine: Routine, back: _Ring, ring: _Ring, thread: int) -> bool:
-    """Whether a thread waits at one ring before each time that it arrives at the other, on all paths that it may go."""
+    """Whether a thread waits at one ring before each arrival at the other, on all its possible paths."""
     flow, reach = control_flow(routine), uniformity(routine).reach
     events: dict[int, list[tuple[int, bool]]] = {}
     for use in (*back.asks, *ring.arrivals):
@@ -361,7 +364,7 @@ def _waits_first(routine: Routine, back: _Ring, ring: _Ring, thread: int) -> boo
     late: list[int] = []
 
     def through(block: int, owes: bool) -> bool:
-        """Whether it may be that the thread has not waited since it arrived."""
+        """Whether the thread may not have waited since its last arrival."""
         if not reach.block(block).ever >> thread & 1:
             return False
         for i, is_wait in sorted(events.get(block, ())):

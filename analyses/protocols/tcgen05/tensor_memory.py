@@ -1,4 +1,4 @@
-"""The protocol of tensor memory (9.1:9.7.16): who frees it, what is waited for, what is committed and fenced."""
+"""The protocol of tensor memory (9.1:9.7.16): who frees it, and where waits, commits and fences are needed."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value
 
 LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
-"""Queues of the table: loads to registers, stores from them, and what a commit hands to an mbarrier."""
+"""Queues of the table: loads to registers, stores from them, and the operations that a commit signals to an mbarrier."""
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
-"""One of so many is an exception."""
+"""One case out of this many counts as an exception."""
 NO_FENCE = "no tcgen05.fence::after_thread_sync lies between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
 @frozen(eq=False)
 class Tensor:
-    """The instructions of a function that have to do with tensor memory, in the order of the text, where control can reach them."""
+    """The reachable instructions of a function that concern tensor memory, in document order."""
 
     by_effect: dict[str, tuple[int, ...]]
-    """By word of the table: those that allocate, free, relinquish and fence."""
+    """By word of the table: instructions that allocate, free, relinquish or fence."""
     starts: dict[str, tuple[int, ...]]
-    """By queue, those that start operations."""
+    """By queue, the instructions that start operations."""
     commits: tuple[int, ...]
     has_calls: bool
     may_arrive: bool
-    """Whether something that is called may arrive at an mbarrier."""
+    """Whether a called function may arrive at an mbarrier."""
 
 
 @fact
 def tensor(routine: Routine) -> Tensor | None:
-    """What has to do with tensor memory in a function; None if nothing does."""
+    """The instructions of a function that concern tensor memory; None if there are none."""
     flow = control_flow(routine)
     done = effects(routine)
     by_effect: dict[str, list[int]] = {}
@@ -86,17 +86,17 @@ def tensor(routine: Routine) -> Tensor | None:
 
 @fact
 def loads(routine: Routine) -> Program | None:
-    """What matters to loads from tensor memory; None if there are none."""
+    """The steps that matter to loads from tensor memory; None if there are no such loads."""
     return program(routine, LOADS)
 
 
 @fact
 def accessed_loads(routine: Routine) -> tuple[tuple[RegisterAccess, ...], tuple[RegisterAccess, ...]]:
-    """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that are usual.
+    """The loads whose registers are used before any wait: those that are errors, and those that are common practice.
 
-    Compilers move what works on registers before the wait that was to come first, some programs have no wait, and assemblers know when a
-    register is there. So what counts is where the wait is left out as an exception, and where a function that never waits stores the
-    registers as they are. Of what is usual there is one use for each load.
+    Compilers move register operations above the wait that should precede them, some programs have no wait, and assemblers know when a
+    register is ready. So an access is an error only if the missing wait is an exception, or if a function that never waits stores the
+    registers unchanged. Of the common cases, one use is given for each load.
     """
     of, known = loads(routine), tensor(routine)
     if of is None or known is None or LOADS not in known.starts:
@@ -122,7 +122,7 @@ def _stores(routine: Routine, i: int) -> bool:
 
 
 def never_freed(routine: Routine) -> Iterator[Finding]:
-    """Allocations that nothing frees, or with which a warp that frees them on one path comes to the end of the kernel on another."""
+    """Allocations that nothing frees, or that a warp frees on one path and not on another path to the end of the kernel."""
     known = tensor(routine)
     if known is None or known.has_calls or not routine.function.header.is_entry:
         return
@@ -132,7 +132,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
             yield Finding(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
             continue
         tree, blocks = dominators(routine).tree, control_flow(routine).block_of
-        # if others free it, it need not matter where those end that allocate it
+        # # if other warps free it, the exits of the allocating warps need not matter
         if not all(tree.dominates(blocks[i], blocks[free]) for free in frees):
             continue
         end = _end(routine, i, frees)
@@ -141,9 +141,9 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
-    """Where the thread that executes an allocation may leave the function without freeing it; -1: nowhere.
+    """The exit by which a thread may leave the function without freeing its allocation; -1 if there is none.
 
-    What decided about coming to the allocation still holds afterwards.
+    The conditions that led to the allocation still hold afterwards.
     """
     flow = control_flow(routine)
     known = values(routine)
@@ -171,7 +171,7 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
 
 
 def misused_permits(routine: Routine) -> Iterator[Finding]:
-    """Allocations after the instruction that gave up the right to them; frees of sizes that were not allocated; mixed groups of CTAs."""
+    """Allocations after the right to allocate was relinquished, frees of sizes that were not allocated, and mixed CTA groups."""
     known = tensor(routine)
     if known is None:
         return
@@ -206,7 +206,7 @@ def _guarded(routine: Routine, i: int) -> bool:
 
 
 def _columns(routine: Routine, i: int) -> int | None:
-    """How many columns are allocated or freed, if that is a constant."""
+    """The number of columns that are allocated or freed, if constant."""
     bound = bindings(routine)[i]
     operand = bound.operand("n") if isinstance(bound, Bound) else None
     if operand is None:
@@ -223,7 +223,7 @@ def _columns(routine: Routine, i: int) -> int | None:
 
 
 def freed_too_early(routine: Routine) -> Iterator[Finding]:
-    """Frees by some warps to which a path leads from other warps' use of tensor memory with no barrier on it."""
+    """Frees by some warps that are reachable from other warps' use of tensor memory with no barrier between."""
     known = tensor(routine)
     count = launch(routine).count
     if known is None or known.has_calls or (count is not None and count <= WARP):
@@ -241,7 +241,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, {*uses, *barriers, *frees}, step):
         if i not in frees or not state:
             continue
-        # those that do not come to the free use the memory still
+        # # warps that do not reach the free may still be using the memory
         others = [use for use in sorted(state) if not dominators(routine).post.dominates(flow.block_of[i], flow.block_of[use])]
         if others:
             yield Finding(
@@ -253,14 +253,14 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
 
 
 def never_committed(routine: Routine) -> Iterator[Finding]:
-    """Waits for an mbarrier after MMAs that no commit hands to one, and for mbarriers at which nothing arrives."""
+    """Waits at an mbarrier for MMAs that are never committed to one, and waits at mbarriers at which nothing arrives."""
     known = tensor(routine)
     if known is None or known.may_arrive or MMAS not in known.starts:
         return
     waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.MBARRIER]
     signalled = set()
     for i in known.starts[MMAS]:
-        # a copy is done before the product that reads it, whoever starts and commits that: they are an ordered pair
+        # # a copy completes before the MMA that reads it, whichever thread issues and commits that: the two are ordered as a pair
         if not _reads_and_writes(routine, i) or any(comes_to(routine, i, commit) for commit in known.commits):
             continue
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
@@ -283,7 +283,7 @@ def _reads_and_writes(routine: Routine, i: int) -> bool:
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Finding]:
-    """Barriers and MMAs before which stores to tensor memory were not waited for."""
+    """Barriers and MMAs that follow stores to tensor memory without a wait for the stores."""
     known = tensor(routine)
     if known is None or STORES not in known.starts:
         return
@@ -299,14 +299,14 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
-            # an arrival need not be the one that tells of the store, if a wait for it comes later
+            # # an arrival need not be the one that publishes the store if a wait for the store follows it
             is_late = i not in mmas and any(comes_to(routine, i, wait) for wait in waits)
             message = "a store to tensor memory may be in flight here: nothing has waited for it"
             yield Finding(i, message, [(first, "started here")], False, is_note=is_late)
 
 
 def stores_read_back(routine: Routine) -> Iterator[Finding]:
-    """Loads of what was stored to tensor memory right before, with no wait for the store between."""
+    """Loads from tensor memory directly after a store to the same address, with no wait for the store between."""
     known = tensor(routine)
     if known is None or STORES not in known.starts or LOADS not in known.starts:
         return
@@ -315,7 +315,7 @@ def stores_read_back(routine: Routine) -> Iterator[Finding]:
     stored: dict[Term, int] = {}
     home = -1
     for i in sorted({*waits, *known.starts[STORES], *loads_}):
-        # in another block the same term may be another number
+        # # in another block, the same term may have another value
         if i in waits or block_of[i] != home:
             stored, home = {}, block_of[i]
         address = _address(routine, i) if i not in waits else None
@@ -335,9 +335,9 @@ def _address(routine: Routine, i: int) -> Term | None:
 
 
 def unfenced(routine: Routine) -> Iterator[Finding]:
-    """The one wait for an mbarrier of a kernel after which tensor memory is used without a fence, though there is one after others.
+    """The single mbarrier wait of a kernel after which tensor memory is used without a fence, though other waits are followed by one.
 
-    Much that is in use has no such fences at all, or some; so what counts is a single exception.
+    Many kernels in use have no such fences, or only some; so only a single exception counts.
     """
     fenced, bare = _fenced_mbarriers(routine, False)
     if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()):
@@ -346,7 +346,7 @@ def unfenced(routine: Routine) -> Iterator[Finding]:
 
 
 def _fenced_at_once(routine: Routine) -> set[int]:
-    """The waits for mbarriers after which a fence is the first thing that has to do with order, no matter what comes then."""
+    """The mbarrier waits after which a fence is the first instruction that affects ordering, regardless of what follows."""
     known = tensor(routine)
     fences = set(known.by_effect.get(AFTER, ())) if known is not None else set()
     waits = {i for i, sync in syncs(routine).items() if sync.waits}
@@ -359,7 +359,8 @@ def _fenced_at_once(routine: Routine) -> set[int]:
 
 
 def seldom_fenced(routine: Routine) -> Finding | None:
-    """The first use of tensor memory after a wait without a fence, with all such waits, where a kernel has fences after some only."""
+    """The first use of tensor memory after a wait without a fence, with all such waits, in a kernel that has fences after some waits
+    only."""
     bare = _fenced_mbarriers(routine, True)[1]
     if not bare or any(unfenced(routine)):
         return None
@@ -368,17 +369,17 @@ def seldom_fenced(routine: Routine) -> Finding | None:
 
 
 def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
-    """The waits for mbarriers, as in `fences_behind`."""
+    """The mbarrier waits, as in `fences_after`."""
     fenced, bare = fences_after(routine, keeps)
     mbarriers = {use.instruction for use in uses(routine)}
-    # a barrier of all threads stands where memory is handed out, and needs none there
+    # # a barrier of all threads follows the allocation of tensor memory, and needs no fence there
     return fenced, {wait: i for wait, i in bare.items() if wait in mbarriers}
 
 
 def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:
-    """The waits with the first use of tensor memory after them: where a fence stands between on all paths, and the others.
+    """The waits, each with the first use of tensor memory after it: those followed by a fence on all paths, and the others.
 
-    What comes after another wait without a fence counts for the later one only, or, if it `keeps`, for both.
+    After two waits without a fence, a use counts for the later wait only; with `keeps`, for both.
     """
     known = tensor(routine)
     if known is None or not known.by_effect.get(AFTER):
@@ -388,7 +389,7 @@ def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int],
     own = {i for queue in (LOADS, STORES, MMAS) for i in known.starts.get(queue, ())}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """Waits that are passed, as themselves, and those after which a fence was passed too, as numbers below 0."""
+        """Waits passed so far, by their index, and waits that were also followed by a fence, as negative numbers."""
         if i in waits:
             return state | {i} if keeps else frozenset((i,))
         if i in fences:

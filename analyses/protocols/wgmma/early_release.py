@@ -1,7 +1,7 @@
-"""Matrices in shared memory that tensor cores are reading: what releases them too early (9.7.16, 9.7.10.24.1).
+"""Shared-memory matrices that are released while tensor cores may still read them (9.7.16, 9.7.10.24.1).
 
-An operation reads its matrices until its group was waited for. Until then they may not be written, nor their stage of a ring released.
-A release belongs to the stage that the operation reads if both are picked by the same number in the same iteration.
+An operation reads its matrices until its group has been waited for. Until then they must not be written, and their stage of a ring must not
+be released. A release belongs to the stage that the operation reads if the same index selects both in the same iteration.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class _Operand:
     """A matrix that an operation reads."""
 
     stage: frozenset[Term]
-    """What picks its stage: the numbers of loops by which its address goes."""
+    """The loop-carried values that its address depends on, which select its stage."""
     region: Region | None
 
 
 def released_too_early(routine: Routine) -> Iterator[Finding]:
-    """Arrivals at mbarriers, and writes, by which a stage is released that a wgmma of the same iteration may still read."""
+    """Arrivals at mbarriers, and writes, that release a stage that a wgmma of the same iteration may still read."""
     of = wgmma(routine)
     if of is None:
         return
@@ -66,7 +66,7 @@ def released_too_early(routine: Routine) -> Iterator[Finding]:
 def _in_one_iteration(
     routine: Routine, of: Program, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]], writes: dict[int, Region]
 ) -> Iterator[Finding]:
-    """What is released in the iteration in which it is read, wherever the ring stands: found on all paths."""
+    """Stages that are released in the iteration that reads them, at any position of the ring: found on all paths."""
     flow = control_flow(routine)
     numbers = {i: position for position, i in enumerate(operands)}
     steps: dict[int, list[Step]] = {}
@@ -135,14 +135,14 @@ def _operand(routine: Routine, term: Term) -> _Operand | None:
 
 
 def _stage(term: Term) -> frozenset[Term]:
-    """The numbers of loops by which an address goes."""
+    """The loop-carried values in an address."""
     return frozenset([leaf for leaf in term.leaves() if leaf.operator == "phi"])
 
 
 def _releases(routine: Routine, operands: dict[int, list[_Operand]]) -> dict[int, frozenset[Term]]:
-    """The arrivals at mbarriers, in the loops of the operations, that are picked by a number that changes there, with that number.
+    """The mbarrier arrivals in the loops of the operations whose index changes there, each with that index.
 
-    None if they are of several arrays of mbarriers: then nobody knows which belongs to which matrices.
+    Empty if they use several arrays of mbarriers: then it is unknown which one guards which matrices.
     """
     flow, known, forest = control_flow(routine), values(routine), loops(routine)
     inner = {forest.innermost[flow.block_of[i]] for i, own in operands.items() if any(operand.stage for operand in own)}
@@ -176,7 +176,7 @@ def _writes(routine: Routine) -> Iterator[tuple[int, Region]]:
 
 
 def _renewed(routine: Routine, operands: dict[int, list[_Operand]], numbers: dict[int, int]) -> dict[int, int]:
-    """By block where the number that picks the stage of operations is a new one, these operations."""
+    """For each block that defines a new value of the index that selects the stage of some operations, those operations."""
     numbering = ssa(routine)
     headers = loops(routine).headers
     found: dict[int, int] = {}
@@ -186,7 +186,7 @@ def _renewed(routine: Routine, operands: dict[int, list[_Operand]], numbers: dic
             for operand in own
             for leaf in operand.stage
         }
-        # without a number that changes, what is in flight is of any iteration: then every loop begins anew
+        # # without a changing index, an operation in flight may be of any iteration: then every loop header starts anew
         for block in blocks or headers:
             found[block] = found.get(block, 0) | 1 << numbers[i]
     return found

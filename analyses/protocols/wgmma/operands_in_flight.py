@@ -1,6 +1,6 @@
-"""Matrices that wgmma operations may still be reading on a path: who arrives there at what frees their stage, and who writes them (9.7.16).
+"""Matrices that wgmma operations may still be reading on a path: arrivals that release their stage, and writes to them (9.7.16).
 
-A thread is followed with the groups that it has in flight and the numbers of its loops; so a stage is known, any counter picks it.
+The path of a thread is followed with its groups in flight and its loop indices, so the stage is known whichever counter selects it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _RELEASED = "this releases the stage that a wgmma may still read: no wait for it
 _NOT_WAITED_FOR = "this writes what a wgmma may still read: no wait for its group lies between"
 _UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier has followed"
 MOST_FAILURES = 4
-"""After so many paths for which no input was found, none is looked for any more."""
+"""After this many paths without a feasible input, no further inputs are sought."""
 
 
 def released(routine: Routine) -> Iterator[Finding]:
-    """Arrivals and writes on paths that some input takes, with which a matrix is released, or written, that a wgmma may still read."""
+    """Arrivals and writes, on paths that some input takes, that release or overwrite a matrix that a wgmma may still read."""
     of = wgmma(routine)
     own: dict[int, list[Matrix]] = {}
     for matrix in matrices(routine):
@@ -53,7 +53,7 @@ def released(routine: Routine) -> Iterator[Finding]:
 
 @frozen(eq=False)
 class _Waited:
-    """Operations that their warp has waited for, where no barrier has signalled the others since."""
+    """Operations that their warp has waited for, with no barrier since that signals other warps."""
 
     operations: tuple[Operation, ...] = ()
 
@@ -71,7 +71,7 @@ _NONE = _Waited()
 
 
 class _Reading(Observer):
-    """Looks at what is done to the matrices of the operations that are in flight."""
+    """Observes the releases and writes of matrices that operations in flight read."""
 
     start = _NONE
 
@@ -107,7 +107,7 @@ class _Reading(Observer):
         return _Waited((*memory.operations, *done)) if done else memory
 
     def _read(self, operation: Operation, threads: int, by_all: bool = False) -> Iterator[Region]:
-        """What an operation surely reads, for some threads; or only what all their warps do."""
+        """The bytes that an operation certainly reads, for some of its threads; with `by_all`, only those that all of their warps read."""
         for (_, matrix), address in zip(self.rows[operation.instruction], operation.terms, strict=True):
             region = self.regions.region(address, LEAST_BYTES, threads, matrix.lanes)
             if region is not None and not (by_all and matrix.is_divided):
@@ -139,7 +139,7 @@ class _Reading(Observer):
 
     def _add(self, moment: Moment, operation: Operation, message: str, threads: tuple[int, int] | None) -> None:
         if moment.hinges(operation) and moment.skipped(operation):
-            # what the path does not come by may well be come by whenever the operation is started
+            # # what this path avoids may be unavoidable whenever the operation is started
             return
         model = moment.model(operation) if threads is None else moment.model(operation, thread=threads[1], others=threads[:1])
         if model is None:
@@ -150,9 +150,9 @@ class _Reading(Observer):
 
 
 def _arrivals(routine: Routine) -> dict[int, tuple[Location, Term]]:
-    """The arrivals at mbarriers that a copy waits at, with what their addresses are made of.
+    """The arrivals at mbarriers that a copy waits at, each with the parts of its address.
 
-    Who copies into several CTAs waits for all of them: an arrival at the mbarrier of another CTA is for such copies.
+    A thread that copies into several CTAs waits for all of them: an arrival at another CTA's mbarrier belongs to such copies.
     """
     positions, shared = ({refill.location for refill in refills(routine) if refill.is_multicast or not wanted} for wanted in (False, True))
     found = {}
@@ -163,7 +163,7 @@ def _arrivals(routine: Routine) -> dict[int, tuple[Location, Term]]:
 
 
 def _writes(routine: Routine, own: dict[int, list[Matrix]]) -> dict[int, Access]:
-    """The writes of shared memory that threads may come to after an operation."""
+    """The writes to shared memory that threads may reach after an operation."""
     flow, forest, bounds = control_flow(routine), loops(routine), bindings(routine)
     homes = {flow.block_of[i] for i in own}
     found = {}

@@ -20,48 +20,48 @@ FENCE = "wgmma-fence"
 
 @frozen
 class Unfenced:
-    """An operation whose registers were accessed since the last fence, or before which there may be no fence at all."""
+    """An operation whose registers were accessed since the last fence, or that may be reached without any fence."""
 
     instruction: int
     register: int
-    """A register that was accessed; -1 if there is no fence on a path from the entry."""
+    """A register that was accessed; -1 if a path from entry has no fence."""
     access: int
-    """Where; -1 for none."""
+    """The access; -1 if there is none."""
     is_first: bool
     """Whether the operation may be the first of its batch: no fence since the last commit."""
     by_operation: bool = False
-    """Whether it was accessed by another operation, whose shape or purpose differs."""
+    """Whether the access is by another wgmma, of another shape or in another role."""
 
 
 @frozen
 class _State:
     unfenced: bool
-    """Whether there may be no fence since the entry."""
+    """Whether there may be no fence since entry."""
     spent: bool
-    """Whether there may be none since the last commit."""
+    """Whether there may be no fence since the last commit."""
     written: int
     shapes: tuple[tuple[str, int], ...]
-    """The registers that operations of a shape gave results in since the last fence."""
+    """Registers that hold results of operations since the last fence, by shape."""
 
 
 @fact
 def wgmma(routine: Routine) -> Program | None:
-    """What matters to wgmma in a function; None if it starts no such operation."""
+    """The steps that matter to wgmma in a function; None if it starts no such operation."""
     return program(routine, QUEUE, FENCE)
 
 
 @fact
 def accessed_in_flight(routine: Routine) -> tuple[RegisterAccess, ...]:
-    """The registers of wgmma operations that are accessed before the operation is certainly done, in the order of the text."""
+    """The registers of wgmma operations that are accessed before the operation has certainly completed, in document order."""
     of = wgmma(routine)
     return tuple(accesses_in_flight(of)) if of is not None else ()
 
 
 @fact
 def unfenced(routine: Routine) -> tuple[Unfenced, ...]:
-    """The operations before which a fence is missing, in the order of the text.
+    """The operations that lack a fence before them, in document order.
 
-    Constants that are put into registers do not count: compilers do that where they like, and assemblers know what to do.
+    Moves of constants into registers do not count: compilers schedule them freely, and assemblers handle them.
     """
     of = wgmma(routine)
     return tuple(_unfenced(of)) if of is not None else ()

@@ -38,6 +38,24 @@ class Footprint:
     by_all: bool = False
 
 
+def coalesced(one: Footprint) -> Footprint:
+    """The same bytes in as few rows as possible: bytes of one lane that follow one another are one access."""
+    if len(one.at) < 2:
+        return one
+    order = np.lexsort((one.at, one.lane))
+    at, size, lane = one.at[order], one.size[order], one.lane[order]
+    begins = np.ones(len(at), bool)
+    begins[1:] = (at[1:] != at[:-1] + size[:-1]) | (lane[1:] != lane[:-1])
+    signal = None if one.signal is None else one.signal[order]
+    if signal is not None:
+        begins[1:] |= signal[1:] != signal[:-1]
+    first = np.flatnonzero(begins)
+    if len(first) == len(at):
+        return one
+    signal = None if signal is None else signal[first]
+    return Footprint(one.kind, one.space, lane[first], at[first], np.add.reduceat(size, first), signal, one.by_all)
+
+
 def footprint(
     lanes: Any, kind: str, buffer: Any, at: Array, size: Any, lane: Array | None = None, signal: Array | None = None
 ) -> Footprint:

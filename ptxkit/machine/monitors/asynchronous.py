@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.agents import Footprint
+from ptxkit.machine.asynchronous.agents import Footprint, coalesced
 from ptxkit.machine.interfaces import Races
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.memory.sparse import zeros
@@ -160,8 +160,9 @@ class InFlight:
         for footprint in flight.footprints():
             if not len(footprint.at):
                 continue
-            place = lanes.place[footprint.lane]
             self.races.accesses[footprint.space] = self.races.accesses.get(footprint.space, 0) + len(footprint.at)
+            footprint = coalesced(footprint)
+            place = lanes.place[footprint.lane]
             self.races.launch.operations += int(footprint.size.sum()) // BYTES_AN_OPERATION
             waits = self._waits(place)
             one = Flying(flight, kind, footprint, place, np.ones(len(place), bool), waits)

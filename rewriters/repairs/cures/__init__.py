@@ -1,4 +1,4 @@
-"""Kinds of cures, a module each. A cure looks at what a finding knows and gives candidates; which of them is one is found out by trying."""
+"""Kinds of cures, one module each. A cure proposes candidates for a finding; trials determine which of them repair it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CURES = (
 
 
 def candidates(trouble: Trouble) -> Iterator[Candidate]:
-    """All candidates for a finding, the cheapest first; of one price those that change instructions of the finding."""
+    """All candidates for a finding, cheapest first; at equal price, those that change instructions of the finding first."""
     near = set(trouble.instructions)
 
     def order(one: Candidate) -> tuple[int, bool]:

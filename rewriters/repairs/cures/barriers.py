@@ -1,4 +1,4 @@
-"""Barriers that are missing between two accesses."""
+"""Missing barriers between two accesses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAMILIES = "SAMTG"
 
 
 def inserted(trouble: Trouble) -> Iterator[Candidate]:
-    """A barrier of the warp or of the CTA on every path from one access to the other (9.7.14.1, 9.7.14.2)."""
+    """A warp or CTA barrier on every path from one access to the other (9.7.14.1, 9.7.14.2)."""
     if trouble.family not in FAMILIES or trouble.is_of_a_thread or not _is_of_two(trouble):
         return
     if trouble.is_of_a_warp and trouble.knows_warps:
@@ -32,12 +32,12 @@ def inserted(trouble: Trouble) -> Iterator[Candidate]:
 
 
 def _waits(bound: Bound) -> bool:
-    """Whether it matters to a barrier behind copies on which side of an instruction it stands."""
+    """Whether it matters to a barrier that follows copies on which side of an instruction it is."""
     return bool(bound.barrier) or any(one.action == "wait" for one in bound.asynchronous)
 
 
 def _is_of_two(trouble: Trouble) -> bool:
-    """Whether it is about two accesses, one of them a write; what is argued of one is about two if both are of memory."""
+    """Whether the finding concerns two accesses, one of them a write; without execution, whether both instructions access memory."""
     if trouble.witnesses:
         return trouble.witnessed > 0 or bool(trouble.accesses)
     bounds = [bound for pair in trouble.pairs[:1] for i in pair if (bound := trouble.bound(i)) is not None]
@@ -45,7 +45,7 @@ def _is_of_two(trouble: Trouble) -> bool:
 
 
 def _before_arrivals(trouble: Trouble) -> list[Point]:
-    """Points between an access and an arrival by which one lane tells others that its warp has done it."""
+    """Points between an access and an arrival by which one lane signals that its warp has made it."""
     arrivals = trouble.such(lambda bound: any(one.action == "arrive" for one in bound.barrier) and mbarrier_operand(bound) is not None)
     firsts = [first for first, _ in trouble.pairs] or [i for i in trouble.instructions if i not in arrivals]
     found = []

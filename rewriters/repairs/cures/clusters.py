@@ -1,4 +1,4 @@
-"""The barrier of the cluster (9.7.14.3): missing, without its wait, or with an arrival that publishes nothing."""
+"""The cluster barrier (9.7.14.3): missing, without its wait, or with an arrival that publishes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARRIVES, WAITS = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligne
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """A barrier of the cluster on every path from one access to the other, or to the end; its wait; an arrival that releases."""
+    """A cluster barrier on every path from one access to the other, or to the end; its wait; an arrival with release semantics."""
     is_unpaired = trouble.finding.rule == "C010"
     if trouble.family not in FAMILIES or (trouble.family == "C" and not is_unpaired) or (trouble.is_of_a_cta and not is_unpaired):
         return

@@ -1,4 +1,4 @@
-"""Instructions that a group of threads must execute together and does not (9.7.14.1, 9.7.10.6): moved, or with another mask or guard."""
+"""Instructions that a group of threads must execute together but does not (9.7.14.1, 9.7.10.6): moved, or with another mask or guard."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ptxkit.rewriters.repairs.trouble import Trouble
 from ptxkit.rewriters.repairs.wording import changed, position
 
 FAMILIES = "CBT"
-"""Rules about who executes something together."""
+"""Rules about which threads execute an instruction together."""
 ALL_LANES = "0xffffffff"
 _LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA, "cluster": Level.CLUSTER}
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """Other masks; no guard; another point, which all threads come to; no such instruction at all."""
+    """Another mask; no guard; another point, which all threads reach; no such instruction at all."""
     if trouble.family not in FAMILIES:
         return
     for i in trouble.instructions:
@@ -52,7 +52,7 @@ def _masks(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
 
 
 def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
-    """The instruction without its guard, after the paths have merged, before they part, or nowhere."""
+    """The instruction without its guard, after the paths have merged, before they diverge, or removed."""
     assert bound.converges is not None
     if trouble.routine.instructions[i].guard is not None:
         yield change(trouble, i, changed(trouble.routine, i, unguarded=True))
@@ -73,13 +73,13 @@ def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
                 break
             block = tree.parent[block] if tree.parent[block] != block else -1
     if bound.barrier and not bound.writes:
-        # less order may hurt where no execution shows it
+        # # weaker ordering may do harm that no execution shows
         yield change(trouble, i, "", LAST)
 
 
 def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, point: Point) -> bool:
-    """Whether it does no harm if threads that did not execute an instruction do, elsewhere: it does nothing for good, what it gives is
-    needed by nobody else there, and does not say who is there."""
+    """Whether more threads may safely execute an instruction elsewhere: it has no lasting effect, nobody else needs its result there,
+    and the result does not depend on which threads execute it."""
     if bound.barrier and not bound.writes:
         return True
     changes = any(one.access != "read" for one in bound.memory) or bound.effects or bound.asynchronous
@@ -94,7 +94,8 @@ def _may_be_executed_by_more(routine: Routine, i: int, bound: Bound, point: Poin
 
 
 def _is_only_read_after(routine: Routine, i: int, point: Point) -> bool:
-    """Whether the new point comes before the old one, and nothing else writes what is written there: so it is read behind both."""
+    """Whether the new point dominates the old one, and nothing else writes the registers that the instruction writes: so they are read
+    after both."""
     tree, flow = dominators(routine).tree, control_flow(routine)
     if not tree.dominates(flow.block_of[point.instruction], flow.block_of[i]):
         return False

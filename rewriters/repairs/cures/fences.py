@@ -1,4 +1,4 @@
-"""Fences that are missing, or stand on the wrong side of a barrier (9.7.14.4, 9.7.16.7.1, 9.7.15.4)."""
+"""Fences that are missing or on the wrong side of a barrier (9.7.14.4, 9.7.16.7.1, 9.7.15.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARRIVES, _WAITS = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.alig
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """The fences that there are for what the finding accesses."""
+    """The fences that apply to the accesses of the finding."""
     if trouble.family not in FAMILIES:
         return
     if trouble.family == "W" and not trouble.pairs:
@@ -32,11 +32,11 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         for i in [i for i in trouble.instructions if (bound := trouble.bound(i)) is not None and _starts_wgmma(bound)]:
             yield insertion(trouble, Point(i), FENCE, statement)
     for effect, statement, form, pairs in _fences(trouble):
-        # one that stands between the accesses, and on the wrong side of what is there; others have their own to order
+        # # a fence between the accesses, on the wrong side of a barrier; other fences order other accesses
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         points = trouble.common(least(form), synchronizes, pairs)
         if effect == OF_PROXIES and not _is_async_at(trouble, pairs[0][0]):
-            # what a thread has written it fences itself, before it tells others (8.6)
+            # # a thread fences its own writes before it signals other threads (8.6)
             points.sort(key=lambda point: _is_after_barrier(trouble, point, pairs))
         for point in points if not trouble.is_unsynchronized else ():
             for i in own:
@@ -54,7 +54,7 @@ def _is_between(trouble: Trouble, i: int, pairs: Pairs) -> bool:
 
 
 def _is_after_barrier(trouble: Trouble, point: Point, pairs: Pairs) -> bool:
-    """Whether threads meet between the first access and a point."""
+    """Whether threads synchronize between the first access and a point."""
     meets = trouble.such(lambda bound: any(one.action == "wait" for one in bound.barrier))
     first, at = pairs[0][0], point.instruction
     return any(comes_to(trouble.routine, first, i) and comes_to(trouble.routine, i, at) for i in meets if i != at)
@@ -70,7 +70,7 @@ def _with(trouble: Trouble, effect: str) -> list[int]:
 
 
 def _fences(trouble: Trouble) -> Iterator[tuple[str, str, Form, Pairs]]:
-    """The effects of the fences, the statements, their forms, and the accesses between which they may be missing."""
+    """The effects of the fences, their statements and forms, and the accesses between which they may be missing."""
 
     def such(holds: Callable[[Bound, Bound], bool]) -> Pairs:
         found = []

@@ -1,4 +1,4 @@
-"""Groups of asynchronous operations (9.7.10.24.1, 9.7.16.7): commits and waits that are missing, too weak or at the wrong point."""
+"""Groups of asynchronous operations (9.7.10.24.1, 9.7.16.7): commits and waits that are missing, too weak or misplaced."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ptxkit.syntax import constant_value
 
 LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
 MOST_GROUPS = 4
-"""More groups than this are not left in flight by a wait that is put in."""
+"""Maximum number of groups that an inserted wait leaves in flight."""
 FAMILIES = "AWTM"
 """Rules about operations in flight."""
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """All that may be wrong with the groups of the queues that a finding is about."""
+    """All possible faults of the groups in the queues that a finding concerns."""
     if trouble.family not in FAMILIES:
         return
     for queue, mnemonic in _queues(trouble):
@@ -33,7 +33,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 
 
 def _queues(trouble: Trouble) -> Iterable[tuple[str, str]]:
-    """The queues that instructions of the finding start operations in, commit or wait for, with the mnemonic of one."""
+    """The queues in which instructions of the finding start operations, commit or wait, each with the mnemonic of one."""
     found: dict[str, str] = {}
     ends = {i for pair in trouble.pairs[:MOST_PAIRS] for i in pair}
     for i in (*trouble.instructions, *sorted(ends)):
@@ -68,7 +68,7 @@ class _Queue:
         return self.trouble.such(holds)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """Operations of the queue with what comes too early after each; where nothing is known of that, the ends of the function."""
+        """Operations of the queue, each with an instruction that comes too early after it; if unknown, the ends of the function."""
         found = [(first, last) for first, last in self.trouble.pairs if first in self.opens]
         own = [i for i in self.trouble.instructions if i in self.opens]
         if not found or "exit" in str(self.trouble.finding.witness):
@@ -77,7 +77,7 @@ class _Queue:
         return found[:MOST_PAIRS]
 
     def _counts(self, bound: Bound) -> bool:
-        """Whether it matters to the groups of the queue on which side of an instruction a commit stands."""
+        """Whether it matters to the groups of the queue on which side of an instruction a commit is."""
         return any(one.group == self.queue for one in bound.asynchronous)
 
     def candidates(self) -> Iterator[Candidate]:
@@ -92,7 +92,7 @@ class _Queue:
                 yield self._rungs(point, OF_THE_CTA)
 
     def _stronger(self) -> Iterator[Candidate]:
-        """A wait that is there leaves fewer groups in flight, or is for more than reads."""
+        """An existing wait with fewer groups left in flight, or for more than reads."""
         for i in self.waits:
             if self.pairs and not any(comes_to(self.routine, first, i) for first, _ in self.pairs):
                 continue
@@ -108,14 +108,14 @@ class _Queue:
                 yield change(self.trouble, i, changed(self.routine, i, opcode=lambda text: text.replace(".read", "")))
 
     def _committed(self) -> Iterator[Candidate]:
-        """A commit between operations and a wait which paths come to that pass none."""
+        """A commit between operations and a wait that paths reach without one."""
         if self.commit is None or form_operands(self.commit):
             return
         for point in self._points(self._uncommitted(), least(self.commit)):
             yield insertion(self.trouble, point, COMMIT, worded(self.commit, {}))
 
     def _uncommitted(self) -> list[tuple[int, int]]:
-        """Operations that may be in no group when a wait comes, with that wait; of operations one after the other the last."""
+        """Operations that may be uncommitted at a wait, with that wait; of consecutive operations, the last."""
         found = []
         for n, first in enumerate(self.opens):
             following = self.opens[n + 1] if n + 1 < len(self.opens) else len(self.routine.instructions)
@@ -126,20 +126,20 @@ class _Queue:
         return found
 
     def _parts(self, first: int, following: int) -> bool:
-        """Whether anything between two operations matters to the groups, or control may leave or come in there."""
+        """Whether anything between two operations matters to the groups, or control may leave or enter there."""
         flow = control_flow(self.routine)
         if flow.block_of[first] != flow.block_of[following]:
             return True
         return any(first < i < following for i in (*self.commits, *self.waits))
 
     def _points(self, pairs: Sequence[tuple[int, int]], level: Level) -> list[Point]:
-        """Points between the instructions of all pairs, where there are any; else those between some."""
+        """Points between the instructions of all pairs, if there are any; otherwise, those between some."""
         found = [between(self.routine, first, last, level, self._counts) for first, last in pairs[:MOST_PAIRS]]
         every = [point for point in found[0] if all(point in other for other in found)] if found else []
         return every or list(dict.fromkeys([point for own in found[:FEW_PAIRS] for point in own]))
 
     def _moved(self) -> Iterator[Candidate]:
-        """Commits and waits that are there, elsewhere: a commit before the wait, a wait behind the commit and before a barrier."""
+        """Existing commits and waits, moved: a commit before the wait, a wait after the commit and before a barrier."""
         flow, post = control_flow(self.routine), dominators(self.routine).post
         for commit in self.commits:
             for point in self._points([(commit, wait) for wait in self.waits if comes_to(self.routine, commit, wait)], Level.THREAD):
@@ -152,7 +152,7 @@ class _Queue:
                     yield move(self.trouble, wait, point)
 
     def _passes_something(self, wait: int, point: Point) -> bool:
-        """Whether a commit or a barrier stands between a wait and a point of its block: else it is the same there, or too far away."""
+        """Whether a commit or a barrier is between a wait and a point of its block: otherwise, the move has no effect or is too far."""
         flow = control_flow(self.routine)
         if flow.block_of[wait] != flow.block_of[point.instruction]:
             return False
@@ -160,7 +160,7 @@ class _Queue:
         return any(low < i < high for i in self.commits) or any(low <= i < high for i in self.trouble.such(_is_barrier))
 
     def _of_another_kind(self) -> Iterator[Candidate]:
-        """A wait for the groups of this queue instead of one for those of another."""
+        """A wait for the groups of this queue instead of another's."""
         if self.wait is None or not form_operands(self.wait):
             return
         own = worded(self.wait, {}, "0")
@@ -169,7 +169,7 @@ class _Queue:
                 yield change(self.trouble, i, own)
 
     def _waited(self) -> Iterator[Candidate]:
-        """A wait that is put in, and with a commit before it where there is none."""
+        """A new wait, with a commit before it if there is none."""
         if self.wait is None:
             return
         points = self.trouble.common(least(self.wait), _is_barrier, self.pairs)
@@ -180,7 +180,7 @@ class _Queue:
                 yield insertion(self.trouble, point, COMMIT + WAIT, worded(self.commit, {}), self._wait("0"))
 
     def _rungs(self, point: Point, *then: str) -> Candidate:
-        """A wait for all groups at a point; then for those before the youngest, and for reads only."""
+        """A wait for all groups at a point; then for all but the most recent ones, and for reads only."""
         assert self.wait is not None
         price = WAIT + (BARRIER if then else 0)
         rungs = [insertion(self.trouble, point, price, self._wait("0"), *then)]
@@ -198,7 +198,7 @@ class _Queue:
 
 
 def _is_barrier(bound: Bound) -> bool:
-    """Whether it matters on which side of an instruction a wait stands: later it is for no less."""
+    """Whether it matters on which side of an instruction a wait is: a later wait covers no less."""
     return bool(bound.barrier or bound.completes)
 
 

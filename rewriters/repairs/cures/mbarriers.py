@@ -1,7 +1,7 @@
-"""Mbarriers (9.7.14.15): counts, bytes, parities and scopes that are wrong; inits, arrivals, waits and announcements that are missing.
+"""Mbarriers (9.7.14.15): wrong counts, bytes, parities and scopes; missing inits, arrivals, waits and expect-tx operations.
 
-What is missing needs registers that hold its operands. A program from which an instruction was lost still computes them: registers that
-nothing reads.
+Missing instructions need registers for their operands. A program that lost an instruction still computes them: in registers that nothing
+reads.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ptxkit.syntax import constant_value
 FAMILIES = "MAWT"
 """Rules about what an mbarrier signals."""
 MOST_VALUES, FEW = 8, 3
-"""So many other counts or numbers of bytes are tried; of so many addresses each."""
+"""Maximum number of other counts or byte counts that are tried, in total and for each address."""
 TRY_WAIT = 90
-"""The first target that has mbarrier.try_wait."""
+"""The first target with mbarrier.try_wait."""
 VECTOR = 16
-"""Bytes that one thread stores with one instruction, at most."""
+"""Maximum bytes that one thread stores with one instruction."""
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """All that may be wrong with the mbarriers of a function."""
+    """All possible faults of the mbarriers of a function."""
     if trouble.family not in FAMILIES:
         return
     own = _Mbarriers(trouble)
@@ -54,7 +54,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.retries()
         yield from own.invalidated()
         yield from own.absent()
-    # where two threads race at an mbarrier or at what it guards, order is missing rather than a number wrong
+    # # if two threads race at an mbarrier or on what it guards, ordering is more likely missing than a number wrong
     later = LAST if trouble.witnessed or trouble.accesses else 0
     for one in own.numbers():
         yield attrs.evolve(one, price=one.price + later, is_number=True)
@@ -72,12 +72,12 @@ class _Mbarriers:
         return self.trouble.such(lambda bound: any(one.action in actions for one in bound.barrier) and mbarrier_operand(bound) is not None)
 
     def _own(self, instructions: list[int]) -> list[int]:
-        """Of some uses those of the mbarriers that the finding is about; all if that is not known."""
+        """Those of the given uses that concern the finding's mbarriers; all, if these are unknown."""
         own = {root for i in self.trouble.instructions if i in self.uses and (root := self._root_of(i)) is not None}
         return [i for i in instructions if self._root_of(i) in own] or instructions
 
     def _root_of(self, i: int) -> str | None:
-        """The variable that the mbarrier of an instruction lies in."""
+        """The variable that contains an instruction's mbarrier."""
         bound = self.trouble.bound(i)
         operand = mbarrier_operand(bound) if bound is not None else None
         at = where(self.routine, i, operand.path[0]) if operand is not None else None
@@ -85,25 +85,25 @@ class _Mbarriers:
 
     @cached_property
     def block(self) -> int:
-        """How many threads a CTA of the launch has that shows it."""
+        """The number of threads in a CTA of the witness launch."""
         shape = next((one["launch"].get("block") for one in self.trouble.witnesses if "launch" in one), None) or [128, 1, 1]
         return int(shape[0] * shape[1] * shape[2])
 
     @cached_property
     def _is_block_said(self) -> bool:
-        """Whether the kernel says how many threads its CTAs have: what a launch that was made up has is no number for it."""
+        """Whether the kernel declares the number of threads in its CTAs: that of a made-up launch must not be written into the code."""
         return is_said(self.routine, (self.block, 1, 1))
 
     @cached_property
     def ctas(self) -> int:
-        """How many CTAs a cluster of that launch has."""
+        """The number of CTAs in a cluster of the witness launch."""
         shape = next((one["launch"].get("cluster") for one in self.trouble.witnesses if "launch" in one), None) or [1, 1, 1]
         return int(shape[0] * shape[1] * shape[2])
 
     # --- what is there and says the wrong thing
 
     def numbers(self) -> Iterator[Candidate]:
-        """Other numbers where a rule about mbarriers found something: of the kind that it speaks of before others."""
+        """Other numbers, if a rule about mbarriers reported the finding: first those of the kind that it names."""
         if self.trouble.family != "M":
             return
         kinds = {"parity": self.parities, "count": self.counts, "tx": self.bytes}
@@ -111,7 +111,7 @@ class _Mbarriers:
             yield from kinds[kind]()
 
     def forms(self) -> Iterator[Candidate]:
-        """Instructions of the finding that name the mbarrier of another CTA, or order for too few."""
+        """Instructions of the finding that address the mbarrier of another CTA, or order for too small a scope."""
         for i in dict.fromkeys(i for i in self.trouble.instructions if i in self.uses):
             bound = self.trouble.bound(i)
             if bound is None or not any(one.action in ("arrive", "expect") for one in bound.barrier):
@@ -120,13 +120,13 @@ class _Mbarriers:
                 yield change(self.trouble, i, changed(self.routine, i, opcode=lambda text, opcode=opcode: opcode))  # type: ignore[misc]
 
     def superfluous(self) -> Iterator[Candidate]:
-        """An init of what is an mbarrier already."""
+        """An init of an mbarrier that is already initialized."""
         inits = [i for i in self.trouble.instructions if i in self._does("init")]
         if len(inits) > 1:
             yield change(self.trouble, max(inits), "")
 
     def retries(self) -> Iterator[Candidate]:
-        """A test that goes on though the phase is not complete: it is repeated until it is."""
+        """A test that continues although the phase is incomplete: it is repeated until completion."""
         for i in [i for i in self.trouble.instructions if i in self._does("wait")]:
             if control_flow(self.routine).block_of[i] in control_flow(self.routine).successors(control_flow(self.routine).block_of[i]):
                 continue
@@ -137,7 +137,7 @@ class _Mbarriers:
                 yield change(self.trouble, i, f"{label}: {text} @!{predicate} bra {label};")
 
     def counts(self) -> Iterator[Candidate]:
-        """Another count of arrivals."""
+        """Another arrival count."""
         own = [*self._seen("arrivals"), *self._seen("arrived"), *self._arrivals()]
         warps = self.block // WARP
         said = [warps, self.block, self.block - WARP, warps - 1, self.block // 2] if self._is_block_said else []
@@ -145,13 +145,12 @@ class _Mbarriers:
         yield from self._values("init", "count", [*own, *usual])
 
     def _seen(self, what: str) -> list[int]:
-        """Numbers of the executions that show it: of arrivals that came at once, and of what had come to mbarriers when threads waited
-        for them without end."""
+        """Numbers from the witnesses: simultaneous arrivals, and arrivals at the mbarriers on which threads deadlock."""
         groups = [group for one in self.trouble.witnesses for group in (one, *one.get("waiting", ()))]
         return list(dict.fromkeys([int(group[what]) for group in groups if group.get(what)]))
 
     def _arrivals(self, among: Sequence[int] | None = None) -> list[int]:
-        """How many threads come to each arrival, or to some of them, where that is known, and their sum."""
+        """The number of threads that execute each arrival, or some of them, where known, and their sum."""
         from ptxkit.analyses.uniformity.uniformity import uniformity
 
         known = uniformity(self.routine)
@@ -163,7 +162,7 @@ class _Mbarriers:
         return [*dict.fromkeys(found), sum(found)]
 
     def bytes(self) -> Iterator[Candidate]:
-        """Another number of bytes that are announced; or an announcement with an arrival that has none."""
+        """Another expect-tx byte count; or an expect-tx for an arrival that has none."""
         sizes = self._sizes()
         yield from self._values("expect", "tx", sizes)
         for i in self._does("arrive"):
@@ -178,7 +177,7 @@ class _Mbarriers:
                 yield change(self.trouble, i, f"{text.rstrip(';')}, {size};", COMMIT)
 
     def _sizes(self) -> list[int]:
-        """The bytes that copies complete, each copy's, and all together."""
+        """The bytes that copies complete, for each copy and in total."""
         copies = [step for own in steps(self.routine).values() for step in own if step.does is Does.COPY]
         sizes = [step.bytes for step in copies if step.bytes]
         constants = [
@@ -191,7 +190,7 @@ class _Mbarriers:
         shown = [int(one["bytes"]) for one in self.trouble.witnesses if one.get("bytes")]
         dead = [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and n % 16 == 0 and n]
         if any(step.bytes is None for step in copies):
-            # a launch that is made up takes any box that fits: only what the program itself says is believed
+            # # a made-up launch takes any box that fits: only sizes from the program itself count
             return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
         together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
         open_ = self._seen("bytes")
@@ -200,7 +199,7 @@ class _Mbarriers:
         return [n for n in dict.fromkeys([*seen, *sizes, *more]) if n]
 
     def _room(self, copy: Step) -> list[int]:
-        """How large the variable is that a copy fills."""
+        """The size of the variable that a copy fills."""
         if copy.target is None:
             return []
         symbols = [symbol for leaf in copy.target.leaves() if (symbol := values(self.routine).symbol(leaf)) is not None]
@@ -212,7 +211,7 @@ class _Mbarriers:
         return range(len(self.routine.instructions))
 
     def _values(self, action: str, name: str, numbers: list[int]) -> Iterator[Candidate]:
-        """Other numbers in an operand: where it is written, and where a register that only such operands read gets it."""
+        """Other numbers for an operand: as a literal, or where a register that only such operands read is set."""
         done = set()
         for i in self._own(self._does(action)):
             bound = self.trouble.bound(i)
@@ -220,7 +219,7 @@ class _Mbarriers:
             term = term_of(self.routine, i, bound.operand(name)) if bound is not None and n is not None else None
             if n is None or term is None or term.constant is None:
                 continue
-            # one register may have the count of all mbarriers of a ring
+            # # one register may hold the count of all mbarriers of a ring
             definition = self._definition(i, n)
             at, operand = (i, n) if definition is None else (definition, 1)
             others = [number for number in dict.fromkeys(numbers) if number > 0 and number != term.constant]
@@ -230,7 +229,7 @@ class _Mbarriers:
             done.add(at)
 
     def _definition(self, i: int, n: int) -> int | None:
-        """The instruction that gives a constant to a register which several instructions read, all of them of one kind."""
+        """The instruction that sets a register to a constant, if all instructions that read the register are of one kind."""
         known = registers(self.routine)
         numbers = known.of(i, self.routine.instructions[i].operands[n])
         if len(numbers) != 1:
@@ -259,7 +258,7 @@ class _Mbarriers:
             yield change(self.trouble, i, f"{{ .reg .b32 %other_phase; xor.b32 %other_phase, {before}, 1; {flipped} }}")
 
     def invalidated(self) -> Iterator[Candidate]:
-        """An mbarrier that is data again from then on."""
+        """An mbarrier that becomes data again."""
         inits = self._does("init")
         for last in self.trouble.instructions[:1]:
             for init in inits:
@@ -273,7 +272,7 @@ class _Mbarriers:
                     yield insertion(self.trouble, Point(last), FENCE, text)
 
     def _address_at(self, i: int) -> str | None:
-        """The register of the address that an access of shared memory has."""
+        """The address register of a shared-memory access."""
         bound = self.trouble.bound(i)
         operand = next((one for one in bound.operands if one.role == "addr"), None) if bound is not None else None
         text = self.routine.instructions[i].operands[operand.path[0]].text.strip() if operand is not None else ""
@@ -282,7 +281,7 @@ class _Mbarriers:
     # --- what is missing
 
     def missing(self) -> Iterator[Candidate]:
-        """An arrival, a wait, an init or an announcement that is not there, for registers that nothing reads."""
+        """A missing arrival, wait, init or expect-tx, using registers that nothing reads."""
         dead = self._dead_addresses()
         for i, name in dead:
             point = right_after(self.routine, i)
@@ -308,7 +307,7 @@ class _Mbarriers:
         yield from self._inits(dead)
         if dead:
             return
-        # the address of another use may serve
+        # # the address of another use may serve
         for _, last in self.trouble.pairs[:2]:
             for i in self._does("arrive"):
                 address = self._address_at(i)
@@ -318,20 +317,20 @@ class _Mbarriers:
                             yield insertion(self.trouble, point, WAIT, self._spin(address, parity))
 
     def _spin(self, address: str, parity: str, scope: str = "") -> str:
-        """A wait for a phase, in a scope of its own."""
+        """A wait for a phase, in a block of its own."""
         test = f"{self._test.replace('.parity', f'.parity{scope}')} %is_over, [{address}], {parity};"
         return f"{{ .reg .pred %is_over; AGAIN: {test} @!%is_over bra AGAIN; }}"
 
     @cached_property
     def _test(self) -> str:
-        """What asks for a phase on the target: before sm_90 a thread cannot sleep meanwhile."""
+        """The instruction that tests for a phase on the target: before sm_90, a thread cannot suspend."""
         facts = self.trouble.seen.facts
         target = facts.target or next((word for word in facts.module.targets if word.startswith("sm_")), "")
         number = int("".join(filter(str.isdigit, target)) or TRY_WAIT)
         return "mbarrier.try_wait.parity.shared::cta.b64" if number >= TRY_WAIT else "mbarrier.test_wait.parity.shared.b64"
 
     def absent(self) -> Iterator[Candidate]:
-        """An init, an announcement or a wait of an mbarrier that has none, with registers that other instructions read, too."""
+        """An init, an expect-tx or a wait of an mbarrier that has none, using registers that other instructions read, too."""
         used = [i for i in self.trouble.instructions[:1] if i in self.uses]
         is_first = not any(comes_to(self.routine, init, i) for init in self._does("init") for i in used)
         if used and (is_first or self.trouble.finding.rule == "M001"):
@@ -345,7 +344,7 @@ class _Mbarriers:
                 yield from self._announcements(i)
 
     def _inits(self, addresses: Sequence[tuple[int, str]]) -> Iterator[Candidate]:
-        """An init of one thread, after what gives its address."""
+        """An init by one thread, after the instruction that computes its address."""
         guards = self._dead_predicates()
         tree, block_of = dominators(self.routine).tree, control_flow(self.routine).block_of
         fences = self.trouble.such(lambda bound: "init-fence" in bound.effects)
@@ -353,7 +352,7 @@ class _Mbarriers:
             counts = self._counts_for(i, name)
             later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
             points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
-            # whoever publishes inits has made them
+            # # the thread that publishes inits has made them
             points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
             root = self._root_at(i, name)
             for point, guard in points:
@@ -364,8 +363,8 @@ class _Mbarriers:
                     yield insertion(self.trouble, point, MOVE, text)
 
     def _counts_for(self, i: int, name: str) -> list[str]:
-        """How many arrivals the mbarrier may be for whose address an instruction computes: if nothing says how many threads arrive, one
-        only where all announce bytes."""
+        """The possible arrival counts of the mbarrier whose address an instruction computes: 1 if the number of arriving threads is
+        unknown and all expect bytes."""
         root = self._root_at(i, name)
         arrive = [one for one in self._does("arrive") if root is None or self._root_of(one) in (None, root)]
         alone = [1] if set(arrive) <= set(self._does("expect")) else []
@@ -374,13 +373,13 @@ class _Mbarriers:
         return [count for count in dict.fromkeys([*map(str, numbers), *beside]) if count not in ("", "0")]
 
     def _root_at(self, i: int, name: str) -> str | None:
-        """The variable whose address an instruction gives to a register."""
+        """The variable whose address an instruction writes to a register."""
         known = registers(self.routine)
         terms = zip(known.writes[i], values(self.routine).written(i), strict=False)
         return next((self._root(term) for number, term in terms if known.table[number].name == name), None)
 
     def _is_of_one_thread(self, i: int) -> bool:
-        """Whether one thread executes an instruction, as far as is known: not a whole warp, unless an init stands beside it."""
+        """Whether one thread executes an instruction, as far as is known: not a whole warp, unless an init is in the same block."""
         from ptxkit.analyses.uniformity.uniformity import uniformity
 
         threads = uniformity(self.routine).threads(i)
@@ -389,23 +388,23 @@ class _Mbarriers:
         return level(self.routine, Point(i)) < Level.WARP or any(self._is_beside(i, init) for init in self._does("init"))
 
     def _is_first(self, point: Point, root: str | None) -> bool:
-        """Whether no use of the mbarriers of a variable comes before a point, where one is initialized."""
+        """Whether no use of a variable's mbarriers precedes a point at which one is initialized."""
         users = [i for i in self.uses if i not in self._does("init") and self._root_of(i) in (root, None)]
         return not any(comes_to(self.routine, i, point.instruction) for i in users)
 
     def _count_text(self, init: int) -> str:
-        """The count of an init, as it stands there."""
+        """The count operand of an init, as written."""
         bound = self.trouble.bound(init)
         n = position(bound, "count") if bound is not None else None
         return self.routine.instructions[init].operands[n].text.strip() if n is not None else ""
 
     def _guard(self, i: int) -> str:
-        """The guard of an instruction, as it stands before it."""
+        """The guard of an instruction, as written before it."""
         guard = self.routine.instructions[i].guard
         return f"{guard.text.strip()} " if guard is not None else ""
 
     def _waits(self) -> Iterator[Candidate]:
-        """A wait for the first phase, with a parity that nothing reads, after what gives it."""
+        """A wait for the first phase, with a parity that nothing reads, after the instruction that sets it."""
         tree, flow = dominators(self.routine).tree, control_flow(self.routine)
         for i in [i for i in self.routine_range if self._dead_constant(i) in (0, 1)]:
             (number,) = registers(self.routine).writes[i]
@@ -416,9 +415,9 @@ class _Mbarriers:
                         yield insertion(self.trouble, right_after(self.routine, i), MOVE, text)
 
     def _announcements(self, copy: int) -> Iterator[Candidate]:
-        """The bytes of a copy are announced by the thread that starts it, right before it or right after the init."""
+        """An expect-tx by the thread that starts a copy, directly before it or after the init."""
         points = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
-        # one announcement is for one phase: a copy in a loop has many
+        # # one expect-tx is for one phase: a copy in a loop needs many
         for init in self._does("init") if not depth(self.routine, Point(copy)) else ():
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
                 points.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))
@@ -429,17 +428,17 @@ class _Mbarriers:
                     yield insertion(self.trouble, point, MOVE, f"{before}mbarrier.arrive.expect_tx.shared::cta.b64 _, [{address}], {size};")
 
     def _copies(self) -> list[int]:
-        """What completes bytes of an mbarrier."""
+        """The instructions that complete bytes of an mbarrier."""
         return [i for i, own in sorted(steps(self.routine).items()) if any(step.does is Does.COPY for step in own)]
 
     def _mbarrier_text(self, i: int) -> str:
-        """The address of the mbarrier that an instruction uses, as it stands there."""
+        """The mbarrier address of an instruction, as written."""
         bound = self.trouble.bound(i)
         operand = mbarrier_operand(bound) if bound is not None else None
         return self.routine.instructions[i].operands[operand.path[0]].text.strip().strip("[]").strip() if operand is not None else ""
 
     def _addresses(self) -> list[tuple[int, str]]:
-        """Instructions that compute the address of an mbarrier, with the register, whether it is read elsewhere or not."""
+        """Instructions that compute an mbarrier's address, with the register, whether or not it is read elsewhere."""
         names = dict.fromkeys([text for i in self.uses if (text := self._mbarrier_text(i)).startswith("%")])
         known, roots = registers(self.routine), self._roots
         found = []
@@ -450,7 +449,7 @@ class _Mbarriers:
         return found
 
     def _dead_predicates(self) -> list[tuple[int, str]]:
-        """Instructions that compute a predicate for nobody, with the guard that it makes."""
+        """Instructions that compute an unused predicate, with the guard for it."""
         known = registers(self.routine)
         return [
             (i, f"@{known.table[number].name} ")
@@ -460,7 +459,7 @@ class _Mbarriers:
         ]
 
     def _dead_numbers(self, before: int) -> list[str]:
-        """Registers that hold a number for nobody, in the block of an instruction."""
+        """Registers with an unused number, in the block of an instruction."""
         known = registers(self.routine)
         return [
             known.table[number].name
@@ -475,13 +474,13 @@ class _Mbarriers:
 
     @cached_property
     def _operations(self) -> list[int]:
-        """What is started and signals no mbarrier by itself."""
+        """Operations that signal no mbarrier by themselves."""
         return self.trouble.such(
             lambda bound: any(one.group in ("cp.async", "tcgen05") and one.action == "open" for one in bound.asynchronous)
         )
 
     def _completions(self) -> list[str]:
-        """What lets operations signal an mbarrier when they are done, without its address."""
+        """Instructions that make operations signal an mbarrier on completion, without its address."""
         found = []
         for i in self._operations[-1:]:
             bound = self.trouble.bound(i)
@@ -493,7 +492,7 @@ class _Mbarriers:
         return found
 
     def _written(self, name: str, beside: int) -> list[int]:
-        """The instructions of a block that write a register which nothing reads."""
+        """The instructions of a block that write an unused register."""
         known = registers(self.routine)
         return [
             i
@@ -503,13 +502,13 @@ class _Mbarriers:
 
     @cached_property
     def _unread(self) -> set[int]:
-        """The registers that are written and that nothing reads."""
+        """The registers that are written and never read."""
         known = registers(self.routine)
         read = {number for own in known.reads for number in own}
         return {number for own in known.writes for number in own} - read
 
     def _dead_addresses(self) -> list[tuple[int, str]]:
-        """Instructions that compute the address of an mbarrier for nobody, with the register."""
+        """Instructions that compute an unused mbarrier address, with the register."""
         known = registers(self.routine)
         roots = self._roots
         found = []
@@ -522,7 +521,7 @@ class _Mbarriers:
 
     @cached_property
     def _roots(self) -> set[str]:
-        """The variables that mbarriers lie in."""
+        """The variables that contain mbarriers."""
         return {root for i in self.uses if (root := self._root_of(i)) is not None}
 
     def _root(self, term: Term) -> str | None:
@@ -541,7 +540,7 @@ class _Mbarriers:
         return [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and 0 < n <= 1024]
 
     def _parities(self) -> list[str]:
-        """Registers that may hold the parity of a phase: those that toggle, and those that nothing reads; then the constants."""
+        """Registers that may hold a phase parity: those that toggle, then unused ones; then the constants."""
         known = registers(self.routine)
         toggles = []
         for i in self.routine_range:
@@ -558,7 +557,7 @@ class _Mbarriers:
 
 
 def _label(trouble: Trouble) -> str:
-    """A label that is not there."""
+    """A new label."""
     n = 1
     while f"$again_{n}" in trouble.index.text:
         n += 1

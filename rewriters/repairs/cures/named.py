@@ -1,4 +1,4 @@
-"""Barriers with numbers and counts (9.7.14.1): counts that do not fit one another, numbers that a CTA has not, too many arrivals."""
+"""Named barriers (9.7.14.1): inconsistent counts, invalid numbers, too many arrivals."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ptxkit.rewriters.repairs.wording import changed, position
 
 FAMILIES = "BCS"
 ORDERING = "SAP"
-"""Rules about the order of two threads, which may be of a group that has a barrier."""
+"""Rules about the order of two threads, which may belong to a group with its own barrier."""
 MOST_NUMBER = 15
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """A barrier of some threads once more; the count of another use of it, or of all threads; another number; one arrival less."""
+    """Another use of a group's barrier; the count of another use, or of all threads; another number; one arrival less."""
     uses = barriers(trouble.routine).cta
     if trouble.family in ORDERING and not trouble.is_of_a_thread:
         for number, threads in dict.fromkeys([(one.number, one.threads) for one in uses if one.number and one.threads and one.waits]):
@@ -52,7 +52,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 
 
 def _met(trouble: Trouble) -> Iterator[Candidate]:
-    """A wait at a barrier that others only arrive at, before an access that none of them comes to."""
+    """A wait at a barrier at which others only arrive, before an access that none of them reaches."""
     uses = barriers(trouble.routine).cta
     for use in [one for one in uses if one.arrives and not one.waits and one.number is not None and one.threads]:
         if any(one.number == use.number and one.waits for one in uses):
@@ -64,7 +64,7 @@ def _met(trouble: Trouble) -> Iterator[Candidate]:
 
 
 def _not_reduced(trouble: Trouble, instructions: list[int]) -> Iterator[Candidate]:
-    """Only a wait, where a barrier also reduces and nothing reads what that gives."""
+    """A plain wait instead of a reduction whose result is unused."""
     known = registers(trouble.routine)
     read = {number for own in known.reads for number in own}
     for i in instructions:
@@ -92,7 +92,7 @@ def _together(trouble: Trouble, instructions: list[int], count: int) -> Candidat
 
 
 def _renumbered(trouble: Trouble, taken: set[int]) -> Iterator[Candidate]:
-    """A number that a CTA has: that of another use first, as barriers are used again and again, then one that is free."""
+    """A valid number: first that of another use, since barriers are reused, then a free one."""
     for i in trouble.instructions:
         bound = trouble.bound(i)
         n = position(bound, "a") if bound is not None and bound.barrier and bound.barrier[0].operand == "a" else None

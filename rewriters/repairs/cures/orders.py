@@ -1,4 +1,4 @@
-"""Orders and scopes of accesses that publish something to other CTAs (8.7, 8.8): made strong enough."""
+"""Memory orders and scopes of accesses that publish data to other CTAs (8.7, 8.8), strengthened."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST = 6
 
 
 def cured(trouble: Trouble) -> Iterator[Candidate]:
-    """The loads and stores of the finding, and those that may publish it, with an order for the scope that both threads are in."""
+    """The loads and stores of the finding, and those that may publish it, with ordering at the scope that contains both threads."""
     if trouble.family not in FAMILIES or "global" not in (trouble.spaces or ("global",)):
         return
     scope = ".cta" if trouble.is_of_a_cta else ".gpu"
     pairs = trouble.accesses or trouble.pairs[:2]
     ends = {i for pair in pairs for i in pair}
-    # of accesses that race the one to what the other uses to synchronize; of data others are needed, which publish it
+    # # of racing accesses, the one whose counterpart synchronizes; for data, other accesses, which publish it
     flags = [i for pair in pairs for i, other in (pair, pair[::-1]) if _is_strong(trouble, other) or _is_strong(trouble, i)]
     near = [i for i in trouble.such(_is_plain) if i not in ends and _is_strong(trouble, i) and _is_near(trouble, i, ends)]
     singles = [one for i in dict.fromkeys([*flags, *near][:MOST]) if (one := _ordered(trouble, i, scope)) is not None]
@@ -42,8 +42,8 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
 
 
 def _updates(trouble: Trouble, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Updates between accesses, by which one thread may tell another of its own: what stands before them and behind them is ordered by a
-    fence there (8.7)."""
+    """Atomic updates between accesses, by which one thread may signal another: a fence there orders what precedes and follows them
+    (8.7)."""
     updates = trouble.such(lambda bound: any(one.access == "readwrite" and not one.is_async for one in bound.memory))
     return [
         i
@@ -57,7 +57,7 @@ def _is_near(trouble: Trouble, i: int, ends: Iterable[int]) -> bool:
 
 
 def _is_strong(trouble: Trouble, i: int) -> bool:
-    """Whether an access is one by which threads synchronize, as it says an order."""
+    """Whether an access has ordering semantics, by which threads synchronize."""
     bound = trouble.bound(i)
     return bound is not None and any(one.order.lstrip(".") in STRONG for one in bound.memory if one.order)
 
@@ -68,7 +68,7 @@ def _is_plain(bound: Bound) -> bool:
 
 
 def _ordered(trouble: Trouble, i: int, scope: str) -> Candidate | None:
-    """A store that releases, a load that acquires."""
+    """A store with release, or a load with acquire semantics."""
     bound = trouble.bound(i)
     if bound is None or not _is_plain(bound):
         return None
