@@ -10,6 +10,7 @@ of them went wrong; exits with 1 if any did. COMMAND restricts it to these.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -267,8 +268,9 @@ def _wrong_end(call: Call, command: list[str], environment: dict[str, str]) -> s
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         if call.ended == "pipe":
             process.stdout.close()
-            process.stdin.write(call.stdin)
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(call.stdin)
+                process.stdin.close()
         else:
             time.sleep(INTERRUPTED_AFTER)
             process.send_signal(signal.SIGINT)

@@ -144,6 +144,25 @@ NUMERICAL = (
     "xgboost==3.4.1",
 )
 """Wheels of numerical libraries, of data libraries and of NVIDIA: the third lot."""
+PHYSICAL = (
+    "bbhx-cuda12x==1.2.3",
+    "bipp-cuda12x==0.1.3",
+    "fastemriwaveforms-cuda12x==2.2.1",
+    "fastlisaresponse-cuda12x==1.1.17",
+    "gafime-cuda==0.4.7",
+    "gbgpu-cuda12x==1.2.4",
+    "graphgp-cuda==0.0.4",
+    "hessboost-runtime-cuda==0.4.3",
+    "hyperfold-cuda==0.1.1",
+    "ista-daslab-optimizers-cuda==1.1.0",
+    "jzfmm-cu12==1.0.1",
+    "kedm-cuda12x==0.10.1",
+    "laya-cuda==0.1.1.post1",
+    "lisaanalysistools-cuda12x==1.2.8",
+    "loom-py-rt-cuda==1.0.0rc19",
+    "nnutils-pytorch-cuda==1.13.1",
+)
+"""Wheels of physics and of learning: the fourth lot."""
 PLATFORMS = (*[f"manylinux_2_{n}" for n in (39, 35, 34, 31, 28, 27, 24, 17)], "manylinux2014", "manylinux2010", "manylinux1", "linux")
 FEWEST, LARGER = 6, 400_000
 """Of each source of the third lot so many files are taken; of wheels none larger."""
@@ -159,6 +178,7 @@ TRITON = (
 SOURCES = (
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
     *[Source("third-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in NUMERICAL],
+    *[Source("fourth-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in PHYSICAL],
     *[Source("later-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWER) for wheel in LATER],
     Source(
         "later-conch",
@@ -218,6 +238,9 @@ def make(folder: Path, only: set[str]) -> None:
             generate(source, folder, work)
         else:
             wheel = download(source.packages[0], folder / "wheels")
+            if wheel is None:
+                print(f"{source.name}: there is no wheel of {source.packages[0]}")
+                continue
             subprocess.run([sys.executable, "-m", "ptxkit", "extract", str(wheel), "-o", str(work)], check=False, stdout=subprocess.DEVNULL)
         take(source, work, out)
 
@@ -230,7 +253,8 @@ def take(source: Source, work: Path, out: Path) -> None:
     print(f"{source.name}: {len(list(out.iterdir()))} files")
 
 
-def download(package: str, folder: Path) -> Path:
+def download(package: str, folder: Path) -> Path | None:
+    """A wheel; None if the index has none for this system."""
     name, _, version = package.partition("==")
     pattern = f"{name.replace('-', '_')}-{version}-*.whl"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
@@ -240,7 +264,7 @@ def download(package: str, folder: Path) -> Path:
     for more in ([], ["--python-version", "3.10"], *others):
         if not list(folder.glob(pattern)):
             subprocess.run([*command, *more], check=False)
-    return next(folder.glob(pattern))
+    return next(folder.glob(pattern), None)
 
 
 def generate(source: Source, folder: Path, work: Path) -> None:
@@ -256,7 +280,9 @@ def generate(source: Source, folder: Path, work: Path) -> None:
     }
     if source.unpacked:
         unpacked = folder / "unpacked" / source.name
-        with zipfile.ZipFile(download(source.unpacked, folder / "wheels")) as wheel:
+        path = download(source.unpacked, folder / "wheels")
+        assert path is not None, f"there is no wheel of {source.unpacked}"
+        with zipfile.ZipFile(path) as wheel:
             wheel.extractall(unpacked)
         environment["PYTHONPATH"] = str(unpacked)
     command = [str(home / "bin" / "python"), str(HERE / "generators" / source.generator[0]), str(work), *source.generator[1:]]

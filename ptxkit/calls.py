@@ -1,4 +1,4 @@
-"""Calls, lists of targets, guards, and the direction of parameters: what can only be said with the functions and scopes at hand (ISA 9.3,
+"""Checks of calls, target lists, guards, and the direction of parameters, which need the functions and scopes of the module (ISA 9.3,
 9.7.13, 11.3)."""
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ptxkit.syntax import (
 )
 
 NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
-"""Types that cannot be passed between functions since there is an ABI, says ptxas; their untyped brothers can."""
+"""Types that ptxas does not accept for parameters under the ABI; the untyped types of the same size are accepted."""
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the calls, guards and lists of targets of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
+    """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
     paths: dict[int, list[Path]] = {}
     for path, scope in names.scopes.items():
@@ -63,7 +63,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
 
 
 def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
-    """The blocks of one scope. What their instructions have in common says whether there is anything to look for in them."""
+    """Checks the blocks of one scope. The instructions' common traits decide whether there is anything to check."""
     bad_guards = {}
     interesting: dict[int, str] = {}
     for key, node in scope.heads.items():
@@ -97,7 +97,7 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
 
 @functools.lru_cache(maxsize=4096)
 def _interest(opcode: str) -> str:
-    """What of an opcode is looked at here: a `call`, a `branch-indexed`, a `read` or `write` of parameters; empty for any other."""
+    """The relevant kind of an opcode: `call`, `branch-indexed`, `read` or `write` of parameters; empty for any other."""
     flow = flow_of(opcode)
     if flow in ("call", "branch-indexed"):
         return flow
@@ -108,7 +108,7 @@ def _interest(opcode: str) -> str:
 
 
 def _guard(guard: Guard, scope: Scope) -> Problem | None:
-    """What is wrong with a guard, wherever it stands; names that nothing declares are reported as such."""
+    """The problem of a guard, if any; undeclared names are reported elsewhere."""
     name = guard.predicate.text
     symbol = scope.lookup(name)
     if symbol is None:
@@ -129,7 +129,7 @@ def _guard(guard: Guard, scope: Scope) -> Problem | None:
 
 
 def _named_list(module: Module, symbol: Symbol) -> Node | None:
-    """The prototype or list of targets that a label names, or a broken statement that may be one; None for an ordinary label."""
+    """The prototype or target list that a label names, or a broken statement that may be one; None for an ordinary label."""
     if symbol.kind is not Kind.LABEL or len(symbol.path) < 2:
         return None
     siblings = module.at(symbol.path[:-2]).children
@@ -151,7 +151,7 @@ class _Calls:
         self.module = module
         self.names = names
         several = any(len(function.header.returns) > 1 for function in module.functions)
-        # With several return registers ptxas gives the ABI up, and before 3.0 modules may do without.
+        # With several return registers, ptxas does not use the ABI; before 3.0, modules need not use it.
         self.has_abi = not several and (version is None or version >= (3, 0))
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
@@ -212,7 +212,7 @@ class _Calls:
     def indirect(
         self, path: Path, at: Path, label: Node, results: tuple[int, Node] | None, arguments: tuple[int, Node] | None, scope: Scope
     ) -> Iterator[Problem]:
-        """A call through a register, with the name of a prototype, of a list of functions, or of a table of them."""
+        """An indirect call, with the name of a prototype, of a list of functions, or of a table of them."""
         symbol = scope.lookup(label.text)
         if symbol is None:
             return
@@ -244,7 +244,7 @@ class _Calls:
                     return
 
     def table(self, symbol: Symbol) -> Iterator[Header]:
-        """The functions whose addresses are in an initialised array."""
+        """The functions whose addresses are in an initialized array."""
         declaration = symbol.declares
         if not isinstance(declaration, Declaration):
             return
@@ -266,7 +266,7 @@ class _Calls:
         scope: Scope,
         related: tuple[tuple[Path, str], ...],
     ) -> Iterator[Problem]:
-        """The results and arguments of a call against the parameters of what is called."""
+        """Checks the results and arguments of a call against the parameters of the callee."""
         for is_result, given, wanted in ((True, results, header.returns), (False, arguments, header.parameters)):
             elements = given[1].children if given is not None else ()
             where = (*path, given[0]) if given is not None else at
@@ -282,7 +282,7 @@ class _Calls:
                     yield Problem("argument-mismatch", (*where, i), message, (note,) if note else (), related)
 
     def argument(self, node: Node, parameter: Parameter, is_result: bool, scope: Scope) -> tuple[str, str] | None:
-        """What is wrong with an argument or with the variable for a result: a message and a note."""
+        """The problem of an argument or of the variable for a result: a message and a note."""
         formal = types().get(parameter.type or "")
         if formal is None:
             return None
@@ -351,7 +351,7 @@ class _Calls:
             yield Problem("bad-target-list", (*path, i), message, related=((symbol.path, "it is declared here"),))
 
     def counted_targets(self, path: Path, targets: Declaration, scope: Scope) -> Iterator[Problem]:
-        """`.branchtargets N<3>`: all of N0, N1, N2 are labels."""
+        """`.branchtargets N<3>`: checks that N0, N1, N2 are labels."""
         for i, child in enumerate(targets.children):
             if not isinstance(child, Declarator):
                 continue
@@ -372,7 +372,7 @@ class _Calls:
             symbol = scope.lookup(child.children[0].text)
             if symbol is None or symbol.kind is not Kind.PARAMETER or not isinstance(symbol.declares, Parameter):
                 continue
-            # In a header the results stand before the name: that is the child at symbol.path[2] of the header.
+            # In a header, results precede the name: this is the child at symbol.path[2] of the header.
             header = self.module.at(symbol.path[:2])
             name_at = next((j for j, inner in enumerate(header.children) if isinstance(inner, Name)), 0)
             is_result = symbol.path[2] < name_at
@@ -401,14 +401,14 @@ def _holds_constant(formal: Type, value: int | float) -> bool:
 
 
 def _compatible(one: Type, other: Type) -> bool:
-    """Types of one size of which one is untyped, or both are integers, or both are the same."""
+    """Whether types have the same size and one is untyped, both are integers, or both are equal."""
     if one.bits != other.bits or (one.kind == "predicate") != (other.kind == "predicate"):
         return False
     return one.name == other.name or "untyped" in (one.kind, other.kind) or (one.is_integer and other.is_integer)
 
 
 def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> str | None:
-    """In what a register or variable differs from the parameter it is for."""
+    """How a register or variable differs from its parameter."""
     actual = types().get(symbol.type or "")
     if actual is None:
         return None
@@ -428,7 +428,7 @@ def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> str | None:
             if size != own:
                 return f"{own} bytes are given, {size} are needed"
     else:
-        # of vectors, ptxas compares sizes
+        # for vectors, ptxas compares sizes
         same = symbol.vector == vector and (_compatible(formal, actual) if vector == 1 else formal.bits == actual.bits)
     if not same:
         return "the types must match"

@@ -1,7 +1,7 @@
-"""Instructions against the instruction table: what an assembler would refuse, before it does.
+"""Checks instructions against the instruction table, to predict what an assembler rejects.
 
-Every instruction is bound to its form by its opcode and the shapes of its operands; what comes of that is remembered for the module, so
-an instruction like one seen before costs a few dictionary accesses.
+Every instruction is bound to a form by its opcode and operand shapes; the result is cached for the module, so that an instruction like an
+earlier one costs a few dictionary lookups.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ptxkit.problem import Problem
 from ptxkit.syntax import Block, Function, Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)
-"""The newest PTX version of which the table has every form. In a file of a newer one a form that is not known is a warning."""
+"""The newest PTX version that the table covers completely. In a file of a newer version, an unknown form is a warning."""
 
 Version = tuple[int, int]
 
 
 @frozen
 class Site:
-    """An instruction where it stands: its path from the module, and the scope it is in."""
+    """An instruction with its location: its path in the module, and its scope."""
 
     path: Path
     instruction: Instruction
@@ -39,11 +39,11 @@ class Site:
 
 @frozen
 class _Verdict:
-    """What is true of all instructions with one opcode and one list of operand shapes."""
+    """What holds for all instructions with one opcode and one list of operand shapes."""
 
     bound: Bound | Mismatch
     clean: bool
-    """Nothing is to be said, for any values of the constants."""
+    """There is no problem, for any values of the constants."""
 
 
 class Binder:
@@ -79,7 +79,7 @@ class Binder:
         return found
 
     def is_clean(self, bound: Bound | Mismatch) -> bool:
-        """Whether nothing is to be said of an instruction, for any values of its constants."""
+        """Whether an instruction has no problem, for any values of its constants."""
         return (
             isinstance(bound, Bound)
             and bound.form.modelled
@@ -94,29 +94,29 @@ class Binder:
 
 
 class Bounds:
-    """Which form of the instruction table each instruction of a module is of, at any version and target."""
+    """The instruction-table form of each instruction of a module, for any version and target."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._binder = Binder(names.module, names, None, None)
         self._by_shapes: dict[tuple[object, ...], Bound | Mismatch] = {}
-        """By the opcode and the shapes of the guard and the operands: all that binding depends on."""
+        """By the opcode and the shapes of guard and operands: everything that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
 
     @property
     def met(self) -> Iterable[Bound | Mismatch]:
-        """All that was found in the blocks that were asked for."""
+        """All forms found in the blocks queried so far."""
         return self._by_shapes.values()
 
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
-        """For the instructions directly in the block at a path, in order; those with the same opcode and shapes share one object."""
+        """The forms of the instructions directly in the block at a path, in order; equal opcodes and shapes share one object."""
         found = self._of.get(path)
         if found is None:
             found = self._of[path] = self._bound(path)
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
-        """For a single instruction that stands in a scope, as `of` has it."""
+        """The form of a single instruction in a scope, as from `of`."""
         shaper = self._names.shaper(scope)
         key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
         found = self._by_shapes.get(key)
@@ -135,17 +135,17 @@ class Bounds:
         return tuple(map(by_shapes.__getitem__, keys))
 
     def _of_key(self, key: tuple[Any, ...], instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
-        # of a guard stands an empty text before the opcode
+        # for a guard, the text before the opcode is empty
         opcode, *operands = key if key[0] else key[1:]
         if any(operand.kind == "list" for operand in operands):
-            # what stands in parentheses is no list but in a call
+            # parentheses form a list only in a call
             return self._binder.verdict(instruction, shaper).bound
         return bind(opcode, tuple(operands), self._binder.address_size)
 
 
 @per_object
 def bounds(names: Names) -> Bounds:
-    """The forms of the instructions of a module; those of the last few modules are remembered."""
+    """The forms of the instructions of a module; cached for the last few modules."""
     return Bounds(names)
 
 
@@ -162,7 +162,7 @@ def _blocks(module: Module) -> Iterator[tuple[Path, Block]]:
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the instructions of a module, for the `.version` and `.target` given."""
+    """Problems of a module's instructions, for the given `.version` and `.target`."""
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
@@ -208,7 +208,7 @@ def _mismatch(path: Path, instruction: Instruction, wrong: Mismatch, first: int,
 
 
 def _tree_path(instruction: Instruction, first: int, path: Path) -> Path:
-    """The path from the instruction to what a path of the table's means (which counts operands and the parts of addresses)."""
+    """The path from the instruction for a path of the table (which counts operands and the parts of addresses)."""
     at: Path = (first + path[0],)
     node: Node = instruction
     if at[0] >= len(instruction.children):
@@ -291,7 +291,7 @@ def _special_registers(instruction: Instruction, first: int) -> Iterator[tuple[P
 
 
 def requirements(module: Module, names: Names) -> Iterator[tuple[Site, Requirement]]:
-    """What each instruction of a module needs; those that are of no known form are left out."""
+    """What each instruction of a module requires; instructions of unknown form are omitted."""
     binder = Binder(module, names, None, None)
     for site, shaper in binder.sites():
         bound = binder.verdict(site.instruction, shaper).bound

@@ -1,4 +1,4 @@
-"""What a project has settled about ptxkit: `ptxkit.toml`, or `[tool.ptxkit]` in `pyproject.toml`."""
+"""A project's configuration of ptxkit: `ptxkit.toml`, or `[tool.ptxkit]` in `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from ptxkit.diagnostics import Severity
 from ptxkit.frozen import frozen
 
 OFF = "off"
-"""In place of a severity: the rule is not applied."""
+"""Replaces a severity: the rule is disabled."""
 
 
 EXCLUDED = (
     *(".git", ".hg", ".svn", ".venv", "venv", "node_modules", "site-packages"),
     *("__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
 )
-"""What `exclude` is if nothing is settled."""
+"""The default of `exclude`."""
 
 
 class BadConfiguration(Exception):
-    """A configuration that cannot be read, or says what nobody understands."""
+    """A configuration that cannot be read or is invalid."""
 
 
 @frozen
 class Configuration:
-    """What is settled; the command line goes first."""
+    """The settings; the command line takes precedence."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     severity: Mapping[str, str] = attrs.field(factory=dict)
     """Severities (or `off`) by rule: id, name, family letter or ALL."""
     baseline: str | None = None
-    """The path of the file with the findings that are accepted."""
+    """The path of the file of accepted findings."""
     target: str | None = None
     ptx: str | None = None
     width: int | None = None
-    """Of formatted lines."""
+    """The maximum width of formatted lines."""
     exclude: tuple[str, ...] = EXCLUDED
-    """Patterns of files and folders that are left out, where a folder above them is named."""
+    """Patterns of files and folders to skip when a folder above them is named."""
     extend_exclude: tuple[str, ...] = ()
-    """More of them."""
+    """Additional patterns."""
     per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Rules that are not applied, by pattern of files."""
+    """Disabled rules, by file pattern."""
     path: str | None = None
-    """Where it stands."""
+    """The path of the configuration file."""
 
 
 def find(folder: Path) -> Configuration:
-    """The configuration of a folder: that in it, or in the nearest folder above that has one. Raises BadConfiguration."""
+    """The configuration of a folder: its own, or that of the nearest folder above that has one. Raises BadConfiguration."""
     for directory in (folder, *folder.parents):
         own, general = directory / "ptxkit.toml", directory / "pyproject.toml"
         if own.is_file():
@@ -63,7 +63,7 @@ def find(folder: Path) -> Configuration:
 
 
 def read(path: Path) -> Configuration:
-    """The configuration that a file has. Raises BadConfiguration."""
+    """Reads a configuration file. Raises BadConfiguration."""
     table = _toml(path)
     if path.name == "pyproject.toml":
         table = table.get("tool", {}).get("ptxkit", {})
@@ -71,7 +71,7 @@ def read(path: Path) -> Configuration:
 
 
 def severity_of(settings: Mapping[str, str], rule: str, name: str) -> str | None:
-    """What is settled for a rule: for its id or name, else for its family, else for all; None if nothing is."""
+    """The setting for a rule: by id or name, otherwise by family, otherwise for all; None if there is none."""
     by_word = {word.upper(): value for word, value in settings.items()}
     for word in (rule, name, rule[:1], "ALL"):
         if word.upper() in by_word:
@@ -80,8 +80,8 @@ def severity_of(settings: Mapping[str, str], rule: str, name: str) -> str | None
 
 
 def matches(pattern: str, path: Path, folder: Path) -> bool:
-    """Whether a pattern such as `build`, `*.sm_80.ptx` or `third_party/**` means a file: its name, a folder that it is in, or its path from
-    the folder of the configuration."""
+    """Whether a pattern such as `build`, `*.sm_80.ptx` or `third_party/**` matches a file: its name, a folder that contains it, or its
+    path relative to the folder of the configuration."""
     try:
         relative = path.relative_to(folder)
     except ValueError:
@@ -91,7 +91,7 @@ def matches(pattern: str, path: Path, folder: Path) -> bool:
 
 
 def is_excluded(path: Path, root: Path, settled: Configuration) -> bool:
-    """Whether a file under the folder `root`, which was named, is left out."""
+    """Whether a file under the named folder `root` is skipped."""
     folder = Path(settled.path).parent if settled.path else root
     inside = folder if folder.is_relative_to(root) else root
     if any(matches(pattern, path, inside) for pattern in settled.exclude if "/" not in pattern):
@@ -101,13 +101,13 @@ def is_excluded(path: Path, root: Path, settled: Configuration) -> bool:
 
 
 def ignored_in(path: Path, settled: Configuration) -> tuple[str, ...]:
-    """The rules that are not applied to a file."""
+    """The rules that are disabled for a file."""
     folder = Path(settled.path).parent if settled.path else path.parent
     return tuple([rule for pattern, rules in settled.per_file_ignores.items() if matches(pattern, path, folder) for rule in rules])
 
 
 def parse_severity(text: str) -> tuple[str, str]:
-    """The rule and the severity of `RULE=SEVERITY`. Raises BadConfiguration."""
+    """The rule and severity in `RULE=SEVERITY`. Raises BadConfiguration."""
     rule, equals, severity = (part.strip() for part in text.partition("="))
     if not rule or not equals:
         raise BadConfiguration(f"{text!r} is not RULE=SEVERITY, such as R001=error")
@@ -115,7 +115,7 @@ def parse_severity(text: str) -> tuple[str, str]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    import tomllib  # not before there is a file to read: a start is to take no time
+    import tomllib  # imported only if there is a file to read, to keep startup fast
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Names of parameters, as the DWARF 2 to 4 in `.section` directives has them (11.5): what `nvcc -G` and `triton` write."""
+"""Parameter names from the DWARF 2 to 4 in `.section` directives (11.5), as written by `nvcc -G` and `triton`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ptxkit.syntax import Function, Module, Section
 
 _SIZES = {".b8": 1, ".u8": 1, ".b16": 2, ".u16": 2, ".b32": 4, ".u32": 4, ".b64": 8, ".u64": 8}
 _FIXED = {0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x0E: 4, 0x10: 4, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x17: 4, 0x20: 8}
-"""Bytes of the forms of a fixed size (DWARF 4, 7.5.4)."""
+"""Bytes of the fixed-size forms (DWARF 4, 7.5.4)."""
 _COUNTED = {0x03: 2, 0x04: 4, 0x0A: 1}
-"""Bytes of the length that blocks begin with."""
+"""Bytes of the length prefix of blocks."""
 _STRING, _BLOCK, _SIGNED, _UNSIGNED, _REFERENCE, _EXPRESSION, _PRESENT = 0x08, 0x09, 0x0D, 0x0F, 0x15, 0x18, 0x19
 _SUBPROGRAM, _PARAMETER = 0x2E, 0x05
 _NAME, _LOW, _LINKAGE, _LINKAGE_MIPS, _STRP = 0x03, 0x11, 0x6E, 0x2007, 0x0E
@@ -28,7 +28,7 @@ class _Data:
 
 @frozen
 class _Shape:
-    """What an abbreviation says of an entry."""
+    """What an abbreviation says about an entry."""
 
     tag: int
     has_children: bool
@@ -36,12 +36,12 @@ class _Shape:
 
 
 class _Damaged(Exception):
-    """Bytes that are no DWARF that is known here."""
+    """Invalid or unsupported DWARF."""
 
 
 @per_object
 def parameter_names(module: Module) -> dict[str, tuple[str, ...]]:
-    """The names of the parameters by the function's name in the PTX; empty where there is no debug information."""
+    """The names of parameters by the function's name in the PTX; empty without debug information."""
     sections = {child.name: child for child in module.children if isinstance(child, Section)}
     if ".debug_info" not in sections or ".debug_abbrev" not in sections:
         return {}
@@ -72,7 +72,7 @@ def _data(section: Section | None) -> _Data:
 
 
 def _functions(info: _Data, shapes: bytes, strings: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The subprograms of all units that have a name in the PTX, with the names of their parameters."""
+    """The subprograms of all units with a name in the PTX, with the names of their parameters."""
     data, at = info.bytes_, 0
     while at + 11 <= len(data):
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")
@@ -150,7 +150,7 @@ def _string(data: bytes, at: int, form: int, strings: bytes) -> str:
 
 
 def _after(data: bytes, at: int, form: int, address: int) -> int:
-    """Where an attribute ends."""
+    """The offset at which an attribute ends."""
     if form == _STRING:
         return data.index(0, at) + 1
     if form == 0x01:

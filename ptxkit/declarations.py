@@ -1,4 +1,5 @@
-"""Declarations: types, state spaces, sizes, linkage, parameters and the agreement of functions with their declarations (ISA 5, 7, 11.2)."""
+"""Checks of declarations: types, state spaces, sizes, linkage, parameters, and whether functions match their declarations (ISA 5, 7,
+11.2)."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ from ptxkit.syntax import (
 MAX_VECTOR_BITS = 128
 MAX_CONST_BYTES = 65536
 MAX_PARAM_ALIGN = 128
-"""The greatest alignment of a parameter that is passed between device functions."""
+"""Maximum alignment of a parameter that is passed between device functions."""
 
 DECLARED_SPACES = (".reg", ".const", ".global", ".local", ".param", ".shared", ".tex")
 UNUSABLE = ("_", "WARP_SZ")
@@ -58,7 +59,7 @@ FORMAL, KERNEL, PLAIN = "formal", "kernel", "plain"
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the declarations of a module for the `.version` and `.target` given (5, 7.1, 11.2, 11.6)."""
+    """Problems in the declarations of a module, for the given `.version` and `.target` (5, 7.1, 11.2, 11.6)."""
     independent = "texmode_independent" in module.targets
     about = _About(version, target, independent, names)
     for i, child in enumerate(module.children):
@@ -82,23 +83,23 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
 
 @frozen
 class _About:
-    """What the rules of a declaration depend on."""
+    """The context that the rules of a declaration depend on."""
 
     version: Version | None
     target: str | None
     independent: bool
-    """Whether textures and samplers are objects of their own."""
+    """Whether textures and samplers are separate objects."""
     names: Names
     clean: set[tuple[object, ...]] = attrs.field(factory=set)
-    """The words before the names of declarations, and of parameters, in which they are right: most of a file's are alike."""
+    """The words before the names of declarations and parameters that have no problem: most of a file's are alike."""
     sizes: dict[tuple[str, ...], tuple[int, int]] = attrs.field(factory=dict)
-    """Alignment and size in bytes of parameters by their words."""
+    """Alignment and size in bytes of parameters, by their words."""
     constants: list[tuple[Path, Declaration]] = attrs.field(factory=list)
-    """The declarations that take constant memory, as they are found."""
+    """The declarations that use constant memory, as they are found."""
 
 
 def _constant_memory(constants: list[tuple[Path, Declaration]]) -> Iterator[Problem]:
-    """The declaration with which constant memory is full, if it gets full."""
+    """The declaration that exceeds constant memory, if any."""
     total = 0
     for path, declaration in constants:
         total += _bytes_of(declaration)
@@ -109,7 +110,7 @@ def _constant_memory(constants: list[tuple[Path, Declaration]]) -> Iterator[Prob
 
 
 def _bytes_of(declaration: Declaration) -> int:
-    """The memory that a declaration takes, without what lies between its variables."""
+    """The bytes of memory that a declaration takes, without padding between its variables."""
     known = types().get(declaration.type or "")
     if known is None:
         return 0
@@ -127,7 +128,7 @@ def _dimension(dimension: Dimension) -> int | None:
 
 
 def vector_of(declaration: Declaration | Parameter) -> int:
-    """The number of elements that `.v2` and its like say, 1 without it."""
+    """The number of elements of `.v2` and similar; 1 without it."""
     width = next((child.text[2:] for child in declaration.children if isinstance(child, VectorWidth)), "1")
     return int(width) if len(width) < 6 else 1
 
@@ -143,7 +144,7 @@ def _declaration(path: Path, declaration: Declaration, about: _About, at_module:
             declarators.append((i, child))
         else:
             words.append(child.text)
-    # Whether all are arrays matters to vectors in .param.
+    # For vectors in .param, it matters whether all are arrays.
     words.append(all(len(declarator.children) > 1 for _, declarator in declarators))
     if ".const" in words and ".extern" not in words:
         about.constants.append((path, declaration))
@@ -164,7 +165,7 @@ def _declaration(path: Path, declaration: Declaration, about: _About, at_module:
 
 
 def _before_the_names(path: Path, declaration: Declaration, about: _About, at_module: bool) -> Iterator[Problem]:
-    """What is wrong with the words of a declaration: they alone decide, not what is declared."""
+    """Problems in the words of a declaration, regardless of what is declared."""
     if at_module:
         yield from linkage_problems(path, declaration, about.version, about.target)
     elif declaration.linkage is not None:
@@ -237,7 +238,7 @@ def _space(path: Path, declaration: Declaration, space: str | None, about: _Abou
 
 
 def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: str) -> Generator[Problem, None, Type | None]:
-    """What is wrong with the type, alone and in its space. Gives the type, if there is one that can be declared."""
+    """Problems of the type, by itself and in its space. Returns the type, if it can be declared."""
     words = [i for i, child in enumerate(declaration.children) if type(child) is Keyword]
     kind = "type-not-declarable"
     if not words:
@@ -313,7 +314,7 @@ def _align(path: Path, align: Align, most: int | None) -> Iterator[Problem]:
 
 
 def _sizes(path: Path, declaration: Declaration, declarator: Declarator) -> Iterator[Problem]:
-    """The count of `%r<n>` and the dimensions of arrays."""
+    """The count of `%r<n>`, and the dimensions of arrays."""
     kind = "bad-array-size"
     name = declarator.name.text
     dimensions = [(i, child) for i, child in enumerate(declarator.children) if isinstance(child, Dimension)]
@@ -385,7 +386,7 @@ def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
 
 
 def _spelling(parameter: Parameter) -> tuple[str, ...]:
-    """All words of a parameter but its name."""
+    """All words of a parameter except its name."""
     *words, declarator = parameter.children
     return (*[child.text for child in words], ":", *[child.text for child in declarator.children[1:]])
 
@@ -513,7 +514,7 @@ def _alignment_and_size(parameter: Parameter) -> tuple[int, int]:
 
 
 def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:
-    """The alignment that is written there, or that of the type; 1 where neither makes sense."""
+    """The explicit alignment, otherwise that of the type; 1 if neither makes sense."""
     written = next((child for child in reversed(declared.children) if isinstance(child, Align)), None)
     value = plain_integer(written.children[0]) if written is not None else known.bytes * vector_of(declared)
     return value if value is not None and is_power_of_two(value) else 1
@@ -523,7 +524,7 @@ def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:
 
 
 def signature(header: Header) -> tuple[tuple[object, ...], ...]:
-    """What two declarations of a function must share: of each parameter the space, type, size and alignment, and which are results."""
+    """What all declarations of a function share: the space, type, size and alignment of each parameter, and which ones are results."""
     found: list[tuple[object, ...]] = []
     for is_result, parameters in ((True, header.returns), (False, header.parameters)):
         for parameter in parameters:
@@ -535,7 +536,7 @@ def signature(header: Header) -> tuple[tuple[object, ...], ...]:
 
 
 def difference(one: Header, other: Header) -> str | None:
-    """In what the parameters of two functions differ, in words; None if in nothing."""
+    """How the parameters of two functions differ, as text; None if they do not."""
     first, second = signature(one), signature(other)
     if first == second:
         return None
@@ -547,7 +548,7 @@ def difference(one: Header, other: Header) -> str | None:
 
 
 def _agreement(module: Module, names: Names) -> Iterator[Problem]:
-    """Functions that are declared several times, never defined, or an alias of something unfit; variables declared several times."""
+    """Functions with several declarations, without a definition, or that alias something invalid; variables with several declarations."""
     functions: dict[str, list[tuple[Path, Function]]] = {}
     repeatable: set[str] = set()
     aliases: dict[str, tuple[Path, str]] = {}
@@ -684,7 +685,7 @@ def _alias(
 
 
 def _overlaps(names: Names) -> Iterator[Problem]:
-    """Names that a count (`%r<4>`) declares and another declaration of the scope, too; names of parameters declared again in the body."""
+    """Names declared both by a count (`%r<4>`) and by another declaration of the scope; parameter names declared again in the body."""
     for path, scope in names.scopes.items():
         if path != scope.path:
             continue
@@ -726,7 +727,7 @@ def _family_of(scope: Scope, name: str) -> Symbol | None:
 
 
 def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
-    """Uses of names that the text declares only later, which ptxas does not find: all but labels."""
+    """Uses of names before their declaration, which ptxas does not find, labels excepted."""
     yield from _uses_before_in_module(module, names)
     for path, scope in names.scopes.items():
         if path != scope.path or len(path) < 2 or path[1] != 1:
@@ -767,7 +768,7 @@ def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope:
 
 
 def _used_in(statement: Node, path: Path, scope: Scope, names: Names) -> Iterator[tuple[Path, str]]:
-    """The names that a statement uses with their paths; those of an inner scope that are not its own."""
+    """The names that a statement uses, with their paths; for an inner scope, those that it does not declare itself."""
     stack: list[tuple[Path, Node, Scope]] = [(path, statement, scope)]
     while stack:
         at, node, inside = stack.pop()

@@ -1,4 +1,4 @@
-"""Names as the program wrote them: `my::apply<float, 64>` for `_ZN2my5applyIfLi64EEEvPT_i` (Itanium C++ ABI and Rust).
+"""Demangled names as in the source: `my::apply<float, 64>` for `_ZN2my5applyIfLi64EEEvPT_i` (Itanium C++ ABI and Rust).
 
 The demangler is the library `demangle`. It is imported with the first mangled name.
 """
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 LONGEST = 60
-"""Characters of a name in a message; the template arguments of longer ones are left out."""
+"""Maximum length of a name in a message; for longer names, template arguments are omitted."""
 
 LONGEST_TYPE = 32
-"""Characters of a parameter's type in a message; longer ones are left out."""
+"""Maximum length of a parameter type in a message; longer ones are omitted."""
 
 _MANGLED = re.compile(r"(?:_Z|_R)[\w$.]*\w")
 _WORD = re.compile(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
@@ -27,7 +27,7 @@ _LENGTH = re.compile(r"\d+")
 
 @functools.lru_cache(maxsize=4096)
 def readable(name: str) -> str:
-    """The qualified name that was written, with template arguments, without parameters and result; the name itself if it is not mangled."""
+    """The qualified source name with template arguments, without parameters and result; a name that is not mangled is unchanged."""
     if _MANGLED.fullmatch(name) is None:
         return name
     tree = _tree(name)
@@ -42,13 +42,13 @@ def readable(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def signature(name: str) -> tuple[str, ...]:
-    """The types of the parameters of a function, as far as its mangled name has them: `float*`, `int`."""
+    """The parameter types of a function, as far as its mangled name contains them: `float*`, `int`."""
     tree = _tree(name) if _MANGLED.fullmatch(name) is not None else None
     return tuple([_TAG.sub("", str(one)) for one in getattr(tree, "parameters", None) or ()])
 
 
 def _tree(name: str) -> Any:
-    """What a mangled name says; None if it cannot be read."""
+    """The parsed mangled name; None if it cannot be parsed."""
     import demangle
 
     try:
@@ -58,18 +58,18 @@ def _tree(name: str) -> Any:
 
 
 def short(name: str) -> str:
-    """The readable name, its template arguments left out where it is long."""
+    """The readable name, without template arguments if it is long."""
     found = readable(name)
     return found if len(found) <= LONGEST else _last(_without_arguments(found, "<…>"))
 
 
 def variable(name: str) -> str:
-    """The readable name of a variable, without the function or the namespace that it belongs to."""
+    """The readable name of a variable, without the function or namespace that contains it."""
     return _last(readable(name)) if _MANGLED.fullmatch(name) else name
 
 
 def base(name: str) -> str:
-    """The name without its namespaces and template arguments: `apply` for `my::apply<float, 64>`."""
+    """The name without namespaces and template arguments: `apply` for `my::apply<float, 64>`."""
     return _last(_without_arguments(readable(name)))
 
 
@@ -80,9 +80,9 @@ def parameter(function: str, number: int, names: Mapping[str, Sequence[str]]) ->
 
 
 def described(function: str, number: int, names: Mapping[str, Sequence[str]], within: str | None = None) -> str:
-    """A parameter by its name; by its number from 0 and its type where no name is known: `parameter 2 (int)`.
+    """A parameter by its name, or by its number from 0 and its type if the name is unknown: `parameter 2 (int)`.
 
-    Of which function is not said of one of `within`.
+    The function is not named if it is `within`.
     """
     known = parameter(function, number, names)
     if known is not None:
@@ -93,7 +93,7 @@ def described(function: str, number: int, names: Mapping[str, Sequence[str]], wi
 
 
 def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None, within: str | None = None) -> str:
-    """The text with readable names for mangled ones. Parameters of `functions` are `described`; the text is about `within`."""
+    """The text with mangled names made readable. Parameters of `functions` are `described`; the text is about `within`."""
     if "_Z" not in text and "_param_" not in text and "_R" not in text:
         return text
     owners, known = frozenset(functions), names or {}
@@ -110,7 +110,7 @@ def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Seque
         if owner not in owners and not owner.startswith(("_Z", "_R")):
             return match[0]
         if match.string[match.end() : match.end() + 1] == "[":
-            # an array that it points to: as options call it
+            # an array that it points to: named as in options
             return parameter(owner, number, known) or f"param_{number}"
         return described(owner, number, known, within)
 
@@ -119,7 +119,7 @@ def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Seque
 
 
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that somebody may mean: the one that is just so, else those so called in the source, else those that have it as a part."""
+    """The names that a user may mean: the exact name, otherwise those with that source name, otherwise those that contain it."""
     every = list(dict.fromkeys(names))
     tests: tuple[Callable[[str], bool], ...] = (
         lambda name: name == wanted,
@@ -136,7 +136,7 @@ def matching(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def _without_arguments(name: str, mark: str = "") -> str:
-    """`apply` for `apply<float, 64>`, with a mark for what is left out."""
+    """`apply` for `apply<float, 64>`, with a mark for what is omitted."""
     found: list[str] = []
     depth = 0
     for i, character in enumerate(name):
@@ -152,7 +152,7 @@ def _without_arguments(name: str, mark: str = "") -> str:
 
 
 def _last(name: str) -> str:
-    """The name after the last `::` that is not within template arguments."""
+    """The name after the last `::` outside template arguments."""
     depth, start = 0, 0
     for i, character in enumerate(name):
         depth += (character in "<(") - (character in ">)")
@@ -162,7 +162,7 @@ def _last(name: str) -> str:
 
 
 def _identifiers(name: str) -> str:
-    """The identifiers of a mangled name that the library does not know how to read: `kernel::tile` for `_ZZ6kernelE4tile`."""
+    """The identifiers of a mangled name that the library cannot parse: `kernel::tile` for `_ZZ6kernelE4tile`."""
     found: list[str] = []
     i = 2
     while i < len(name):

@@ -1,4 +1,4 @@
-"""What ptxkit says of a file: findings with a location, a severity and the witness."""
+"""Diagnostics: findings with a location, a severity and a witness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxkit.frozen import frozen
 
 
 class Severity(enum.StrEnum):
-    """How bad a finding is. An error has a proof; what is not proved is never an error."""
+    """The severity of a finding. An error is proved; what is not proved is never an error."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -25,7 +25,7 @@ _CODE = re.compile("`([^`]*)`")
 
 
 def in_html(text: str) -> str:
-    """A message as HTML, with what stands in backquotes as code."""
+    """A message as HTML, with text in backquotes as code."""
     from html import escape
 
     return _CODE.sub(r"<code>\1</code>", escape(text))
@@ -33,7 +33,7 @@ def in_html(text: str) -> str:
 
 @frozen
 class Span:
-    """A stretch of a file. `start` and `end` count characters from 0; lines and columns count from 1, the end column is exclusive."""
+    """A range of a file. `start` and `end` count characters from 0; lines and columns count from 1, the end column is exclusive."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Span:
 
 @frozen
 class Origin:
-    """A location in the source program; line and column count from 1 (column 0: none is known)."""
+    """A location in the source program; line and column count from 1 (column 0: unknown)."""
 
     path: str
     line: int
@@ -56,7 +56,7 @@ class Origin:
 
 @frozen
 class Related:
-    """Another location that belongs to a finding, with a message."""
+    """Another location related to a finding, with a message."""
 
     span: Span
     message: str
@@ -65,7 +65,7 @@ class Related:
 
 @frozen
 class Edit:
-    """Other text for a stretch of a file. `start` and `end` count characters from 0; where they are equal, the text is put in between."""
+    """Replacement text for a range of a file. `start` and `end` count characters from 0; if they are equal, the text is inserted."""
 
     start: int
     end: int
@@ -74,20 +74,20 @@ class Edit:
 
 @frozen
 class Fix:
-    """Edits that cure a finding, all or none of them; `ptxkit.fixing` applies them."""
+    """Edits that cure a finding, to be applied together; `ptxkit.fixing` applies them."""
 
     message: str
     """What they do, as in "remove the declaration"."""
     edits: tuple[Edit, ...]
     is_safe: bool = True
-    """Whether the program means the same afterwards but for what was wrong, no matter what its author intended."""
+    """Whether the program is otherwise unchanged, regardless of what its author intended."""
     notes: tuple[str, ...] = ()
-    """Of a repair that was proved: what showed it, what it costs, and what it does not promise."""
+    """For a proved repair: the evidence, the cost, and what is not guaranteed."""
     diff: str = ""
-    """The same edits as hunks of a unified difference, each with the line of the source that it is for."""
+    """The same edits as hunks of a unified diff, each with its source line."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fix as in the JSON output of `ptxkit lint`, version 1."""
+        """The fix in the JSON format of `ptxkit lint`, version 1."""
         found = attrs.asdict(self)
         return {key: value for key, value in found.items() if key not in ("notes", "diff") or value}
 
@@ -106,11 +106,11 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     related: tuple[Related, ...] = ()
     origin: Origin | None = None
-    """Where the code comes from in the program that was compiled, if `.loc` says."""
+    """The location in the source program, from `.loc`."""
     fix: Fix | None = None
     """The fix, if one is known."""
     witness: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
-    """The execution that shows it, as JSON has it, if it was shown by one."""
+    """The execution that shows it, as JSON data, if any."""
 
     def __repr__(self) -> str:
         where = f"{self.path or ''}:{self.span.line}:{self.span.column}"
@@ -125,7 +125,7 @@ class Diagnostic:
         return f"<b>{self.severity} {self.rule}</b>{kernel}, line {self.span.line}: {in_html(self.message)}<ul>{more}</ul>"
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as in the JSON output of `ptxkit lint`, version 1."""
+        """The finding in the JSON format of `ptxkit lint`, version 1."""
         span = self.span
         return {
             "path": self.path,

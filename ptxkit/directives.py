@@ -1,4 +1,4 @@
-"""Directives: the head of a module, what stands where, what is said of a function between its name and its body, and DWARF (ISA 11)."""
+"""Checks of directives: the head of a module, placement of statements, performance directives of functions, and DWARF (ISA 11)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from ptxkit.syntax import (
 )
 
 MODELLED = (9, 1)
-"""The newest PTX version whose directives are all in the table."""
+"""The newest PTX version that the table of directives covers completely."""
 
 LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
-"""The last version of each major one that is complete (12)."""
+"""The last minor version of each completed major version (12)."""
 
 MAX_ABI_PRESERVE = {".abi_preserve": 239, ".abi_preserve_control": 11}
-"""What ptxas takes at most."""
+"""The maximum that ptxas accepts."""
 
 REGISTERS_OF_SM = 65536
 MAX_THREADS_OF_CTA = 1024
@@ -74,11 +74,11 @@ _SM_LIMITS = (
     (90, 2048, 32),
     (110, 1536, 24),
 )
-"""From which target on a multiprocessor holds how many threads and how many CTAs."""
+"""The threads and CTAs that a multiprocessor holds, by the first target to which they apply."""
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the directives of a module for the `.version` and `.target` given (11, and 5.4.8 for attributes)."""
+    """Problems in the directives of a module, for the given `.version` and `.target` (11, and 5.4.8 for attributes)."""
     yield from _head(module, version)
     yield from _statements(module, version, target)
     yield from _debugging(module, version, target)
@@ -88,7 +88,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
 
 
 def availability(path: Path, what: str, name: str, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """The problem that a directive or feature of the table is not there yet in a version or on a target, if so."""
+    """The problem of a directive or feature that does not exist yet in a version or on a target, if so."""
     directive = directives()[name]
     if version is None or target is None or target not in targets():
         return
@@ -102,7 +102,7 @@ def availability(path: Path, what: str, name: str, version: Version | None, targ
 
 
 def _for_the_target_alone(directive: Directive, target: str, version: Version) -> bool:
-    """Whether the version is too low for the target alone, which is said once, of `.target`."""
+    """Whether the version is too low for the target itself, which is reported once, for `.target`."""
     since = targets()[target].since
     return version < since == directive.needs.version_for(target)
 
@@ -113,7 +113,7 @@ def spoken(version: Version) -> str:
 
 
 def plain_integer(node: Node) -> int | None:
-    """The value of what may stand where the grammar wants an integer and no expression: a literal without a sign, or WARP_SZ."""
+    """The value of a node where the grammar requires an integer rather than an expression: an unsigned literal, or WARP_SZ."""
     if isinstance(node, Number) and node.text.startswith("-"):
         return None
     if not isinstance(node, Number | Name):
@@ -129,7 +129,7 @@ def is_power_of_two(value: int) -> bool:
 
 @per_object
 def other_statements(module: Module) -> tuple[tuple[Path, Node, Node | None], ...]:
-    """What stands in the bodies of functions and is no instruction, with its path and the statement before it."""
+    """The statements in function bodies that are not instructions, each with its path and the previous statement."""
     found: list[tuple[Path, Node, Node | None]] = []
     for i, child in enumerate(module.children):
         if type(child) is not Function or child.body is None:
@@ -222,13 +222,13 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
             if version is not None and word == "debug" and version < (3, 0):
                 yield Problem("version-too-low", at, f"`debug` needs .version 3.0; the file says {spoken(version)}")
         else:
-            # A target that is newer than the table is likely in a file that is newer, too.
+            # A target newer than the table is likely to occur in a newer file.
             doubtful = version is not None and version > NEWEST and _looks_like_target(word)
             yield Problem("bad-header", at, f"`{word}` is no target that is known", _target_notes(word), doubtful=doubtful)
 
 
 def _measured_earlier(known: Architecture, version: Version) -> bool:
-    """sm_88 came with 9.0, and ptxas takes it from 7.3 on."""
+    """sm_88 was introduced in 9.0, but ptxas accepts it from 7.3 on."""
     return known.name == "sm_88" and version >= (7, 3)
 
 
@@ -313,7 +313,7 @@ def _statements(module: Module, version: Version | None, target: str | None) -> 
 
 
 def _inside(path: Path, child: Node, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with a statement's standing in a body, after the one before it."""
+    """The problem of a statement that does not belong in a body, or not after the previous one."""
     kind = type(child)
     if kind in _INSIDE:
         why = "no statement is empty" if kind is Empty else "it stands at the level of the module"
@@ -378,7 +378,7 @@ def _function(path: Path, function: Function, version: Version | None, target: s
 
 
 def linkage_problems(path: Path, statement: Node, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the linkage words of a function or of a variable of the module (11.6)."""
+    """Problems of the linkage words of a function or a module-level variable (11.6)."""
     found = [(j, child) for j, child in enumerate(statement.children) if isinstance(child, nodes.Linkage)]
     for position, (j, child) in enumerate(found):
         if position:
@@ -390,7 +390,7 @@ def linkage_problems(path: Path, statement: Node, version: Version | None, targe
 
 @frozen
 class _Said:
-    """A performance directive with where it stands and the values of its arguments."""
+    """A performance directive with its path and the values of its arguments."""
 
     path: Path
     values: tuple[int, ...]
@@ -401,7 +401,7 @@ class _Said:
 
 
 def _performance(path: Path, header: Header, owner: str, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is said of a function between its parameters and its body."""
+    """Problems of the directives between a function's parameters and its body."""
     said: dict[str, _Said] = {}
     for j, child in enumerate(header.children):
         if not isinstance(child, PerformanceDirective):
@@ -441,7 +441,7 @@ def _spoken_owners(known: Directive) -> str:
 
 
 def _values(path: Path, child: PerformanceDirective, known: Directive) -> tuple[tuple[int, ...], Problem | None]:
-    """The values of the arguments, and what is wrong with them, if anything."""
+    """The values of the arguments, and their problem, if any."""
     if known.name == ".pragma":
         return (), None
     arguments = [(j, inner) for j, inner in enumerate(child.children) if not isinstance(inner, Keyword)]
@@ -478,7 +478,7 @@ def _contradictions(path: Path, header: Header, said: dict[str, _Said]) -> Itera
 
 
 def sm_limits(target: str | None) -> tuple[int, int] | None:
-    """How many threads and how many CTAs a multiprocessor of a target holds; None for an unknown target."""
+    """The threads and CTAs that a multiprocessor of a target holds; None for an unknown target."""
     known = targets().get(target or "")
     if known is None:
         return None
@@ -489,7 +489,7 @@ def sm_limits(target: str | None) -> tuple[int, int] | None:
 
 
 def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -> Iterator[Problem]:
-    """Launch bounds that contradict each other or the hardware: the assembler ignores some of them, or no launch succeeds (11.4)."""
+    """Launch bounds that contradict each other or the hardware: the assembler ignores some, or every launch fails (11.4)."""
     kind = "launch-bound-conflict"
     threads = said.get(".reqntid") or said.get(".maxntid")
     count = threads.product if threads is not None else None
@@ -515,7 +515,7 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
     if registers is not None and threads is not None and count is not None and count <= MAX_THREADS_OF_CTA:
         least = ctas.values[0] if ctas is not None else 1
         needed = registers.values[0] * in_warps * least
-        # With .maxntid alone a smaller CTA may still be launched.
+        # With .maxntid alone, a smaller CTA may be launched.
         if needed > REGISTERS_OF_SM and (least > 1 or ".reqntid" in said):
             of = f" in {least} CTAs" if least > 1 else ""
             message = f"{registers.values[0]} registers for each of {count} threads{of}"
@@ -529,7 +529,7 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
 
 
 def attribute_problems(path: Path, statement: Node, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
-    """What is wrong with the attributes of a variable in a state space (5.4.8)."""
+    """Problems of the attributes of a variable in a state space (5.4.8)."""
     for j, child in enumerate(statement.children):
         if isinstance(child, Attribute):
             yield from _attribute_items((*path, j), child, space, version, target)
@@ -558,9 +558,9 @@ def _attribute_items(path: Path, attribute: Attribute, space: str | None, versio
 
 
 _RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535)}
-"""What fits. ptxas cuts what does not fit into the wider types."""
+"""The valid ranges. For wider types, ptxas truncates values that do not fit."""
 
-# Decimal numbers of many digits, and hexadecimal ones of more than two: all that could be beyond a byte.
+# Decimal numbers with many digits, and hexadecimal ones with more than two: all that may exceed a byte.
 _MAYBE_BEYOND_BYTE = re.compile(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
 
 

@@ -1,9 +1,8 @@
-"""The common things in one call each: what `ptxkit.lint`, `ptxkit.liveness` or `ptxkit.run` are.
+"""The common operations as one call each: `ptxkit.lint`, `ptxkit.liveness`, `ptxkit.run` and so on.
 
 A module is given as a `Module`, as PTX in a string, or as the path of a file (`pathlib.Path`); a subject may also be a `Function` or a
-`Routine`. Where one function is meant and a module has several, `kernel` says
-which: its name in the PTX or in the source, or a part of it that only one has. A `Function` by itself lacks what its module declares, so
-a module with `kernel`, or a `Routine`, gives better answers.
+`Routine`. To select one function of a module that has several, pass `kernel`: its name in the PTX or in the source, or an unambiguous part
+of it. A `Function` by itself lacks the declarations of its module, so a module with `kernel`, or a `Routine`, gives better results.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def liveness(subject: Subject, kernel: str | None = None) -> Liveness:
 
 
 def pressure(subject: Subject, kernel: str | None = None) -> Pressure:
-    """How many registers of 32 bits are live at each instruction of a function."""
+    """The number of 32-bit registers that are live at each instruction of a function."""
     from ptxkit.analyses.registers.pressure import pressure as found
 
     return found(_routine(subject, kernel))
@@ -361,7 +360,7 @@ def diff(before: Source, after: Source, names: Mapping[str, str] | None = None) 
 
 
 def _module(subject: object) -> Module:
-    """The module that is meant. Raises TypeError for another type, ValueError for a path in a string, OSError for a missing file."""
+    """The requested module. Raises TypeError for another type, ValueError for a path in a string, OSError for a missing file."""
     if isinstance(subject, Module):
         return subject
     if isinstance(subject, PathLike):
@@ -384,7 +383,7 @@ def _of_file(path: str) -> Module:
 
 
 def _routine(subject: object, kernel: str | None) -> Routine:
-    """The one function that is meant. Raises TypeError, or ValueError where there is no such function, or several."""
+    """The requested function. Raises TypeError, or ValueError if there is no such function, or if it is ambiguous."""
     from ptxkit.analyses.framework.routine import Routine, routine_of, routines
 
     if isinstance(subject, str | PathLike):
@@ -398,7 +397,7 @@ def _routine(subject: object, kernel: str | None) -> Routine:
 
 
 def _name(names: list[str], kernel: str | None) -> str:
-    """The function that is meant. Raises ValueError."""
+    """The name of the requested function. Raises ValueError."""
     found = names if kernel is None else matching(kernel, names)
     if len(found) == 1:
         return found[0]

@@ -1,4 +1,4 @@
-"""Reading PTX files as they are, also those inside of binary files, and writing files whole or not at all."""
+"""Reads PTX files byte for byte, also within binary files, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 BINARY = (b"\x7f", b"\x50", b"!", b"M", b"d")
-"""The first byte of what may be a binary file; `ptxkit.binaries` knows more."""
+"""The first bytes of possible binary files; `ptxkit.binaries` examines them further."""
 
 
 class CannotRead(Exception):
-    """A path that cannot be read, with why."""
+    """A path that cannot be read, with the reason."""
 
 
 def decode(data: bytes) -> str:
-    """The text of a file. Bytes that are not UTF-8 survive as lone surrogates, line ends as they are."""
+    """The text of a file. Bytes that are not UTF-8 become lone surrogates; line ends are kept."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def encode(text: str) -> bytes:
-    """The bytes that `decode` made the text of."""
+    """The bytes of a text from `decode`."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def read(path: str) -> str:
-    """The PTX in a file, or in standard input for `-`. Of a binary file that has several texts, it is the name of one that is read, such as
-    `libfoo.so!3.sm_90a.ptx`. Raises CannotRead, which says what to do, for what is no PTX."""
+    """The PTX in a file, or in standard input for `-`. A text in a binary file with several is read by its name, such as
+    `libfoo.so!3.sm_90a.ptx`. Raises CannotRead, with advice, for input that is not PTX."""
     text = read_any(path)
     why = why_not_ptx(text, path)
     if why is not None:
@@ -39,7 +39,7 @@ def read(path: str) -> str:
 
 
 def why_not_ptx(text: str, path: str) -> str | None:
-    """What a text is if it is no PTX, and what to do about it; None for PTX, also for a part of it or for PTX with errors."""
+    """What a text is if it is not PTX, with advice; None for PTX, also for a fragment or PTX with errors."""
     if _DIRECTIVE.search(text):
         return None
     if not text.strip():
@@ -70,7 +70,7 @@ _LLVM_TEXT = re.compile(r"^(?:target triple|define .*@.*\{)", re.MULTILINE)
 
 
 def read_any(path: str) -> str:
-    """The text of a file, or of standard input for `-`: as `read`, of any kind. Raises CannotRead."""
+    """The text of a file, or of standard input for `-`: like `read`, but of any kind. Raises CannotRead."""
     try:
         if path != "-" and not Path(path).exists():
             inside = _inside(path)
@@ -83,7 +83,7 @@ def read_any(path: str) -> str:
 
 
 def _inside(path: str) -> str | None:
-    """The text of that name inside of a binary file, or None if the name is no such one. Raises CannotRead, or OSError."""
+    """The text of that name in a binary file, or None if the name has no such form. Raises CannotRead, or OSError."""
     if "!" not in path:
         return None
     from ptxkit import members
@@ -96,7 +96,7 @@ def _inside(path: str) -> str | None:
 
 
 def _only(path: str, data: bytes) -> str:
-    """The text in what is perhaps a binary file."""
+    """The text in a file that may be binary."""
     from ptxkit import binaries, members
 
     if not binaries.is_binary(data):
@@ -108,7 +108,7 @@ def _only(path: str, data: bytes) -> str:
 
 
 def size(path: str) -> int:
-    """The bytes of a file, or of a text inside of a binary file; 0 where there is none."""
+    """The bytes of a file, or of a text in a binary file; 0 if it does not exist."""
     try:
         return Path(path).stat().st_size
     except OSError:
@@ -120,7 +120,7 @@ def size(path: str) -> int:
 
 
 def _refuse_inside(path: str) -> None:
-    """Raises OSError for a text inside of a binary file."""
+    """Raises OSError for the name of a text in a binary file."""
     if "!" in path:
         from ptxkit import members
 
@@ -129,19 +129,20 @@ def _refuse_inside(path: str) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Writes a file whole: beside it first, then renamed, so that a failure leaves what was there. Raises OSError that names the path."""
+    """Writes a file atomically: to a temporary file beside it, then renamed, so that a failure leaves the old contents. Raises OSError
+    with the path."""
     write_all({path: text})
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """As `write`, for what is no text."""
+    """Like `write`, for binary contents."""
     write_all({path: decode(data)})
 
 
 def write_all(texts: Mapping[str, str]) -> None:
-    """Writes several files, all or none: nothing is renamed before each is written. Raises OSError that names the path.
+    """Writes several files, all or none: no file is renamed before all are written. Raises OSError with the path.
 
-    A link stays one, what it leads to is written. What is there and no file, such as `/dev/null`, is written to, not replaced.
+    A link is kept, and its target is written. An existing path that is not a regular file, such as `/dev/null`, is written in place.
     """
     for at in texts:
         _refuse_inside(at)
@@ -170,7 +171,7 @@ def write_all(texts: Mapping[str, str]) -> None:
 
 
 def replace(beside: str, target: Path) -> None:
-    """Replaces a file with a new one, with its permissions. Raises OSError."""
+    """Replaces a file by a new one, keeping its permissions. Raises OSError."""
     Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
     Path(beside).replace(target)
 
@@ -182,8 +183,8 @@ def _umask() -> int:
 
 
 def find(paths: Iterable[str]) -> Iterator[str]:
-    """The PTX files that the paths name: files as they are, all `*.ptx` under folders, `-` for standard input, and for a binary file the
-    texts in it by names such as `libfoo.so!3.sm_90a.ptx`, which `read` knows. Raises CannotRead."""
+    """The PTX files that the paths denote: files themselves, all `*.ptx` in folders, `-` for standard input, and for a binary file the
+    texts in it, by names such as `libfoo.so!3.sm_90a.ptx`, which `read` accepts. Raises CannotRead."""
     for path in paths:
         if path == "-":
             yield path
@@ -216,4 +217,4 @@ def _texts(path: str) -> Iterator[str]:
 
         yield from members.names(path) if members.is_binary(path) else [path]
     except OSError:
-        yield path  # reading it explains why
+        yield path  # reading it reports the reason

@@ -1,8 +1,8 @@
-"""Fixes: the edits that findings bring along, applied to a text as far as they leave nothing worse.
+"""Applies the fixes of findings to a text, as far as they introduce no new findings.
 
-A rule makes its edits with `remove`, `replace` and `insert`. `fix` applies those of all findings that do not conflict, has
-the result looked at again, and takes it only if no error or warning is new; else it finds out which fix is to blame, and leaves that out.
-What is found then may have fixes as well.
+A rule makes its edits with `remove`, `replace` and `insert`. `fix` applies those of all findings that do not conflict, analyzes the result,
+and accepts it only if no error or warning is new; otherwise it determines which fix is the cause, and omits it. The findings of the result
+may have fixes as well.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ptxkit.frozen import frozen
 from ptxkit.syntax import Declaration, Declarator, Index, Path
 
 Look = Callable[[str], Sequence[Diagnostic]]
-"""Gives the findings of a text: those to be fixed, and all that would show that a fix has broken something."""
+"""Returns the findings of a text: those to be fixed, and all that would show that a fix has broken something."""
 
 MOST_LOOKS = 60
-"""A text is not looked at again more often than this."""
+"""Maximum number of times that a text is analyzed."""
 
 _COMMA_AFTER = re.compile(r"\s*,\s*")
 _BLANK = re.compile(r"[ \t\r]*\n")
@@ -29,22 +29,22 @@ _COMMA_BEFORE = re.compile(r"\s*,\s*\Z")
 
 @frozen
 class Fixed:
-    """What came of fixing a text."""
+    """The result of fixing a text."""
 
     text: str
     applied: tuple[Diagnostic, ...]
-    """The findings whose fixes are in it; their locations are those of the text as it was when they were found."""
+    """The findings whose fixes were applied; their locations refer to the text in which they were found."""
     refused: tuple[Diagnostic, ...]
-    """Those whose fixes would have made something worse."""
+    """The findings whose fixes would have introduced new findings."""
     left: tuple[Diagnostic, ...]
-    """What is found in it now."""
+    """The remaining findings."""
 
 
 # --- making edits
 
 
 def remove(index: Index, path: Path) -> Edit:
-    """Takes a statement away, with its line if nothing else stands there; of several declarators of a declaration, one."""
+    """Removes a statement, with its line if nothing else is on it; or one of several declarators of a declaration."""
     span = index.span(path)
     text = index.text
     holder = index.module.at(path[:-1])
@@ -62,7 +62,7 @@ def remove(index: Index, path: Path) -> Edit:
 
 
 def line_of(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where the line of a stretch begins and ends, its end included, if nothing but white space is around it; else None."""
+    """The start and end (line end included) of the line around a range, if it contains nothing else but white space; otherwise None."""
     while start and text[start - 1] in " \t":
         start -= 1
     following = _BLANK.match(text, end)
@@ -72,13 +72,13 @@ def line_of(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def replace(index: Index, path: Path, text: str) -> Edit:
-    """Puts other text in place of a node."""
+    """Replaces the text of a node."""
     span = index.span(path)
     return Edit(span.start, span.end, text)
 
 
 def insert_after(index: Index, path: Path, statement: str) -> Edit:
-    """Puts a statement on a line of its own behind another, as far from the margin."""
+    """Inserts a statement on a new line after another, with the same indentation."""
     span = index.span(path)
     start = index.text.rfind("\n", 0, span.start) + 1
     margin = index.text[start : span.start]
@@ -90,7 +90,7 @@ def insert_after(index: Index, path: Path, statement: str) -> Edit:
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text with the edits, which do not overlap; equal ones count once."""
+    """Applies edits, which must not overlap; duplicates count once."""
     pieces = []
     at = 0
     for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end)):
@@ -100,14 +100,14 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 
 def fixable(diagnostics: Iterable[Diagnostic], unsafe: bool = False) -> tuple[Diagnostic, ...]:
-    """The findings that have a fix; with `unsafe`, those too whose fix may change what the program does."""
+    """The findings that have a fix; with `unsafe`, also those whose fix may change the behavior of the program."""
     return tuple([one for one in diagnostics if one.fix is not None and (unsafe or one.fix.is_safe)])
 
 
 def fix(text: str, look: Look, unsafe: bool = False) -> Fixed:
-    """Applies the fixes of all that is found, again and again as long as some can be applied.
+    """Applies the fixes of all findings, repeatedly as long as some can be applied.
 
-    A fix is taken only if no rule finds more errors or warnings afterwards than before.
+    A fix is accepted only if no rule reports more errors or warnings than before.
     """
     found = look(text)
     applied: list[Diagnostic] = []
@@ -140,7 +140,7 @@ def _edits(diagnostic: Diagnostic) -> tuple[Edit, ...]:
 
 
 def _identity(diagnostic: Diagnostic, text: str) -> tuple[str, str, str]:
-    """What a finding is known by though other fixes move it."""
+    """The identity of a finding, unaffected by fixes that move it."""
     span = diagnostic.span
     start = text.rfind("\n", 0, span.start) + 1
     end = text.find("\n", span.start)
@@ -148,7 +148,7 @@ def _identity(diagnostic: Diagnostic, text: str) -> tuple[str, str, str]:
 
 
 def _compatible(candidates: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Findings in the order of their edits, without those whose edits conflict with others'."""
+    """Findings in the order of their edits, without those whose edits conflict with earlier ones."""
     chosen: list[Diagnostic] = []
     taken: list[tuple[int, int, str]] = []
     for one in sorted(candidates, key=lambda one: min([edit.start for edit in _edits(one)], default=0)):
@@ -163,7 +163,7 @@ def _compatible(candidates: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def _fits(edit: tuple[int, int, str], taken: list[tuple[int, int, str]]) -> bool:
-    """Whether an edit is one of those that are taken, or apart from all of them."""
+    """Whether an edit is equal to an accepted one, or disjoint from all of them."""
     position = bisect.bisect_left(taken, edit)
     around = taken[max(0, position - 1) : position + 1]
     return edit in around or not any(_meet(edit, other) for other in around)
@@ -176,7 +176,7 @@ def _meet(one: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
 
 
 def _is_worse(before: Iterable[Diagnostic], after: Iterable[Diagnostic]) -> bool:
-    """Whether some rule finds more errors or warnings than before."""
+    """Whether some rule reports more errors or warnings than before."""
     then, now = _counts(before), _counts(after)
     return any(now[key] > then[key] for key in now)
 

@@ -1,7 +1,7 @@
-"""The pretty-printer: the one layout that `ptxkit fmt` gives to a file.
+"""The pretty-printer: the canonical layout of `ptxkit fmt`.
 
-One statement a line, scopes indented, operands in one column, long lists wrapped, modifiers in the order of the instruction table.
-Tokens and comments are those of the file in their order, but for the modifiers.
+One statement per line, indented scopes, aligned operands, wrapped lists, and modifiers in the order of the instruction table. Apart from
+the modifiers, tokens and comments are kept in their order.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from ptxkit.syntax import (
 from ptxkit.wrapping import MAY_BREAK, STAYS, filled, one_line, wrapped
 
 WIDTH = 120
-"""Longer lines are wrapped where there is a comma."""
+"""Longer lines are wrapped at commas."""
 
 INDENT = 4
 COLUMN = 20
-"""Where operands begin, counted from where their statement begins."""
+"""The column of operands, relative to the start of the statement."""
 
 
 class CannotFormat(ValueError):
@@ -48,10 +48,9 @@ class CannotFormat(ValueError):
 
 
 def format_module(module: Module, width: int = WIDTH) -> str:
-    """The text of a module in the canonical layout; line ends are all as the first one is.
+    """The text of a module in canonical layout; all line ends are like the first one.
 
-    The layout of a text in that layout is that text. Raises CannotFormat where there is text that could not be read as PTX; a statement
-    that is merely misplaced is no trouble.
+    The layout is idempotent. Raises CannotFormat for text that cannot be parsed as PTX; misplaced statements are accepted.
     """
     lines = _Printer(width).module(module)
     text = "\n".join([*lines, ""])
@@ -72,40 +71,40 @@ def _has_carriage_returns(module: Module) -> bool:
 
 @attrs.frozen
 class _Comment:
-    """A comment on lines of its own."""
+    """A comment on its own lines."""
 
     text: str
     prefix: str
     """The white space before it."""
     after_blank: bool
-    """Whether an empty line stands before it."""
+    """Whether an empty line precedes it."""
 
 
 @attrs.frozen
 class _Between:
-    """What stands between two statements."""
+    """Comments and white space between two statements."""
 
     trailing: str
     """The comments on the line of the first."""
     own: tuple[_Comment, ...]
     blank: bool
-    """Whether an empty line stands before the second."""
+    """Whether an empty line precedes the second."""
 
 
 class _Printer:
-    """One run over a module."""
+    """The formatting of one module."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.lines: list[str] = []
         self.spacer = Spacer()
         self.opened = 0
-        """How many lines there were when the innermost block was opened: no empty line stands there."""
+        """The number of lines when the innermost block was opened: no empty line follows it."""
         self.wants_blank = False
-        """Whether an empty line must come before the next line."""
+        """Whether an empty line must precede the next line."""
         self._between: dict[str, _Between] = {}
         self._line_ends: set[str] = set()
-        """What stands between statements and comes to the end of a line: nearly all of it."""
+        """Text between statements that ends the line: almost all of it."""
         self._has_comment: dict[int, bool] = {}
         self._heads: dict[tuple[int, int], str] = {}
 
@@ -118,7 +117,7 @@ class _Printer:
     # --- what holds statements ------------------------------------------------------------------------------------------------------
 
     def _statements(self, statements: tuple[Node, ...], indent: int) -> None:
-        """The statements of a module or block, those of inner blocks too (the parser bounds how deep these are)."""
+        """The statements of a module or block, with inner blocks (the parser bounds the nesting)."""
         margin = " " * indent
         lines, line_ends = self.lines, self._line_ends
         named = False
@@ -134,7 +133,7 @@ class _Printer:
             if isinstance(statement, Error):
                 raise CannotFormat(f"not PTX: {statement.message}")
             if named and isinstance(statement, Prototype | Targets) and not statement.leading.strip():
-                # they stand on the line of their name
+                # the braces are on the line of their name
                 lines += self._statement(statement, f"{margin}{lines.pop().strip()} ", indent)
             elif isinstance(statement, Function | Section):
                 self._headed(statement, margin)
@@ -171,7 +170,7 @@ class _Printer:
     # --- what stands between them ---------------------------------------------------------------------------------------------------
 
     def _space(self, leading: str, margin: str, last: bool = False) -> None:
-        """Comments and empty lines; before what is `last` no empty line stands."""
+        """Comments and empty lines; there is no empty line before what is `last`."""
         found = self._between.get(leading)
         if found is None:
             found = self._between[leading] = _between(leading)
@@ -219,7 +218,7 @@ class _Printer:
         return "\n".join(wrapped(marked + ";", f"{margin}{head} ", base, self.width))
 
     def _statement(self, statement: Statement, first: str, indent: int) -> list[str]:
-        """The lines of a statement that is no instruction, behind what stands on the first one."""
+        """The lines of a statement that is not an instruction, following the text already on the first one."""
         if isinstance(statement, Line):
             return [statement.body_text.rstrip()]
         if isinstance(statement, Label):
@@ -241,7 +240,7 @@ class _Printer:
         marked = f",{MAY_BREAK}".join([spacer.marked(child) for child in statement.declarators]) + ";"
         base = indent + COLUMN
         padded = head.ljust(base) if indent else head
-        # behind a linkage that follows the type, a name on the next line would begin a statement
+        # after a linkage that follows the type, a name on the next line would start a statement
         stays = isinstance([child for child in statement.children if not isinstance(child, Declarator)][-1], Linkage)
         if "\n" not in marked and (stays or len(padded) + len(marked) <= self.width):
             return [padded + one_line(marked)]
@@ -264,7 +263,7 @@ class _Printer:
 
 
 def _between(leading: str) -> _Between:
-    """What white space and comments between two statements come to."""
+    """Analyzes the white space and comments between two statements."""
     if "/" not in leading:
         return _Between("", (), leading.count("\n") > 1)
     trailing: list[str] = []

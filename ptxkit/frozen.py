@@ -1,7 +1,7 @@
-"""`attrs.frozen` for classes that a program makes when it starts: with half of the work of making one.
+"""`attrs.frozen` for classes created at program start, at half the cost.
 
-For every class `attrs` writes and compiles what compares, hashes and shows its objects, which takes longer than what builds them. Here
-these are closures, or one function for all classes. What is compared in an inner loop is better off with `attrs` itself.
+For every class, `attrs` generates and compiles the methods that compare, hash and print its objects, which takes longer than the
+constructor. Here they are closures, or shared functions. Classes that are compared in inner loops should use `attrs` itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     def frozen(cls: type[Any] | None = None, *, eq: bool = True) -> Any:
-        """A class as by `attrs.frozen`, with or without comparison of its fields. `hash` of a field is not looked at."""
+        """A class as from `attrs.frozen`, with or without comparison of its fields. The `hash` option of fields is ignored."""
         if cls is None:
             return lambda one: frozen(one, eq=eq)
         own = cls.__dict__

@@ -46,7 +46,7 @@ class PtxLexer(Lexer):  # type: ignore[misc]
     priority = 1.0
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
-        """What Pygments asks for: offset, type and text of each token."""
+        """The tokens for Pygments: offset, type and text of each."""
         for token in tokens(parse(text)):
             yield token.start, TYPES[token.kind], token.text
 
@@ -100,7 +100,7 @@ def _styles(colors: dict[str, str]) -> dict[Any, str]:
 
 
 class PtxStyle(Style):  # type: ignore[misc]
-    """The colours of ptxkit's pictures, on light paper."""
+    """The colors of ptxkit's pictures, on light paper."""
 
     name = "ptxkit"
     background_color = LIGHT["paper"]
@@ -108,7 +108,7 @@ class PtxStyle(Style):  # type: ignore[misc]
 
 
 class PtxDarkStyle(Style):  # type: ignore[misc]
-    """The colours of ptxkit's pictures, on dark paper: for terminals."""
+    """The colors of ptxkit's pictures, on dark paper: for terminals."""
 
     name = "ptxkit-dark"
     background_color = DARK["paper"]
@@ -116,7 +116,7 @@ class PtxDarkStyle(Style):  # type: ignore[misc]
 
 
 def as_html(text: str) -> str:
-    """The text in colours, for a notebook."""
+    """The highlighted text, for a notebook."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 

@@ -1,4 +1,4 @@
-"""Initial values of variables: where they may stand, their shape, and what they may be (ISA 5.4.4)."""
+"""Checks of initial values of variables: where they are allowed, their shape, and their values (ISA 5.4.4)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ KIND = "bad-initializer"
 INITIALIZED_SPACES = (".global", ".const")
 
 MAX_DIMENSIONS = 64
-"""Values of arrays of more dimensions are not looked at: the lists would be nested as deep."""
+"""Initial values of arrays with more dimensions are not checked: the lists would be nested as deeply."""
 
-# A table of eight or more numbers is one leaf (a tree of 100,000 numbers would be slow): these find the floats in it, and what overflows.
+# A table of eight or more numbers is one leaf (a tree of 100,000 numbers would be slow): these find floats and overflows in it.
 _FLOAT = re.compile(r"(?<![\w.])(?:0[fFdD][0-9a-fA-F]|[0-9]+(?:\.|[eE])|\.[0-9])")
 _LONG = re.compile(r"(?<![\w.])[0-9]{21}")
 
@@ -44,7 +44,7 @@ _LONG = re.compile(r"(?<![\w.])[0-9]{21}")
 def initializer_problems(
     path: Path, declaration: Declaration, declarator: Declarator, names: Names, version: Version | None, target: str | None
 ) -> Iterator[Problem]:
-    """What is wrong with the initial value of a variable. `path` is that of the declarator."""
+    """Problems of the initial value of a variable. `path` is that of the declarator."""
     value = declarator.initializer
     if value is None:
         return
@@ -87,7 +87,7 @@ def _has_vector(declaration: Declaration) -> bool:
 
 
 class _Check:
-    """The values of one variable: what its elements are, and what names mean where it stands."""
+    """The values of one variable: the type of its elements, and the names visible to it."""
 
     def __init__(self, element: Type, vector: int, names: Names, version: Version | None, target: str | None) -> None:
         self.element = element
@@ -123,7 +123,7 @@ class _Check:
                 yield from self.scalar((*path, i), child)
 
     def numbers(self, path: Path, node: Numbers, nested: bool) -> Iterator[Problem]:
-        """A run of plain numbers."""
+        """A sequence of plain numbers."""
         if nested:
             yield Problem(KIND, path, "plain numbers where lists in braces are needed")
             return
@@ -251,7 +251,7 @@ class _Check:
 
 
 def _declared_before(names: Names, symbol: Symbol, path: Path) -> bool:
-    """Whether some declaration of a name stands before a path: the symbol's own path is that of the definition."""
+    """Whether some declaration of a name precedes a path: the symbol's own path is that of the definition."""
     for child in names.module.children[: path[0]]:
         if isinstance(child, Function) and child.name == symbol.name:
             return True

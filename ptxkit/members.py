@@ -1,4 +1,4 @@
-"""PTX inside of binary files as if it were files: `libfoo.so!3.sm_90a.ptx` is the third text of libfoo.so."""
+"""PTX texts within binary files, addressed like files: `libfoo.so!3.sm_90a.ptx` is the third text of libfoo.so."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ptxkit import binaries
 from ptxkit.binaries import Contents
 
 HEAD = 4096
-"""So many bytes tell whether a file is binary."""
+"""Number of bytes read to decide whether a file is binary."""
 
 
 class Unreadable(Exception):
-    """A text that cannot be had, with why."""
+    """A text that cannot be read, with the reason."""
 
 
 def is_binary(path: str) -> bool:
-    """Whether a file holds more than a text. Raises OSError."""
+    """Whether a file is a binary rather than a text. Raises OSError."""
     with Path(path).open("rb") as file:
         return binaries.is_binary(file.read(HEAD))
 
 
 def split(name: str) -> tuple[str, str] | None:
-    """The binary file and the member that a name means, or None for the name of a file, be there one or not."""
+    """The binary file and the member that a name denotes, or None for the name of a file, existing or not."""
     at = -1
     while (at := name.find("!", at + 1)) >= 0:
         if Path(name[:at]).is_file():
@@ -32,8 +32,8 @@ def split(name: str) -> tuple[str, str] | None:
 
 
 def names(path: str) -> list[str]:
-    """The names of the texts in a binary file. If some of it is damaged, or it has none, its own name comes after them:
-    reading that explains why. Raises OSError."""
+    """The names of the texts in a binary file. If it is partly damaged, or has none, its own name follows them: reading that reports the
+    reason. Raises OSError."""
     contents = _contents(path)
     found = [f"{path}!{member.name}" for member in contents.members]
     return found if found and not contents.damages else [*found, path]
@@ -58,7 +58,7 @@ def read(path: str, name: str) -> str:
 
 
 def only(path: str, contents: Contents | None = None) -> str:
-    """The text of a binary file that has one, and has it whole. Raises Unreadable for another, or OSError."""
+    """The only text of a binary file, if it is complete. Raises Unreadable otherwise, or OSError."""
     contents = _contents(path) if contents is None else contents
     if contents.damages:
         more = f" (and {len(contents.damages) - 1} more)" if len(contents.damages) > 1 else ""
@@ -73,7 +73,7 @@ def only(path: str, contents: Contents | None = None) -> str:
 
 
 def _details(path: str, contents: Contents) -> str:
-    """What there is, for a message."""
+    """The available texts, for a message."""
     known = [f"{path}!{member.name}" for member in contents.members]
     if not known:
         return ""

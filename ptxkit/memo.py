@@ -1,4 +1,4 @@
-"""Remembering what was computed for the last few objects; and building large things undisturbed."""
+"""Caches of results for the last few objects, and pausing the garbage collector while large structures are built."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 DUE = 1_000_000
-"""So many objects more than after the last collection are worth one; they take some 100 MB."""
+"""Number of new objects since the last collection that justify another; they take some 100 MB."""
 
 KEPT = 4
-"""So many objects have what was computed for them remembered; results may refer to their object, so keeping more would keep those alive."""
+"""Number of objects whose results are cached; results may refer to their object, so a larger cache would keep more of them alive."""
 
 
 def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
-    """A function of an immutable object, remembered for the last few objects; by identity, since comparing trees would cost too much."""
+    """Caches a function of an immutable object for the last few objects; by identity, since comparing trees would be too expensive."""
     known: OrderedDict[int, tuple[T, R]] = OrderedDict()
 
     @functools.wraps(function)
@@ -39,17 +39,18 @@ def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
 
 
 MUCH = 10_000
-"""So many new objects are worth not being looked at."""
+"""Number of new objects worth excluding from collection."""
 
 _grown = 0
-"""Objects that count as old since all were last looked at."""
+"""Objects moved to the oldest generation since the last full collection."""
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles.
+    """Pauses the cyclic garbage collector, which would examine every new node in vain: trees and their tables have no cycles.
 
-    If much was made it counts as old afterwards, or the collector would look at all of it as soon as it is on again.
+    If many objects were made, they are moved to the oldest generation afterwards; otherwise, the collector would examine all of them as
+    soon as it resumes.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -62,7 +63,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def _grow_old() -> None:
-    """Makes new objects old ones, if they are many; from time to time all are looked at."""
+    """Moves new objects to the oldest generation, if they are many; now and then, all are collected."""
     global _grown
     made = gc.get_count()[0]
     if made < MUCH or gc.get_freeze_count():
@@ -72,12 +73,12 @@ def _grow_old() -> None:
         _grown = 0
         gc.collect()
         return
-    # what is frozen and thawed is in the oldest generation
+    # freezing and unfreezing moves objects to the oldest generation
     gc.freeze()
     gc.unfreeze()
 
 
 def collect_when_due() -> None:
-    """Collects cyclic garbage where the collector is off, if there may be much: for where most of what was made is not needed any more."""
+    """Collects cyclic garbage while the collector is paused, if there may be much: for code after which most objects are unused."""
     if not gc.isenabled() and gc.get_count()[0] > DUE:
         gc.collect()

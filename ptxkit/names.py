@@ -1,7 +1,7 @@
-"""What names mean: scopes, symbols, and the names that nothing declares (4.4, 5.4, 7).
+"""Name resolution: scopes, symbols, and undeclared names (4.4, 5.4, 7).
 
-A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers, variables, parameters and functions share one space of
-names. `%r<100>` declares %r0 to %r99 without listing them.
+A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers, variables, parameters and functions share one name space.
+`%r<100>` declares %r0 to %r99 without listing them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ptxkit.syntax import (
 
 @frozen
 class Use:
-    """A name that stands somewhere in a statement."""
+    """An occurrence of a name in a statement."""
 
     name: str
     path: Path
@@ -54,18 +54,18 @@ class Use:
 
 @frozen(eq=False)
 class Names:
-    """All scopes of a module, and what is wrong with its names."""
+    """All scopes of a module, and the problems with its names."""
 
     module: Module
     root: Scope
     scopes: dict[Path, Scope]
-    """By the path of a block, a function's header, or the module; a block that declares nothing has the scope around it."""
+    """By the path of a block, a function's header, or the module; a block without declarations shares the enclosing scope."""
     duplicates: tuple[tuple[Symbol, Symbol], ...]
     """A symbol that is declared again, and the second declaration."""
     unresolved: tuple[Use, ...]
-    """The first use, in each scope, of each name that nothing declares and that is no special register."""
+    """The first use, in each scope, of each name that is neither declared nor a special register."""
     used: frozenset[int]
-    """`id` of every symbol that something uses."""
+    """`id` of every symbol that is used."""
     _shapers: dict[int, Shaper] = attrs.field(factory=dict, repr=False)
     """By `id` of the scope."""
 
@@ -75,7 +75,7 @@ class Names:
         return tuple({id(scope): scope for scope in self.scopes.values()}.values())
 
     def shaper(self, scope: Scope) -> Shaper:
-        """The shapes of the operands in a scope, as the instruction table knows them."""
+        """The shapes of the operands in a scope, for the instruction table."""
         found = self._shapers.get(id(scope))
         if found is None:
             found = self._shapers[id(scope)] = Shaper(scope)
@@ -93,19 +93,19 @@ class Names:
         return self.root
 
     def lookup(self, path: Path, name: str) -> Symbol | None:
-        """What a name means at a path."""
+        """The symbol of a name at a path."""
         return self.scope_of(path).lookup(name)
 
 
 @per_object
 def resolve(module: Module) -> Names:
-    """The names of a module. Time grows with the size of the module; the results for the last few modules are remembered."""
+    """The names of a module. Takes linear time; the results for the last few modules are cached."""
     with collector_paused():
         return _Resolver(module).run()
 
 
 def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
-    """The names that a node of an instruction or initialiser uses, with their paths from it."""
+    """The names that a node of an instruction or initializer uses, with their paths relative to it."""
     stack: list[tuple[Path, Node]] = [((), node)]
     while stack:
         path, inner = stack.pop()
@@ -121,7 +121,7 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
 
 
 _DECLARING = frozenset((Declaration, Label, Function, Alias))
-"""The statements that put names into a scope. A block without any of them shares the scope around it."""
+"""The statements that declare names in a scope. A block without any of them shares the enclosing scope."""
 
 _USING = frozenset((Declaration, Targets, Alias))
 """The statements besides instructions that use names."""
@@ -174,7 +174,7 @@ class _Resolver:
                         inner = Scope((*at, i), scope, {}, {})
                     stack.append((inner, (*at, i), statement))
                 else:
-                    # a function is declared for the module, wherever that stands
+                    # a function is declared at module level, wherever the declaration is
                     self._declare(self.root if kind is Function else scope, (*at, i), statement)
         for scope, of_scope in blocks.values():
             self._use_statements(scope, of_scope)
@@ -220,7 +220,7 @@ class _Resolver:
             scope.symbols[symbol.name] = symbol
 
     def _use_statements(self, scope: Scope, blocks: list[tuple[Path, Node]]) -> None:
-        """Resolves what the statements of a scope use. Operands are shared between instructions, so each is looked into once."""
+        """Resolves the names in the statements of a scope. Instructions share operands, so each is examined once."""
         nodes: dict[int, Node] = {}
         others: set[str] = set()
         for _, block in blocks:
@@ -231,7 +231,7 @@ class _Resolver:
                     others.update([name.text for _, name in _names_of_other(statement)])
         # compilers number registers without gaps
         scope.spell_out(len(nodes))
-        # not kept by the scope that it knows: trees with cycles in what is known of them would wait for the garbage collector
+        # not stored in its scope: cycles would keep trees alive until the garbage collector runs
         shaper = self.shapers[id(scope)] = Shaper(scope)
         shaper.learn(nodes.items())
         missing = set(shaper.missing)
@@ -254,7 +254,7 @@ def _parts(block: Node) -> list[Node]:
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
-    """The names that a statement uses which is no instruction, with their paths from it."""
+    """The names that a statement other than an instruction uses, with their paths relative to it."""
     kind = type(statement)
     if kind is Targets or kind is Alias:
         yield from names_in(statement)
@@ -278,7 +278,7 @@ def _first_uses(scope: Scope, at: Path, block: Node, missing: set[str]) -> Itera
 
 
 def _may_repeat(before: Symbol, after: Symbol) -> bool:
-    """Whether both declarations may stand in one scope: a variable may be declared `.extern` and then defined."""
+    """Whether both declarations are allowed in one scope: a variable may be declared `.extern` and then defined."""
     if before.kind is not Kind.VARIABLE or after.kind is not Kind.VARIABLE:
         return False
     linkages = {before.linkage, after.linkage}

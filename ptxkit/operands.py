@@ -1,4 +1,4 @@
-"""Operands of the tree as the shapes that the instruction table knows them by."""
+"""Operands of the tree as shapes for the instruction table."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 
 
 class Shaper:
-    """Gives the shape of operands as they mean in one scope. Operands are shared between instructions, so each is looked at once."""
+    """Computes the shapes of operands in one scope. Instructions share operands, so each is examined once."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.known: dict[int, OperandShape | str] = {}
         """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
         self.missing: set[str] = set()
-        """The names that were met and that nothing declares, special registers aside."""
+        """The undeclared names that occurred, special registers excepted."""
         self.names: dict[int, str] = {}
-        """By `id` of the node: the operands that are names, and their parts that are."""
+        """By `id` of the node: operands, and parts of operands, that are names."""
         self.composites: list[tuple[int, Node]] = []
-        """The other operands that may have names in them, and guards, with their `id`."""
+        """The other operands that may contain names, and guards, with their `id`."""
         self.inner: list[tuple[int, Node]] = []
         """The parts of such operands that have parts themselves."""
         self.symbols: list[Symbol] = []
-        """The symbols that were met, in order."""
+        """The symbols that occurred, in order."""
         self._symbols: dict[int, OperandShape] = {}
 
     @property
     def used(self) -> Iterable[int]:
-        """`id` of the symbols that were met."""
+        """`id` of the symbols that occurred."""
         return self._symbols.keys()
 
     def learn(self, nodes: Iterable[tuple[int, Node]]) -> None:
-        """Makes `known` hold all these nodes, given with their `id`.
+        """Enters all these nodes, given with their `id`, into `known`.
 
-        Parentheses are one thing in a call and another elsewhere; here they count as the list of a call.
+        Parentheses have another meaning in a call than elsewhere; here they count as the list of a call.
         """
         known, by_symbol, names = self.known, self._symbols, self.names
         inside = self.composites

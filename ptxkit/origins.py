@@ -1,4 +1,4 @@
-"""From PTX back to the program that it was compiled from: what `.file` and `.loc` say (11.5)."""
+"""Source locations of PTX in the program it was compiled from, from `.file` and `.loc` (11.5)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ptxkit.syntax import Block, File, Function, Index, Loc, Module, Node, Path
 SUFFIXES = frozenset(
     (".c", ".cc", ".cl", ".cpp", ".cu", ".cuf", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inl", ".jl", ".mojo", ".py", ".rs")
 )
-"""Only files that are called like programs are read for an excerpt: the names come from the PTX, which may come from anybody."""
+"""Only files with the extension of a program are read for an excerpt: the names come from the PTX, which may be untrusted."""
 
 LARGEST = 10_000_000
-"""Bytes; larger files are not read."""
+"""In bytes; larger files are not read."""
 
 
 _LIBRARY = re.compile(
@@ -28,11 +28,11 @@ _LIBRARY = re.compile(
     r"|(?:^|/)(?:cuda_\w+|cooperative_groups\w*|sm_\d+_\w+|device_\w*functions|math_functions|math_constants|vector_\w+|mma|pipeline"
     r"|texture_\w+|surface_\w+)\.(?:h|hpp|hh|inl)$|(?:^|/)include/[\w]+$|^<"
 )
-"""Paths of files that came with a compiler, a toolkit or a library of kernels; a header of the C++ library has no suffix."""
+"""Paths of files that belong to a compiler, a toolkit or a kernel library; headers of the C++ library have no extension."""
 
 
 def frames(origin: Origin) -> Iterator[Origin]:
-    """The location and the calls that were inlined there, from the innermost to the kernel."""
+    """The location and the calls inlined there, from the innermost to the kernel."""
     frame: Origin | None = origin
     while frame is not None:
         yield frame
@@ -40,12 +40,12 @@ def frames(origin: Origin) -> Iterator[Origin]:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file came with the system, the CUDA toolkit or a library, as far as its path shows."""
+    """Whether a file belongs to the system, the CUDA toolkit or a library, judging by its path."""
     return _LIBRARY.search(path.replace("\\", "/")) is not None
 
 
 def own_frame(origin: Origin) -> Origin:
-    """The innermost frame in a file of the user's own; the outermost frame if there is none."""
+    """The innermost frame in a file of the user; the outermost frame if there is none."""
     found = origin
     for found in frames(origin):
         if not is_library(found.path):
@@ -54,21 +54,21 @@ def own_frame(origin: Origin) -> Origin:
 
 
 class Origins:
-    """The location in the source program of a position in a module. Making one is cheap; the first question looks at all statements."""
+    """The source locations of positions in a module. Construction is cheap; the first query walks all statements."""
 
     def __init__(self, module: Module, index: Index) -> None:
         self.module = module
         self.index = index
 
     def at(self, offset: int) -> Origin | None:
-        """Where the code at an offset of the text comes from: what the last `.loc` before it in its function says."""
+        """The source location of an offset in the text: that of the last `.loc` before it in its function."""
         offsets, locations = self._locations
         i = bisect.bisect_right(offsets, offset) - 1
         return locations[i] if i >= 0 else None
 
     @functools.cached_property
     def _locations(self) -> tuple[list[int], list[Origin | None]]:
-        """Where each `.loc` begins and each function that has some ends, in order, and what holds from there on."""
+        """The start of each `.loc` and the end of each function that has some, in order, with the location that applies from there."""
         files = {child.index: child.name for child in self.module.children if isinstance(child, File)}
         offsets: list[int] = []
         locations: list[Origin | None] = []
@@ -79,7 +79,7 @@ class Origins:
             locs = _locs(child.body, (i, 1))
             for path, loc in locs:
                 key = (loc.file, loc.line, loc.column)
-                # line 0 says that the code comes from no line
+                # line 0 means that the code has no source line
                 known = loc.file in files and loc.line > 0
                 found = Origin(files[loc.file], loc.line, loc.column, seen.get(loc.inlined_at or (0, 0, 0))) if known else None
                 if found is not None:
@@ -106,7 +106,7 @@ def _locs(body: Block, path: Path) -> list[tuple[Path, Loc]]:
 
 
 def source_file(name: str, beside: str | None) -> FilePath | None:
-    """A source file, looked for where its name says, else beside the PTX file; None if there is none that may be shown."""
+    """A source file, searched under its name, then beside the PTX file; None if there is none that may be shown."""
     path = FilePath(name)
     candidates = [path] if path.is_absolute() or beside is None else [path, FilePath(beside).parent / path]
     if beside is not None:
@@ -122,7 +122,7 @@ def source_file(name: str, beside: str | None) -> FilePath | None:
 
 @functools.lru_cache(maxsize=64)
 def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
-    """The lines of a source file, looked for where its name says, else beside the PTX file; None if there is none that can be shown."""
+    """The lines of a source file, searched under its name, then beside the PTX file; None if there is none that can be shown."""
     found = source_file(name, beside)
     try:
         return None if found is None else tuple(found.read_text(encoding="utf-8", errors="replace").splitlines())
@@ -131,13 +131,13 @@ def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
 
 
 def excerpt(origin: Origin, beside: str | None) -> str | None:
-    """The line of the source program, without white space around it, if the file is found."""
+    """The source line without surrounding white space, if the file is found."""
     lines = source_lines(origin.path, beside)
     return lines[origin.line - 1].strip() if lines is not None and origin.line <= len(lines) else None
 
 
 def with_origins(module: Module, index: Index, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings, each with the location in the source program that it and what belongs to it come from."""
+    """The findings, with the source locations of each and of its related positions."""
     origins = Origins(module, index)
     return [
         attrs.evolve(

@@ -1,4 +1,4 @@
-"""What an assembler would refuse, before it is a finding: the kind says which rule reports it."""
+"""A problem that an assembler would reject, before it becomes a finding: the kind determines the rule that reports it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ptxkit.syntax import Path
 
 @frozen
 class Problem:
-    """Something wrong at a node. `kind` is a rule's name; `related` are other nodes with what they have to do with it."""
+    """A problem at a node. `kind` is a rule's name; `related` are other nodes, each with its role."""
 
     kind: str
     path: Path
@@ -16,4 +16,4 @@ class Problem:
     notes: tuple[str, ...] = ()
     related: tuple[tuple[Path, str], ...] = ()
     doubtful: bool = False
-    """Whether it may be right in a PTX version that is newer than the table: then it is a warning."""
+    """Whether it may be valid in a PTX version newer than the table: then it is a warning."""

@@ -1,4 +1,4 @@
-"""What the functions of a module need of `.version` and `.target` (11.1), and which instruction forces it."""
+"""The `.version` and `.target` that the functions of a module require (11.1), and the instructions that force them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxkit.syntax import Function, Index, Module
 
 @frozen
 class FunctionNeeds:
-    """What a function needs: any of the alternatives will do. `forced_by` is the first instruction without which less would do."""
+    """What a function requires: any one of the alternatives. `forced_by` is the first instruction without which less would suffice."""
 
     function: str
     alternatives: tuple[Alternative, ...]
@@ -20,7 +20,7 @@ class FunctionNeeds:
 
 
 def needs_of(module: Module) -> list[FunctionNeeds]:
-    """What each function with a body needs, in document order. Instructions that the table does not know need nothing."""
+    """The requirements of each function with a body, in document order. Unknown instructions require nothing."""
     index = Index(module)
     sites: dict[int, list[tuple[Site, Requirement]]] = {}
     for site, needed in requirements(module, resolve(module)):
@@ -38,7 +38,7 @@ def needs_of(module: Module) -> list[FunctionNeeds]:
 
 
 def _forces(needed: Requirement, total: Requirement) -> bool:
-    """Whether an instruction needs the whole of what the function needs (of its least target)."""
+    """Whether an instruction requires all that the function requires (for its lowest target)."""
     alternatives = total.alternatives()
     if not alternatives:
         return not needed.alternatives()
@@ -47,5 +47,5 @@ def _forces(needed: Requirement, total: Requirement) -> bool:
 
 
 def module_needs(module: Module) -> Requirement:
-    """What all instructions of a module need together."""
+    """The combined requirement of all instructions of a module."""
     return every({needed for _, needed in requirements(module, resolve(module))})

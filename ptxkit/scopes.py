@@ -1,4 +1,4 @@
-"""Symbols, and the scopes that hold them (4.4, 5.4): what a name means where.
+"""Symbols, and the scopes that contain them (4.4, 5.4).
 
 A `{}` opens a scope; an inner declaration hides an outer one. `%r<100>` declares %r0 to %r99 without listing them.
 """
@@ -14,7 +14,7 @@ from ptxkit.syntax import Node, Path
 
 
 class Kind(enum.StrEnum):
-    """What a symbol is."""
+    """The kind of a symbol."""
 
     REGISTER = "register"
     VARIABLE = "variable"
@@ -25,18 +25,18 @@ class Kind(enum.StrEnum):
 
 @frozen
 class Symbol:
-    """A declared name. `count` is 100 for `%r<100>`, where `name` is `%r`. Sizes and types are those of one element."""
+    """A declared name. For `%r<100>`, `count` is 100 and `name` is `%r`. Sizes and types are those of one element."""
 
     name: str
     kind: Kind
     path: Path
-    """Where the name stands in its declaration."""
+    """The path of the name in its declaration."""
     space: str | None = None
     type: str | None = None
     vector: int = 1
     align: int | None = None
     dimensions: tuple[int | None, ...] = ()
-    """The sizes of an array's dimensions, None where unsized; empty for a scalar."""
+    """The sizes of an array's dimensions, None if unsized; empty for a scalar."""
     count: int | None = None
     linkage: str | None = None
     declares: Node | None = attrs.field(default=None, repr=False, eq=False)
@@ -54,16 +54,16 @@ class Scope:
     heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
     """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
     spelled: list[tuple[Symbol, list[str]]] = attrs.field(factory=list, repr=False, init=False)
-    """The families whose members were found at once, with the names of these."""
+    """The families whose members were resolved in bulk, with the members' names."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
     @property
     def found(self) -> dict[str, Symbol | None]:
-        """What names were found to mean here."""
+        """The names resolved so far in this scope."""
         return self._found
 
     def spell_out(self, most: int) -> None:
-        """Finds the members of families at once, where a family has at most so many: that takes a fraction of looking each of them up."""
+        """Resolves the members of families in bulk, for families with at most `most` members: much faster than looking up each."""
         for stem, family in self.ranges.items():
             only = family[0]
             if len(family) == 1 and only.count is not None and only.count <= most and not stem[-1:].isdecimal():
@@ -74,7 +74,7 @@ class Scope:
             self._found.update(self.symbols)
 
     def local(self, name: str) -> Symbol | None:
-        """The symbol of that name which this very scope declares."""
+        """The symbol of that name declared in this scope itself."""
         found = self.symbols.get(name)
         if found is not None or not self.ranges:
             return found
@@ -89,7 +89,7 @@ class Scope:
         return self._member(name)
 
     def _member(self, name: str) -> Symbol | None:
-        """The family that declares a name, no matter which part of the name's digits is its number: `%r1<5>` declares %r12 too."""
+        """The family that declares a name, for any split of its digits: `%r1<5>` also declares %r12."""
         at = len(name)
         while at and len(name) - at < 18 and name[at - 1].isdecimal():
             at -= 1
@@ -104,7 +104,7 @@ class Scope:
         return None
 
     def lookup(self, name: str) -> Symbol | None:
-        """The symbol that a name means in this scope, or None."""
+        """The symbol of a name in this scope, or None."""
         known = self._found.get(name, self)
         if known is not self:
             return known  # type: ignore[return-value]

@@ -1,6 +1,6 @@
-"""The canonical white space within statements.
+"""Canonical white space within statements.
 
-Statements of one shape differ in names and numbers only, so the white space of a shape is decided once, as a template.
+Statements of one shape differ only in names and numbers, so the white space of a shape is computed once, as a template.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 
 _TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Element, Guard, Label, Pair, Range, Unary))
-"""Nodes whose parts stand without blanks between them."""
+"""Nodes whose parts are not separated by blanks."""
 _SIGNED = frozenset((Address, Datum, Unary))
 _OPENING, _CLOSING = frozenset("([<{@!"), frozenset(",;)]>}")
 _TWO_SIGNS = re.compile(r"([-+!~])(?=\1)")
 
 Item = str | type[Node]
-"""What a template is made from: a token, a comment, a `\\n` where a line must end, or a child, of which only the kind counts."""
+"""An item of a template: a token, a comment, a required `\\n`, or a child, of which only the kind matters."""
 
 
 class Spacer:
-    """Gives the text of nodes with canonical white space. Nodes are shared between statements, so each is looked at once."""
+    """The text of nodes with canonical white space. Statements share nodes, so each is processed once."""
 
     def __init__(self) -> None:
         self.texts: dict[int, str] = {}
-        """By `id` of the node: the text on one line, for those that were asked for."""
+        """By `id` of the node: its text on one line."""
         self._templates: dict[tuple[type[Node], int], str] = {}
 
     def flat(self, node: Node) -> str:
-        """The text on one line, but for comments in it that end one."""
+        """The text on one line, except for line breaks after line comments."""
         text = self.texts.get(id(node))
         if text is None:
             kind = type(node)
@@ -70,7 +70,7 @@ class Spacer:
         return text
 
     def marked(self, node: Node, broken: bool = False) -> str:
-        """The text with marks where a line may or must end; with `broken` the parameters of a header stand on lines of their own."""
+        """The text with marks where a line may or must end; with `broken`, the parameters of a header are on separate lines."""
         if isinstance(node, Leaf):
             if isinstance(node, Opcode):
                 return in_order(node.text) + "".join(map(_trailing, COMMENT.findall(node.text) if "/" in node.text else ()))
@@ -100,12 +100,12 @@ class Spacer:
 
 
 def _trailing(comment: str) -> str:
-    """A comment as it is laid out after a token."""
+    """A comment, laid out after a token."""
     return f"  {comment.rstrip()}\n" if comment.startswith("//") else f" {comment}"
 
 
 def has_comment(shape: Shape) -> bool:
-    """Whether there is a comment in the literal text; `/` is no token of its own there."""
+    """Whether the literal text contains a comment; `/` is not a token by itself there."""
     return any("/" in literal for literal in shape.literals)
 
 
@@ -149,7 +149,7 @@ def _is_comment(item: Item) -> bool:
 
 
 def _apart(template: str) -> str:
-    """The template of a list in brackets with a line for each element."""
+    """The template of a bracketed list with one line per element."""
     text = template.replace(MAY_BREAK, "\n")
     if "%s" not in text:
         return text
@@ -158,7 +158,7 @@ def _apart(template: str) -> str:
 
 
 def tokens(literal: str) -> Sequence[str]:
-    """The tokens and the comments of literal text, with `\\n` behind a `//` comment, and around others where they stand on lines alone."""
+    """The tokens and comments of literal text, with `\\n` after a `//` comment, and around comments on lines of their own."""
     if literal.isspace() or not literal:
         return ()
     found: list[str] = []

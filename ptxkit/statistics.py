@@ -1,4 +1,4 @@
-"""What a module consists of, counted."""
+"""Statistics of a module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 @attrs.frozen
 class FunctionStatistics:
-    """A function: `opcodes` counts whole opcodes, `registers` declared registers by type, the rest is in bytes."""
+    """A function: `opcodes` counts complete opcodes, `registers` declared registers by type; the rest is in bytes."""
 
     name: str
     is_entry: bool
@@ -27,7 +27,7 @@ class FunctionStatistics:
 
 @attrs.frozen
 class Statistics:
-    """A file. `shared_bytes` counts the module's own variables; those of functions stand there."""
+    """A file. `shared_bytes` counts module-level variables only; those of functions are counted there."""
 
     path: str | None
     version: str | None
@@ -48,7 +48,7 @@ class Statistics:
 
 
 def statistics(module: Module) -> Statistics:
-    """Functions, instructions, opcode mix, registers by type, shared and local memory of a module."""
+    """Functions, instructions, opcode mix, registers by type, and shared and local memory of a module."""
     names = resolve(module)
     inner: dict[int, list[Scope]] = {}
     for scope in names.all_scopes:
@@ -91,13 +91,13 @@ def _symbols(scope: Scope) -> list[Symbol]:
 
 
 def element_bytes(symbol: Symbol) -> int:
-    """The size of one element of a variable in bytes, 0 where its type has none (a texture, a predicate)."""
+    """The size of one element of a variable in bytes; 0 if its type has none (a texture, a predicate)."""
     digits = "".join(character for character in (symbol.type or "") if character.isdecimal())
     return SIZES.get(digits, 0) * symbol.vector
 
 
 def symbol_bytes(symbol: Symbol) -> int:
-    """The size of a variable in bytes; 0 for one of unknown size."""
+    """The size of a variable in bytes; 0 if unknown."""
     size = element_bytes(symbol)
     for dimension in symbol.dimensions:
         size *= dimension or 0

@@ -1,7 +1,7 @@
-"""Comments that accept findings: `// ptxkit: ignore[C001] reason`.
+"""Suppression comments: `// ptxkit: ignore[C001] reason`.
 
-Behind a statement such a comment covers its line; on a line of its own, the statement that follows: with a function or `{}` the whole
-of it, as it does behind the `{`. Where it is the first thing in inline assembly, it covers that up to its end.
+After a statement, such a comment covers its line; on a line of its own, the next statement: a whole function or `{}`, as it does after the
+`{`. At the start of inline assembly, it covers that up to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ASM_BEGINS, _ASM_ENDS = "begin inline asm", "end inline asm"
 
 @frozen
 class Mark:
-    """A comment to ptxkit. It accepts what the rules that it names find between `start` and `end`, which count characters."""
+    """A suppression comment. It covers findings of the rules that it names between the character offsets `start` and `end`."""
 
     rules: tuple[str, ...]
     """Ids, names, family letters or ALL."""
@@ -29,11 +29,11 @@ class Mark:
     start: int
     end: int
     trouble: str = ""
-    """What is wrong with the comment."""
+    """The error in the comment, if any."""
 
 
 def marks(module: Module, index: Callable[[], Index]) -> tuple[Mark, ...]:
-    """The comments to ptxkit in a module, in order. `index` is asked only if there are any."""
+    """The suppression comments of a module, in order. `index` is called only if there are any."""
     comments = list(_comments(module))
     if not comments:
         return ()
@@ -44,7 +44,7 @@ def marks(module: Module, index: Callable[[], Index]) -> tuple[Mark, ...]:
 def apply(
     diagnostics: Iterable[Diagnostic], found: tuple[Mark, ...], is_named: Callable[[str, Diagnostic], bool]
 ) -> tuple[list[Diagnostic], set[Mark]]:
-    """The findings that no mark accepts, and the marks that accept one. `is_named` says whether a word names a finding's rule."""
+    """The findings that are not suppressed, and the comments that suppress one. `is_named` says whether a word names a finding's rule."""
     kept: list[Diagnostic] = []
     used: set[Mark] = set()
     for diagnostic in diagnostics:
@@ -57,7 +57,7 @@ def apply(
 
 
 def _comments(module: Module) -> Iterator[tuple[Path, int, str]]:
-    """Where white space and comments speak to ptxkit: the path of what holds statements, the number of the one behind, the text."""
+    """The suppression comments: the path of the node that contains the statements, the index of the next statement, and the text."""
     stack: list[tuple[Path, Node]] = [((), module)]
     while stack:
         path, node = stack.pop()
@@ -98,7 +98,7 @@ def _marks_at(module: Module, index: Index, path: Path, i: int, text: str) -> It
 
 
 def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_trailing: bool, begins_asm: bool) -> tuple[int, int]:
-    """The stretch of text that a comment at an offset, in front of child `i` of a node, speaks of."""
+    """The range that a comment covers, given its offset and the child `i` of a node that follows it."""
     holder = module.at(path)
     if isinstance(holder, Function):
         return _stretch(index, path, holder)
@@ -120,7 +120,7 @@ def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_trail
 
 
 def _whole(module: Module, index: Index, path: Path) -> tuple[int, int]:
-    """The stretch of a block, with the header that it belongs to."""
+    """The range of a block, with its header."""
     if path and isinstance(module.at(path[:-1]), Function | Section):
         path = path[:-1]
     return _stretch(index, path, module.at(path)) if path else (0, 0)
@@ -133,5 +133,5 @@ def _stretch(index: Index, path: Path, node: Node) -> tuple[int, int]:
 
 
 def _end(index: Index, path: Path, holder: Node) -> int:
-    """Where the white space and comments behind the last statement of a node end."""
+    """The end of the white space and comments after the last statement of a node."""
     return len(index.text) if not path else _stretch(index, path, holder)[1]

@@ -1,4 +1,4 @@
-"""A module as a row of tokens, each with what it is. Their texts together are the text of the module."""
+"""A module as a sequence of classified tokens. Their texts concatenated are the text of the module."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ptxkit.syntax import (
 
 
 class Kind(enum.StrEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     SPACE = "space"
     COMMENT = "comment"
@@ -57,7 +57,7 @@ class Kind(enum.StrEnum):
     VARIABLE = "variable"
     """A variable or parameter."""
     NAME = "name"
-    """A name that nothing declares."""
+    """An undeclared name."""
     PUNCTUATION = "punctuation"
     ERROR = "error"
     """Text that is not PTX."""
@@ -86,7 +86,7 @@ Piece = tuple[Kind, str]
 
 
 def tokens(module: Module) -> Iterator[Token]:
-    """The tokens of a module in order, white space and comments included. Works on any text: what is not PTX is one ERROR a stretch."""
+    """The tokens of a module in order, white space and comments included. Accepts any text: each stretch that is not PTX is one ERROR."""
     at = 0
     for run in runs(module):
         for kind, text in run:
@@ -183,7 +183,7 @@ def _name(name: str, scope: Scope) -> Kind:
         return _KINDS[symbol.kind]
     if special_register(name) is not None:
         return Kind.SPECIAL
-    # in a fragment without declarations the spelling that compilers use
+    # in a fragment without declarations, follow the naming of compilers
     return Kind.REGISTER if name.startswith("%") else Kind.LABEL if name.startswith("$L") else Kind.NAME
 
 
@@ -196,7 +196,7 @@ def _opcode(text: str) -> Iterator[Piece]:
 
 
 def _literal(text: str) -> Iterator[Piece]:
-    """The tokens of the text around nodes: white space, comments, punctuation and the words of directives."""
+    """The tokens of the text around nodes: white space, comments, punctuation and directive words."""
     at = 0
     while at < len(text):
         match = lexical.TOKEN.match(text, at)

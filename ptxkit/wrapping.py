@@ -1,11 +1,12 @@
-"""Cutting a text into lines at the marks in it."""
+"""Breaks marked text into lines."""
 
 from __future__ import annotations
 
 import re
 
 MAY_BREAK, STAYS = "\ud800", "\ud801"
-"""Stand for a blank where a line may end (`\\n` stands where it must) and for the end of a line within a string; no file has these."""
+"""Marks for a blank at which a line may end (`\\n` marks a required end), and for a line end within a string; they do not occur in
+files."""
 
 _SPACE = " \t\r\f\v"
 _BRACKET = re.compile(r"[(\[{)\]}]")
@@ -14,15 +15,15 @@ _CLOSING = frozenset(")]}")
 
 
 def one_line(text: str) -> str:
-    """The text with blanks for the marks; it has `\\n` where it cannot be one line."""
+    """The text with blanks in place of the marks; contains `\\n` where it cannot be on one line."""
     return text.replace(MAY_BREAK, " ")
 
 
 def wrapped(text: str, first: str, base: int, width: int, step: int = 1) -> list[str]:
-    """The lines of a marked text behind what stands on the first one already.
+    """The lines of a marked text, following what is already on the first line.
 
-    The other lines begin in column `base`, and `step` further for each bracket that is open. What stands in brackets is kept on one
-    line if it fits there. A word that is too long for any line stays where it is.
+    Other lines begin in column `base`, plus `step` for each open bracket. Bracketed text is kept on one line if it fits. A word that is too
+    long for any line is not broken.
     """
     pieces = re.split(f"([{MAY_BREAK}\n])", text)
     words = [word.strip(_SPACE) for word in pieces[::2]]
@@ -54,12 +55,12 @@ def wrapped(text: str, first: str, base: int, width: int, step: int = 1) -> list
 
 
 def filled(words: str, margin: str, width: int) -> list[str]:
-    """The lines of words with single blanks between them, none of which has brackets or is too long: `wrapped`, but for long tables."""
+    """The lines of words separated by single blanks, without brackets or overlong words: like `wrapped`, for long tables."""
     return [margin + line for line in re.findall(rf"(.{{1,{width - len(margin)}}})(?: |$)", words)]
 
 
 def _nesting(word: str) -> int:
-    """How many more brackets a word opens than it closes."""
+    """The number of brackets that a word opens minus those that it closes."""
     if _BRACKET.search(word) is None:
         return 0
     brackets = _BRACKET.findall(_OPAQUE.sub("", word))
@@ -67,7 +68,7 @@ def _nesting(word: str) -> int:
 
 
 def _reach(words: list[str], forced: list[bool], levels: list[int], i: int, room: int) -> int:
-    """The length of a word with all up to the bracket that closes what it opens, or of as much of that as tells that it is too long."""
+    """The length of a word and all that follows up to its closing bracket, or as much of that as shows that it is too long."""
     length = len(words[i])
     end = i + 1
     while end < len(words) and levels[end] > levels[i] and not forced[end] and length <= room:

@@ -160,7 +160,7 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
 
     counted = [NONE] * len(found)
     counters: list[Counter] = []
-    # # edges that cannot be counted must be in the tree; after them, the deepest ones
+    # edges that cannot be counted must be in the tree; after them, the deepest ones
     for number in sorted(range(len(found)), key=lambda n: (candidates[n] is not None, -depth[n], -n)):
         edge, counter = found[number], candidates[number]
         a, b = top(edge.source), top(edge.target)
@@ -276,7 +276,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
     depth = [_depth(routine, counter) for counter in counters]
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
     if len(looping) > 4 * most:
-        # # most counters are in memory anyway, and so large a function needs its registers
+        # most counters are in memory anyway, and so large a function needs its registers
         most //= 4
     once = [n for n, counter in enumerate(counters) if not depth[n] and not counter.is_entry]
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
@@ -313,7 +313,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             plan.put(Before(site, f"{test} {code} }}"), whole=routine)
     if kept or entry != NONE:
         guarded = any(one.guard is not None and flow_of(one.opcode.text) in ("return", "exit") for one in routine.instructions)
-        # # all threads here take the same branch, so they stay converged
+        # all threads here take the same branch, so they stay converged
         branches = not guarded and plan.knows(REDUX)
         plan.put(AtExits(routine, _flush(plan, buffer, _Kept(first, own, bits, entry), branches), converged=branches), whole=routine)
 
@@ -374,7 +374,7 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     for n, register in own.items():
         target = f"[{base}+{(first + n) * 8}]"
         if together:
-            # # 32 times 16 bits fit in 32 bits: no carry is lost
+            # 32 times 16 bits fit in 32 bits: no carry is lost
             lines += [f"and.b32 {low}, {register}, 65535;", f"shr.u32 {high}, {register}, 16;"]
             lines += [f"redux.sync.add.u32 {low}, {low}, {mask};", f"redux.sync.add.u32 {high}, {high}, {mask};"]
             lines += [f"cvt.u64.u32 {sum_}, {low};", f"mad.wide.u32 {sum_}, {high}, 65536, {sum_};"]
@@ -395,13 +395,13 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
         lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
         lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
     lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", f"mov.u32 {lane}, %laneid;"]
-    # # the lane's address in memory
+    # the lane's address in memory
     lines += [f"shl.b32 {low}, {lane}, 3;"]
     if buffer.region.copies > 1:
         lines += [buffer.copy(copy), f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
     lines += [f"cvt.u64.u32 {at}, {low};", f"add.u64 {at}, {base}, {at};"]
     if bits:
-        # # the group that contains the lane's field, and the position in it
+        # the group that contains the lane's field, and the position in it
         lines += [f"mov.u32 {copy}, 0;", f"mul.lo.u32 {field}, {lane}, 6;"]
         if len(bits) > GROUP:
             lines += [f"mul.lo.u32 {copy}, {lane}, {-(-1024 // GROUP)};", f"shr.u32 {copy}, {copy}, 10;"]
@@ -422,11 +422,11 @@ def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
         lines += [f"shr.u32 {low}, {register}, {first};", f"and.b32 {low}, {low}, {(1 << GROUP) - 1};"]
         lines += [f"mul.lo.u32 {low}, {low}, {SPREAD};", f"and.b32 {low}, {low}, {FIELDS};"]
         lines += [f"redux.sync.add.u32 {low}, {low}, {mask};"]
-        # # with a single group, the fields of other lanes are beyond its last one, and empty
+        # with a single group, the fields of other lanes are beyond its last one, and empty
         lines += [f"setp.eq.u32 {test}, {copy}, {first // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
     if here > 0:
         lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
-    # # the first counters of the next round may be within 32 of this round's start
+    # the first counters of the next round may be within 32 of this round's start
     end = min([start + WARP, *[other for other in kept.rounds if other > start]])
     for n, register in kept.own.items():
         if start <= n < end:
@@ -450,7 +450,7 @@ def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int
         lines += [f"vote.sync.ballot.b32 {low}, {test}, {mask};", f"popc.b32 {low}, {low};", f"cvt.u64.u32 {sum_}, {low};"]
         lines += [f"setp.ne.and.u32 {test}, {low}, 0, {on};", f"@{test} red.global.add.u64 [{at}], {sum_};"]
         lines += [f"shr.u32 {register}, {register}, 1;", f"add.u64 {at}, {at}, 8;"]
-        # # until no converged thread has a bit left
+        # until no converged thread has a bit left
         lines += [f"setp.ne.u32 {test}, {register}, 0;", f"vote.sync.any.pred {test}, {test}, {mask};", f"@{test} bra {label};"]
     return lines
 

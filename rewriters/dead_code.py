@@ -87,7 +87,7 @@ def unused(routine: Routine) -> frozenset[int]:
             needed.add(i)
     seen: set[int] = set()
     work = [value for i in needed for value in values.uses[i]]
-    # # the value that remains when the guard fails is needed as well
+    # the value that remains when the guard fails is needed as well
     work += [old for i in needed for value in values.definitions[i] for old in values.values[value].operands]
     while work:
         number = work.pop()

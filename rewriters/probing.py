@@ -237,10 +237,10 @@ class Instrumented:
 
 
 def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = False) -> Instrumented:
-    """The module with these probes. `strip` takes all of them out again, byte for byte.
+    """The module with these probes. `strip` removes all of them again, byte for byte.
 
-    Where a probe cannot be, the manifest says so under `refused`. With `check`, what an assembler would refuse is looked for in the new
-    module. Raises ValueError for a probe or option that there is not, or a module without 64-bit addresses; FailedCheck for new errors.
+    The manifest lists sites without a probe under `refused`. With `check`, the new module is checked for what an assembler would reject.
+    Raises ValueError for an unknown probe or option, or a module without 64-bit addresses; FailedCheck for new errors.
 
         >>> from ptxkit import parse
         >>> module = parse(".version 8.5\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }")
@@ -489,7 +489,7 @@ def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
     extra *= operand.offset_sign
     if known.bits == 64:
         return f"add.s64 {to}, {base.text}, {extra};"
-    # # with 32-bit addresses, the offset is added in 32 bits
+    # with 32-bit addresses, the offset is added in 32 bits
     return f"add.s32 {to}_l, {base.text}, {extra};\ncvt.u64.u32 {to}, {to}_l;" if known.bits == 32 else None
 
 

@@ -49,7 +49,7 @@ def _number(routine: Routine, numbers: dict[int, dict[str, int]], symbols: dict[
                     continue
                 found = members.get((id(child), id(scope)))
                 if found is not None:
-                    # # seen before in this scope: all its registers have their numbers
+                    # seen before in this scope: all its registers have their numbers
                     continue
                 found = members[id(child), id(scope)] = []
                 for _, name in reversed(list(names_in(child))):

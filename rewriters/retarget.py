@@ -119,7 +119,7 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     errors = new_errors(module, moved)
     if errors:
         whys = diagnostics(module, [Refusal("fusible", path, FUSIBLE) for path in sorted(fused)])
-        unsaid = _unsaid(module, heads, edits)
+        unsaid = _unsupported(module, heads, edits)
         raise FailedCheck(module, (*unsaid, *whys)) if unsaid else FailedCheck(moved, errors)
     manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
     return Rewrite(moved, manifest)
@@ -138,7 +138,7 @@ def _heads(module: Module, goal: Goal) -> dict[Path, Sequence[Node]]:
     return edits
 
 
-def _unsaid(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[Path, Sequence[Node]]) -> list[Diagnostic]:
+def _unsupported(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[Path, Sequence[Node]]) -> list[Diagnostic]:
     """The diagnostics of the unchanged module for the new version and target, at its own lines, except for what is replaced."""
     bare = module.edit(heads)
     index = Index(bare)
@@ -193,7 +193,7 @@ def _substituted(binder: Binder, goal: Goal) -> Iterator[tuple[Path, Instruction
         bound = binder.verdict(site.instruction, shaper).bound
         if not isinstance(bound, Bound) or _is_there(bound, goal):
             continue
-        found = _instead(site.instruction, binder, shaper, goal)
+        found = _first_substitution(site.instruction, binder, shaper, goal)
         if found is not None:
             yield site.path, site.instruction, *found
 
@@ -206,7 +206,7 @@ def _is_there(bound: Bound, goal: Goal) -> bool:
     return not gone and goal.has(bound.requirement)
 
 
-def _instead(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goal) -> tuple[tuple[Node, ...], str] | None:
+def _first_substitution(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goal) -> tuple[tuple[Node, ...], str] | None:
     """The first substitution that is available; one may need another."""
     whys: list[str] = []
     statements: tuple[Node, ...] = (instruction,)
@@ -264,6 +264,6 @@ def _nothing(instruction: Instruction) -> tuple[Node, ...]:
 def _bound(statement: Node, binder: Binder, shaper: Shaper) -> Bound | None:
     if not isinstance(statement, Instruction):
         return None
-    # # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
+    # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
     bound = binder.verdict(statement, Shaper(shaper.scope)).bound
     return bound if isinstance(bound, Bound) else None

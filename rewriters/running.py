@@ -1,10 +1,10 @@
-"""Instrumented kernels run from Python.
+"""Runs instrumented kernels from Python.
 
     with rewriters.instrumented(module, ["block-counts"]) as run:
-        run.launch("scale", x, 2.0, len(x), grid=8, block=128)      # x: an array that is copied there and back
+        run.launch("scale", x, 2.0, len(x), grid=8, block=128)      # x: an array that is copied to the device and back
         print(run.table("block-counts"))
 
-Or, where CuPy, cuda.core or anything else loads `run.text` and launches it, `run.attach` gives the buffer to read.
+Or, if CuPy, cuda.core or another library loads `run.text` and launches it, `run.attach` returns the buffer to read.
 """
 
 from __future__ import annotations

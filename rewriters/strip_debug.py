@@ -36,6 +36,6 @@ def without_debug_word(target: Target) -> Target:
         return target
     i = words.index("debug")
     literals = target.shape.literals
-    # # the comma before the word is removed too, or the one after it if it is first
+    # the comma before the word is removed too, or the one after it if it is first
     kept = (*literals[:i], *literals[i + 1 :]) if i else (literals[0], *literals[2:])
     return Target(target.leading, shape(*kept), tuple([child for j, child in enumerate(target.children) if j != i]))

@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 import ptxkit
 from ptxkit import files
@@ -107,7 +108,7 @@ SPACE = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(SEEDS), st.integers(0, 40), st.data())
 def test_any_layout_and_any_comments(path: Path, start: int, data: st.DataObject) -> None:
     """White space becomes other white space, with comments: what comes out is stable and has the same tokens and comments."""
@@ -134,7 +135,7 @@ def test_any_layout_and_any_comments(path: Path, start: int, data: st.DataObject
     assert content(again) == content(module)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.sampled_from([*'{};,.[]()@!/*"%ab1 \n\t', "add.s32 ", ".reg .b32 ", "//", ".entry k", "\x1f", "\0", "\r"])).map("".join))
 def test_any_text_is_formatted_or_refused(text: str) -> None:
     module = ptxkit.parse(text)

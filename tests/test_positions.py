@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 from ptxkit.syntax import Index, Statement, nodes, parse
 
@@ -56,7 +57,7 @@ def test_statements_start_after_what_leads_them() -> None:
     assert lines == [2, 3, 4, 6, 7, 8, 10, 10]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(alphabet="ab\n\r\u00e9\udcff", max_size=60))
 def test_lines_and_columns_of_any_text(text: str) -> None:
     index = Index(parse(text))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 import ptxkit
 from ptxkit.analyses.framework.linting import lint
@@ -90,7 +91,7 @@ def test_can_be_left_aside() -> None:
 PIECES = ["{", "}", ";", "\n", " ", "// ptxkit: ignore[E010] x\n", "/* ptxkit: ignore[E] */", "ret;", "L:", ".func f ", "("]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.sampled_from(PIECES)))
 def test_any_text(pieces: list[str]) -> None:
     text = "".join(pieces)

@@ -6,10 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from sampling import examples
 
 import ptxkit
 from ptxkit import files
@@ -36,7 +37,7 @@ def test_tokens_are_the_text(path: Path) -> None:
     assert "".join(token.text for token in tokens(ptxkit.parse(text))) == text
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(alphabet='{};,.[]()@!/*"%ab1 \n\tld$'))
 def test_tokens_of_any_text(text: str) -> None:
     assert "".join(token.text for token in tokens(ptxkit.parse(text))) == text

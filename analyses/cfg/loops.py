@@ -99,7 +99,7 @@ def loops(routine: Routine) -> LoopForest:
         return LoopForest((), (), flow)
     number, vertex, parent_of = depth_first(count, 0, lambda block: flow.blocks[block].successors)
     around, back = _nesting(flow, number, vertex, parent_of)
-    # # in the order of the walk, a header follows those around it
+    # in the order of the walk, a header follows those around it
     index_of: dict[int, int] = {}
     for node in range(len(vertex)):
         if back[node]:
@@ -124,7 +124,7 @@ def _nesting(flow: ControlFlow, number: list[int], vertex: list[int], parent_of:
     """By number in the walk: the header of the innermost enclosing loop (not the block's own; -1: none), and the sources of back edges
     to it."""
     size = len(vertex)
-    # # blocks reached through a block have the numbers after its own, up to its last
+    # blocks reached through a block have the numbers after its own, up to its last
     last = list(range(size))
     for node in range(size - 1, 0, -1):
         last[parent_of[node]] = max(last[parent_of[node]], last[node])
@@ -191,7 +191,7 @@ def _entries(flow: ControlFlow, innermost: list[int | None], parents: list[int |
         for before in block.predecessors:
             if before not in flow.reachable:
                 continue
-            # # the loops around the block, up to the first that also contains the predecessor
+            # the loops around the block, up to the first that also contains the predecessor
             entered, source = inner, innermost[before]
             chain = []
             at: int | None = entered

@@ -46,7 +46,7 @@ def met(routine: Routine, start: int, marks: Iterable[int], ends: Container[int]
     for mark in sorted(marks, reverse=not forwards):
         own.setdefault(flow.block_of[mark], []).append(mark)
     home = flow.block_of[start]
-    # # the rest of the starting block, which is not the whole block if control returns to it
+    # the rest of the starting block, which is not the whole block if control returns to it
     own[REST] = [mark for mark in own.get(home, ()) if (mark > start if forwards else mark < start)]
     neighbours = flow.successors if forwards else flow.predecessors
 
@@ -97,7 +97,7 @@ def states(
             before[after] |= state
         return bool(grown)
 
-    # # only those that received something new are updated again
+    # only those that received something new are updated again
     fixpoint(tuple(ahead), update, lambda _: grown)
     for block, own in sorted(by_block.items()):
         state = before[block]
@@ -118,7 +118,7 @@ def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dic
     `onward` maps each node to its successors, ordered so that most follow their predecessors; so does the result.
     """
     own = [node for node in onward if node in kept]
-    # # by node, the first kept nodes on paths from it, as bits
+    # by node, the first kept nodes on paths from it, as bits
     first = dict.fromkeys(onward, 0) | {node: 1 << position for position, node in enumerate(own)}
     between = [node for node in reversed(list(onward)) if node not in kept]
     before: dict[int, list[int]] = {node: [] for node in between}
@@ -151,7 +151,7 @@ def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[
         first[flow.block_of[i]] = i
     home = flow.block_of[start]
     here = [i for i in cuts if flow.block_of[i] == home and i >= start]
-    # # the rest of the block, then all that follows
+    # the rest of the block, then all that follows
     seen = closure(() if here else flow.successors(home), lambda block: () if block in first else flow.successors(block))
 
     def comes(i: int) -> bool:

@@ -100,9 +100,9 @@ def compare(before: Module, after: Module, names: Mapping[str, str] | None = Non
     changed: list[Changed] = []
     for name, position in old.functions.items():
         other = new.functions.get(name)
-        one = _gone(old, name, position, "removed") if other is None else _compared(old, new, name, position, other)
+        one = _one_sided(old, name, position, "removed") if other is None else _compared(old, new, name, position, other)
         changed += [one] if one else []
-    changed += [_gone(new, name, position, "added") for name, position in new.functions.items() if name not in old.functions]
+    changed += [_one_sided(new, name, position, "added") for name, position in new.functions.items() if name not in old.functions]
     return Comparison(tuple(_of_module(old, new)), tuple(_named(changed, other_names, set(names or ()), new)))
 
 
@@ -157,7 +157,7 @@ class _Side:
         return self.line(item.path, item.mask) if item.mask in ("{", "}") else self.shown(item.path)
 
 
-def _gone(side: _Side, name: str, position: int, status: str) -> Changed:
+def _one_sided(side: _Side, name: str, position: int, status: str) -> Changed:
     """A function that only one module has."""
     is_added = status == "added"
 
@@ -204,12 +204,12 @@ def _of_module(old: _Side, new: _Side) -> Iterator[Change]:
     """The differences at module level."""
 
     def statements(module: Module) -> list[tuple[str, Path]]:
-        return [(_said(child), (i,)) for i, child in enumerate(module.children) if not isinstance(child, (Function, *DEBUGGING))]
+        return [(_normalized(child), (i,)) for i, child in enumerate(module.children) if not isinstance(child, (Function, *DEBUGGING))]
 
     return _multiset(old, new, statements(old.module), statements(new.module))
 
 
-def _said(statement: Node) -> str:
+def _normalized(statement: Node) -> str:
     """The statement without layout; the word `debug` of a target is ignored."""
     if isinstance(statement, Target):
         return " ".join([".target", *[word for word in statement.words if word != "debug"]])
@@ -227,7 +227,7 @@ def _declared(function: Function, at: int) -> list[tuple[str, Path]]:
 
 def _multiset(old: _Side, new: _Side, before: list[tuple[str, Path]], after: list[tuple[str, Path]]) -> Iterator[Change]:
     """The differences between two collections. Statements that declare the same name are one change."""
-    gone, come = _less(before, after), _less(after, before)
+    gone, come = _surplus(before, after), _surplus(after, before)
     by_name = {_subject(text): (text, path) for text, path in reversed(come)}
     for text, path in gone:
         other = by_name.pop(_subject(text), None)
@@ -238,7 +238,7 @@ def _multiset(old: _Side, new: _Side, before: list[tuple[str, Path]], after: lis
         yield Change("added", None, new.shown(path))
 
 
-def _less(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+def _surplus(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
     """Those that the others contain fewer times."""
     left = Counter([text for text, _ in others])
     found = []

@@ -90,7 +90,7 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool =
             name = f"f{number}b{box.index}"
             target.node(name, label=_table(box, f"f{number}i" if findable else "", one.coloring, rows_have_values), id=name)
 
-    # # clusters are created outermost first and added innermost first, without recursion over the nesting of loops
+    # clusters are created outermost first and added innermost first, without recursion over the nesting of loops
     made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops}
     for index, cluster in made.items():
         _loop_attributes(cluster, one, index, number)
@@ -133,7 +133,7 @@ def _arrow(graph: graphviz.Digraph, one: Scene, number: int, position: int, arro
     elif label:
         attributes |= {("headlabel" if arrow.is_upward else "taillabel") if many else "label": f"  {label}  "}
     if arrow.is_upward and not arrow.is_stub:
-        # # the edge is reversed so that layout keeps what comes first at the top
+        # the edge is reversed so that layout keeps what comes first at the top
         graph.edge(target, f"f{number}b{arrow.source}", dir="back", **attributes)
         return
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
@@ -212,7 +212,7 @@ def _row(row: Row, box: Box, prefix: str, coloring: Coloring | None, values: boo
     back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
     stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
     words = "".join([*_tokens(row, box.reachable), _text(" ", "ink")])
-    # # Graphviz keeps no id for a cell without a link
+    # Graphviz keeps no id for a cell without a link
     identity = f' ID="{prefix}{row.first}_{row.last}" HREF="#"' if prefix else ""
     cells = [stripe, f'<TD ALIGN="LEFT"{identity}{back}>{words}</TD>']
     if values:

@@ -104,7 +104,7 @@ def polish(svg: str) -> str:
     pieces = []
     at = 0
     for run, count, gap in zip(runs, letters, gaps, strict=True):
-        # # up to the next run, if it follows directly and not in another column
+        # up to the next run, if it follows directly and not in another column
         length = gap if 0.8 * count * usual < gap < (1.15 * count + 0.5) * usual else count * usual
         fixed = f' textLength="{length:.1f}"' if count > 1 and usual else ""
         pieces += [svg[at : run.start()], f'<text xml:space="preserve" x="{run[2]}" y="{run[3]}"{fixed} {run[4]}>{run[5]}</text>']

@@ -38,12 +38,14 @@ from ptxkit.analyses.inputs.shapes import (
     is_for_several_ctas,
     is_hidden,
     is_said,
+    may_have_other_dimensions,
     meets_in_loops,
     needs,
     reached,
     read,
     shapes,
 )
+from ptxkit.analyses.inputs.single import suits_one_thread
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
@@ -85,6 +87,8 @@ ELEMENTS = 16
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True)
 REST_CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True, covers=True, rest=1)
 UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN_TOO, covers=True)
+DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=True, drawn=3)
+"""Scalars with arbitrary relations to each other."""
 EMPTY = Sizes(empty=True)
 UPDATES = "red", "atom"
 """Mnemonics of atomic updates."""
@@ -539,7 +543,7 @@ class Exercise:
                 _is_checked(finding, ran),
                 not (_is_of_writes(finding) and _lines(finding) <= unread),
                 id(finding) in ids[2] or not _is_race(finding),
-                _is_global_race(finding) and bool(_lines(finding) & tables) and not _is_of_one_address(finding, ran),
+                _is_global_race(finding) and bool(_lines(finding) & tables) and not self._is_update(finding, ran),
                 contents,
                 schedule,
                 doubts[id(finding)],
@@ -593,6 +597,11 @@ class Exercise:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
             at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
             left = [one for one in left if _is_in(one, other[0])]
+        for sizes in DRAWN:
+            # relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be others
+            is_asked = any(map(_is_of_addresses, left)) and not self._is_usual(shape, sizes)
+            drawn = self._first((shape,), sizes) if is_asked else None
+            left = [one for one in left if drawn is None or not (_is_of_addresses(one) and _is_refuted_there(one, drawn[0]))]
         uneven = self._first((shape,), UNEVEN_CONTRAST) if at_ends else None
         if uneven is not None:
             left += [one for one in at_ends if _is_in(one, uneven[0])]
@@ -644,6 +653,20 @@ class Exercise:
             return None
         return self._within(shape, WHOLE_ROWS)
 
+    def _is_update(self, finding: Finding, ran: Ran) -> bool:
+        """Whether the accesses of a finding are at one address expression, and no load is there whose value the store does not use: then
+        threads that share an address lose updates. Threads that swap elements have their own."""
+        if not _is_of_one_address(finding, ran):
+            return False
+        lines, index = _lines(finding), self.code.index
+        for of in reached(self.routine):
+            found = [one for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
+            loaded = [number for one in found if one.reads for number in ssa(of).definitions[one.instruction]]
+            stores = [one.instruction for one in found if not one.reads]
+            if loaded and stores and not ssa(of).computed_from(loaded) & {number for i in stores for number in ssa(of).uses[i]}:
+                return False
+        return True
+
     def _of_one_iteration(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
         """A run with a single iteration of each loop that is bounded by a scalar, for out-of-bounds findings: a scalar may be too large
         for the array. None if that changes nothing."""
@@ -667,12 +690,14 @@ class Exercise:
 
     def _of_other_shapes(self, left: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...] | None:
         """The findings that appear with all other thread blocks that the kernel may have; None if time ran out first."""
-        if is_said(self.routine, shape.block):
+        has_others = may_have_other_dimensions(self.routine, shape.block)
+        if is_said(self.routine, shape.block) and not has_others:
             return left
-        least, threads = fewest(self.routine), math.prod(shape.block)
-        enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= max(least, 2 * WARP)]
-        if threads in elements(self.routine):
-            # an array has one element for each thread
+        threads = math.prod(shape.block)
+        least = threads if has_others else max(fewest(self.routine), 2 * WARP)
+        enough = [one for one in shapes(self.routine) if one != shape and math.prod(one.block) >= least]
+        if threads in elements(self.routine) or has_others:
+            # an array has one element for each thread, or the kernel specifies their number
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
         # small ones first, as they are cheaper
@@ -712,9 +737,10 @@ class Exercise:
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """The findings that also appear with one thread, if the kernel does not specify its block and does nothing that needs several
         threads."""
-        if launch(self.routine).threads is not None or fewest(self.routine) > 1:
+        is_single = suits_one_thread(self.routine)
+        if launch(self.routine).threads is not None or not (is_single or fewest(self.routine) == 1):
             return found
-        is_one = not distinguishes_ctas(self.routine) and cluster_size(self.routine) is None
+        is_one = (is_single or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
         alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
         return self._also(found, alone, sizes) if found else ()
 
@@ -868,6 +894,11 @@ def _is_refuted(finding: Finding, other: Ran) -> bool:
     return got_there and not is_no_launch and not _is_in(finding, other)
 
 
+def _is_refuted_there(finding: Finding, other: Ran) -> bool:
+    """Whether another run executes the instructions of a finding and does not show it."""
+    return _lines(finding) <= other.lines and _is_refuted(finding, other)
+
+
 def _reads_rubbish(other: Ran) -> bool:
     """Whether the run reads shared memory that no thread has written. It may lack the threads that write it."""
     return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
@@ -930,6 +961,11 @@ def _is_of_own_memory(finding: Finding) -> bool:
 def _is_race(finding: Finding) -> bool:
     """Whether a finding is a race."""
     return finding.diagnostic.name in RACES
+
+
+def _is_of_addresses(finding: Finding) -> bool:
+    """Whether a finding is about the address of an access, or of two."""
+    return _is_race(finding) or finding.diagnostic.name in (OUTSIDE[1], MISALIGNED)
 
 
 def _is_global_race(finding: Finding) -> bool:

@@ -85,7 +85,7 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
     known, settle = values(routine), settler(routine).term
     found = []
     for i, memory, term in _operands(routine):
-        lanes = _handing_lanes(routine, settle(term))
+        lanes = _broadcast_lanes(routine, settle(term))
         seen = warp_value(routine, term) if lanes == 1 else settle(term)
         start_ = described(known, seen)
         rows: tuple[Term, ...] = ()
@@ -103,7 +103,7 @@ def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
     count = _row_count(routine, i, bound, operand)
-    # # the address does not affect the other fields, so any value will do
+    # the address does not affect the other fields, so any value will do
     fields = {number_of(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
     strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
     return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
@@ -113,7 +113,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
     """Upper bound for the bytes of a swizzled matrix, from the row in which it starts; 0 if unknown."""
     bound = bindings(routine)[i]
     count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
-    # # the address and the stage do not affect the other fields, so any values will do
+    # the address and the stage do not affect the other fields, so any values will do
     words = {number_of(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
     fields = {
         (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
@@ -126,7 +126,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
         return 0
     if not is_turned:
         return (count // ROWS - 1) * (stride << UNIT_BITS) + ROWS * ROW_BYTES
-    # # blocks as wide as the swizzle are one stride apart, groups of eight columns the other, or the reverse
+    # blocks as wide as the swizzle are one stride apart, groups of eight columns the other, or the reverse
     apart = [
         (-(count * size // -width) - 1) * one + (DEPTH_BYTES // size // ROWS - 1) * other
         for size in _element_bytes(bound)
@@ -163,7 +163,7 @@ def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[i
         count = (word >> M_BIT & 31) << 4 if operand == "a" else (word >> N_BIT & 63) << 3
         return count // 2 if bound.has(".cta_group::2") else count, bool(word >> TRANSPOSED_BITS[operand] & 1)
     shape = _SHAPE.fullmatch(bound.fragments[0].shape) if bound.fragments else None
-    # # if the first matrix is in registers, the transpose flag is that of the second
+    # if the first matrix is in registers, the transpose flag is that of the second
     named = [name for name in (operand + "trans", "atrans") if bound.operand(name) is not None]
     turned = number(named[0]) if named else 0
     return (int(shape["m" if operand == "a" else "n"]), turned != 0) if shape is not None and turned is not None else (0, False)
@@ -185,7 +185,7 @@ def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
                     yield i, memory, term
 
 
-def _handing_lanes(routine: Routine, term: Term) -> int:
+def _broadcast_lanes(routine: Routine, term: Term) -> int:
     """The number of lanes of a warp, starting from lane 0, that hold every broadcast value that a term depends on; 0 for all."""
     sources, settle = handed_out(routine), settler(routine).term
 
@@ -260,7 +260,7 @@ def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int,
         if factor != 1:
             continue
         if is_base(atom):
-            # # no bits have been cut
+            # no bits have been cut
             return term
         made = _made(terms, atom, is_base, bits, is_exact)
         if made is not None:
@@ -283,7 +283,7 @@ def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int, 
         if found is None:
             continue
         if atom.operator == "or":
-            # # bits that are or-ed in elsewhere belong to other fields
+            # bits that are or-ed in elsewhere belong to other fields
             return terms.add(found, terms.constant(((other.constant or 0) & FIELD) << bits, found.width))
         return _masked(terms, found, other.constant or 0, bits) if is_exact else found
     return None

@@ -49,9 +49,9 @@ def where(routine: Routine, i: int, operand: int) -> Where | None:
         return None
     guard = values(routine).guard(i)
     if guard is not None and address.operator == "select" and address.args[0] is guard:
-        # # only the selected address is used
+        # only the selected address is used
         address = address.args[1]
-    # # an address that lanes exchange stays the same
+    # an address that lanes exchange stays the same
     address = settler(routine).term(guarded(routine, i, address))
     found = _known(routine)
     if address not in found:
@@ -106,7 +106,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
-        # # the lowest bits of an mbarrier address are 0 as well, and compilers mask off bits that are 0 anyway
+        # the lowest bits of an mbarrier address are 0 as well, and compilers mask off bits that are 0 anyway
         low = (1 << CTA_BITS) - MBARRIER_BYTES
         if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
             return in_its_cta(terms, kept)
@@ -131,7 +131,7 @@ def _paths(routine: Routine, address: Term) -> list[Term] | None:
         if number.origin is not Origin.PHI or any(operand < 0 for operand in number.operands):
             return None
         arriving = [values(routine).of(operand) for operand in number.operands]
-        # # a value that is carried unchanged adds nothing
+        # a value that is carried unchanged adds nothing
         arriving = [term for term in arriving if term is not atom]
     else:
         return None

@@ -337,7 +337,7 @@ def after(step: Step, state: State, count: int) -> State:
     if step.kind is Kind.OPEN:
         (in_flight, waited), *rest = state
         own = step.results | step.sources << count
-        # # from now on this operation counts: older ones complete before it, or have its shape
+        # from now on this operation counts: older ones complete before it, or have its shape
         return ((in_flight | own, waited & ~own), *[(group & ~own, passed & ~own) for group, passed in rest])
     if step.kind is Kind.COPY:
         return tuple([_copied(step, group, passed, count) for group, passed in state])

@@ -33,7 +33,7 @@ MOST_STEPS = 20000
 class Does(enum.Enum):
     """What a step does."""
 
-    # # members are singletons: the hash of `enum` doubles the cost of a lookup
+    # members are singletons: the hash of `enum` doubles the cost of a lookup
     __hash__ = object.__hash__
 
     INIT = "init"
@@ -193,7 +193,7 @@ def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> l
         return [Step(i, does, address, term_of(routine, i, bound.threads))]
     multicast = bound.operand("mask") is not None
     if any(word.mechanism == MBARRIER for word in bound.completes):
-        # # the completion of earlier copies arrives; without .noinc, the pending count is raised by one for it
+        # the completion of earlier copies arrives; without .noinc, the pending count is raised by one for it
         return [Step(i, Does.ARRIVE, address, times=int(bound.has(".noinc")))]
     found = []
     for action in actions:
@@ -226,16 +226,16 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
     if multicast and bound.slot(".cta_group") == ".cta_group::2":
-        # # which mbarrier of the CTA pair is signalled depends on its address
+        # which mbarrier of the CTA pair is signalled depends on its address
         mask, pairs = None, mask
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
     term = term_of(routine, i, size)
-    # # only the tensor map gives the bytes of a tensor copy
+    # only the tensor map gives the bytes of a tensor copy
     map_ = term_of(routine, i, bound.operand("map"))
     count = term.constant if term is not None else written.bytes if written is not None and bound.operand("map") is None else None
-    # # a byte count that is not constant is known on a path only
+    # a byte count that is not constant is known on a path only
     amount = term if count is None else None
     target = written.address if written is not None else None
     return [
@@ -279,7 +279,7 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
     if any(word.mechanism == MBARRIER for word in bound.completes) and access.memory.is_async and access.writes:
         return None
     if access.memory.is_async and access.writes:
-        # # the groups of cp.async have their own rules
+        # the groups of cp.async have their own rules
         return None
     plain = access.memory.order.lstrip(".") in ("", "weak") and "volatile" not in bound.effects
     if access.memory.access == "readwrite":

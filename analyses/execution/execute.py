@@ -16,7 +16,7 @@ from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
-from ptxkit.analyses.execution.standing import APART, MOST
+from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
@@ -56,6 +56,8 @@ LOOKING, LOOK = 0.25, 0.03
 fraction LOOK."""
 LEAST_NUMBER = 32
 """A launch whose scalars are all smaller than this exercises too little of the kernel."""
+LEAST_SHARED = 1024
+"""Bytes in which dynamic shared memory is counted here."""
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings about accesses outside of allocations."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
@@ -96,6 +98,8 @@ class Shown:
     contents: Contents
     is_always: bool
     """Whether it appears with the first scalars for all contents, under some schedule, and there was time to try all contents."""
+    states: tuple[str, ...] = ()
+    """Variables of the module that the host would have to write for it; empty if it appears without that."""
     is_of_equal_words: bool = False
     """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
 
@@ -124,7 +128,7 @@ class Executed:
     code: Code
     unknown: tuple[str, ...] = ()
     """The undefined functions that were called; their results were made up."""
-    not_together: tuple[str, ...] = ()
+    not_together: tuple[Numbers, ...] = ()
     """Scalars that led to an error at an address computed from them, and are therefore taken to be inconsistent."""
     unfit: tuple[str, ...] = ()
     """Descriptions of contents for which a run timed out or left memory of unknown size, although other contents ran to completion."""
@@ -138,6 +142,8 @@ class Executed:
     deciding: Mapping[int, int] = {}
     """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
     follow the arguments); and how many bytes of each the kernel reads."""
+    deciding_numbers: tuple[int, ...] = ()
+    """Arguments whose made-up scalars decide which path threads take, by index; known only if something was not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -249,7 +255,7 @@ class _Executing:
         self.layouts: dict[tuple[Any, ...], Finding] = {}
         """Findings about matrices that extend beyond shared memory, by cause."""
         self.has_other_states = False
-        self.not_together: tuple[str, ...] = ()
+        self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
         self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
@@ -297,7 +303,7 @@ class _Executing:
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
-            wrong = list(dict.fromkeys([str(one.runs[0].contents.numbers) for one in completed if one not in good]))
+            wrong = list(dict.fromkeys([one.runs[0].contents.numbers for one in completed if one not in good]))
             self.not_together = tuple(wrong)
         completed = good or completed
         left = set(unseen or ()) if self.launch.has_numbers else set()
@@ -322,7 +328,7 @@ class _Executing:
             return None, left
         self.has_other_states = True
         left &= set(one.unseen)
-        return one, left
+        return attrs.evolve(one, states=tuple([state.name for state in self.launch.states])), left
 
     def _searched(self, attempts: Sequence[_Attempt], unseen: Set[Path]) -> Iterator[_Attempt]:
         """Yields attempts with scalars that execute instructions which no other attempt reached.
@@ -347,10 +353,16 @@ class _Executing:
                 if not seen <= known and numbers != start:
                     starts[numbers] = len(seen)
                 known |= seen
-                if seen & unseen:
-                    one = self._attempt(numbers)
+                for choice in (numbers, *numbers.simpler()) if seen & unseen else ():
+                    # if these are inconsistent, it may be for a value that does not matter here
+                    if choice != numbers and (choice in tried or not self._looked(choice) & unseen):
+                        continue
+                    tried.add(choice)
+                    one = self._attempt(choice)
                     wrong += not self._is_good(one)
                     yield one
+                    if self._is_good(one) or wrong >= MOST_WRONG:
+                        break
                 if 0 < most < len(seen):
                     # continue from the improved choice
                     starts[start] = most
@@ -444,6 +456,9 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        if self._leaves_shared():
+            self.launch = attrs.evolve(self.launch, shared=self._most_shared)
+            self._all(numbers)
         if self._is_beyond_shared():
             self.first_lines = True
             self._all(numbers)
@@ -459,19 +474,19 @@ class _Executing:
             # with these scalars no amount of memory suffices; start small again for the next ones
             self.launch = launch
         if self.skipped:
-            self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+            self._leave_out("runs under other schedules or with other contents, for which there was no time")
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
-        return _Attempt(tuple(self.runs), *known, self.is_cut, self._deciding() if self.depends else {})
+        return _Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
 
-    def _deciding(self) -> dict[int, int]:
+    def _deciding(self, one: _Attempt) -> dict[int, int]:
         """As `Executed` has it."""
         found: dict[int, int] = {}
-        for start, sites in self.observer.read.items():
-            if start in self.starts and dependent(self.observer.program, sites):
-                who = self.starts[start]
-                found[who] = max(found.get(who, 0), self.observer.extent[start])
+        for start, sites in one.observer.read.items() if one.depends else ():
+            if start in one.starts and dependent(one.observer.program, sites):
+                who = one.starts[start]
+                found[who] = max(found.get(who, 0), one.observer.extent[start])
         return found
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
@@ -515,7 +530,16 @@ class _Executing:
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
             tuple(self.layouts.values()),
-            best.deciding,
+            self._deciding(best),
+            self._deciding_numbers(program) if is_by_numbers else (),
+        )
+
+    def _deciding_numbers(self, program: Any) -> tuple[int, ...]:
+        """As `Executed` has it."""
+        names = [name for name, _, _, _ in program.layout()]
+        found = {name: dependent(program, readers(program, {name: at})) for name, at in self._numbers(program).items()}
+        return tuple(
+            [n for n, name in enumerate(names) if any(isinstance(one.bound, Bound) and one.bound.flow for one in found.get(name, ()))]
         )
 
     @property
@@ -586,6 +610,20 @@ class _Executing:
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
 
+    def _leaves_shared(self) -> bool:
+        """Whether a run ended at an access beyond shared memory, and there could be more dynamic shared memory."""
+        if not self.launch.is_shared_made_up or self.launch.shared >= self._most_shared:
+            return False
+        faults = [run.fault for run in self.runs if run.fault is not None and run.fault.kind == "address"]
+        return any(fault_space(fault) == ".shared" for fault in faults)
+
+    @property
+    def _most_shared(self) -> int:
+        """How many bytes of dynamic shared memory a CTA may have on the target."""
+        from ptxkit.machine.launching import shared_limit
+
+        return max(0, shared_limit(self.code.machine.target) - int(self.observer.program.shared_dynamic)) // LEAST_SHARED * LEAST_SHARED
+
     def _is_beyond_shared(self) -> bool:
         """Whether the run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of
         the matrix is needed; the first rows are in any case. The findings are kept in `layouts`, so that the rest of the kernel can
@@ -602,7 +640,7 @@ class _Executing:
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
     def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
-        """Performs a further run if time permits, and tells whether it did. If the run is needed, the omission is counted."""
+        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted."""
         if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
             self.skipped += is_needed
             return False
@@ -637,17 +675,16 @@ class _Executing:
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
         """Performs a run. Under schedules that advance CTAs in lockstep, one CTA represents all that do the same in shared memory."""
-        own: frozenset[int] | None = frozenset() if schedule in IN_STEP and self.stands else None
+        classes: Classes | None = () if schedule in IN_STEP and self.stands else None
         while True:
-            observer, fault = self._run(schedule, contents, own)
+            observer, fault = self._run(schedule, contents, classes)
             if fault is None or fault.kind != APART:
                 return
-            apart = observer.standing.apart if observer.standing is not None else frozenset()
-            own = own | apart if own is not None and apart - own else None
-            if own is None or len(own) > MOST or 0 in own:
-                self.stands, own = False, None
+            assert classes is not None and observer.standing is not None
+            classes = divided(classes, observer.standing.apart)
+            self.stands = classes is not None
 
-    def _run(self, schedule: str | int, contents: Contents, own: frozenset[int] | None) -> tuple[Observer, Fault | None]:
+    def _run(self, schedule: str | int, contents: Contents, classes: Classes | None) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Budget
 
         if self.runs:
@@ -658,7 +695,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, own, self.progress, self.first_lines)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -706,16 +743,20 @@ class _Attempt:
     not_covered: Mapping[str, None]
     is_cut: bool
     """Whether there was no time to try all contents."""
-    deciding: Mapping[int, int]
+    starts: Mapping[int, int]
+    """As `Once.starts`."""
+    states: tuple[str, ...] = ()
+    """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
         """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        if not is_of_stores(self.first[cause][0]):
+            return False
         runs = [run for run in self.runs if run.contents.name in DIFFERENT]
         if any(run.fault is not None or cause in run.causes for run in runs) or {run.contents.name for run in runs} != set(DIFFERENT):
             return False
-        finding = self.first[cause][0]
         sites = dependent(self.observer.program, self.observer.sources, addresses=True)
-        return is_of_stores(finding) and are_about(code, finding, sites)
+        return are_about(code, self.first[cause][0], sites)
 
 
 def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
@@ -730,7 +771,7 @@ def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
             by_words[cause] = by_words.get(cause, True) and one.is_of_equal_words(code, cause)
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
-                found[cause] = Shown(finding, schedule, contents, is_always)
+                found[cause] = Shown(finding, schedule, contents, is_always, one.states)
     order = list(Severity)
     every = [attrs.evolve(one, is_of_equal_words=by_words[cause]) for cause, one in found.items()]
     return tuple(sorted(every, key=lambda one: order.index(one.finding.diagnostic.severity)))

@@ -98,6 +98,12 @@ class MadeUp:
         """What was made up: `contents` or `number`."""
         return "contents" if self.pointers or self.images or self.functions else "number"
 
+    def value(self, contents: Contents, number: int) -> int | None:
+        """The scalar that argument `number` is with these contents; None if it is none, or a float."""
+        if self.made_up != "number" or self.is_float or self.size > WORD:
+            return None
+        return int.from_bytes(self._numbers(contents, number), "little")
+
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on `machine`."""
         data = bytearray(self._numbers(contents, number))
@@ -218,6 +224,8 @@ class Launch:
     """Values to try for individual made-up scalars."""
     states: tuple[Variable, ...] = ()
     """The other variables of the module that the kernel reads. The host, or an earlier launch, may have changed them."""
+    is_shared_made_up: bool = False
+    """Whether `shared` is made up: then it grows as needed."""
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
 
@@ -279,7 +287,7 @@ class Launch:
             for part, values in self.choices:
                 if n < len(values):
                     yield numbers.having({part: values[n]})
-        drawn = random.Random(str(numbers))
+        drawn = random.Random(repr(numbers))
         for _ in range(MIXED if len(self.choices) > 1 else 0):
             several = drawn.sample(self.choices, drawn.randint(2, len(self.choices)))
             yield numbers.having({part: drawn.choice(values) for part, values in several})

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.analyses.execution.standing import StandIns
+from ptxkit.analyses.execution.standing import Classes, StandIns
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
@@ -23,18 +23,18 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 class Observer(Monitor):
     """Counts what a run covers. `made` are the generic address ranges (start, end) of made-up memory.
 
-    If `own` is given, one CTA represents all others in shared memory, except for the CTAs in `own`, which are watched individually.
+    If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
     `unknown` makes up the results of undefined functions. With `first_lines`, only the first rows of matrices are read through descriptors.
     """
 
     def __init__(
         self,
         made: tuple[tuple[int, int], ...] = (),
-        own: frozenset[int] | None = None,
+        classes: Classes | None = None,
         unknown: UnknownFunctions | None = None,
         first_lines: bool = False,
     ) -> None:
-        self.own = own
+        self.classes = classes
         self.first_lines = first_lines
         self.unknown = unknown
         self.standing: StandIns | None = None
@@ -72,8 +72,8 @@ class Observer(Monitor):
         self.program = launch.program
         launch.stand_in = self.unknown
         launch.first_lines = self.first_lines
-        if self.own is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
-            self.standing = StandIns(launch, self.own)
+        if self.classes is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
+            self.standing = StandIns(launch, self.classes)
             launch.of_shared = self._of_shared
 
     @property

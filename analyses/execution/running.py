@@ -11,6 +11,7 @@ import attrs
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.execution.standing import Classes
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def once(
     contents: Contents,
     budget: Budget,
     checks: str | Sequence[str] = (),
-    own: frozenset[int] | None = None,
+    classes: Classes | None = None,
     progress: Callable[[Any], None] | None = None,
     first_lines: bool = False,
 ) -> Once:
-    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `own` and `first_lines`."""
+    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `classes` and `first_lines`."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -67,7 +68,7 @@ def once(
         made += [*written, *mine]
         freed += mine
         starts.update([(start, number) for start, _ in (*written, *mine)])
-    observer = Observer(tuple(made), own, UnknownFunctions(contents), first_lines)
+    observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
     begun = time.perf_counter()
     fault: Fault | None = None

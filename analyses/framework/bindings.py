@@ -56,7 +56,12 @@ def has_such(routine: Routine, holds: Callable[[Bound], object]) -> bool:
 @fact
 def specials(routine: Routine) -> frozenset[str]:
     """The special registers that the function reads."""
-    return frozenset([name for bound in by_form(routine) for operand in bound.operands for name in _specials(operand.shape)])
+    return frozenset([name for bound in by_form(routine) for name in specials_of(bound)])
+
+
+def specials_of(bound: Bound) -> tuple[str, ...]:
+    """The special registers that an instruction reads."""
+    return tuple([name for operand in bound.operands for name in _specials(operand.shape)])
 
 
 def _specials(shape: OperandShape) -> Iterator[str]:

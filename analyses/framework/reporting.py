@@ -52,7 +52,7 @@ def found_reports(
 
 
 def lines(facts: Facts, routine: Routine, instructions: Iterable[int]) -> str:
-    """The lines of instructions in words: the first ones, and how many more there are."""
+    """The lines of instructions, as text: the first ones, and the number of others."""
     found = sorted({facts.index.span((*routine.where(i), 0)).line for i in instructions})
     named = ", ".join(map(str, found[:MOST_LINES]))
     more = f" and {len(found) - MOST_LINES} more" if len(found) > MOST_LINES else ""

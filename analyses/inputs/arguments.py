@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 
 from ptxkit.analyses.framework.routine import Routine
@@ -57,6 +58,9 @@ class Sizes:
     """Scalars that are compared with a CTA index are large enough for the last CTA to have work."""
     empty: bool = False
     """Loop bounds and other scalars are 0, except divisors: a problem with no elements."""
+    drawn: int = 0
+    """Not 0: a seed. Each scalar that is no loop bound is a random number of its own, from half to four times what it would be. So their
+    relations to each other are arbitrary."""
 
 
 Fits = Mapping[MapName, Fit]
@@ -81,7 +85,8 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
         # make the strides of a structure differ by more than any thread index
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
-        own = max(number, least.get((parameter.name, slot.offset, slot.size), 0))
+        own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
+        own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
         parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
@@ -122,6 +127,10 @@ def _part(
     if sizes.ones:
         return _number(slot.type, 1)
     return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
+
+
+def _drawn(number: int, seed: int, name: str, offset: int) -> int:
+    return random.Random(f"{seed} {name} {offset}").randint((number + 1) // 2, 4 * number)
 
 
 def _map(routine: Routine, name: MapName, rank: int, sizes: Sizes, fits: Fits) -> Map:

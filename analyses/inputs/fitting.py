@@ -1,13 +1,15 @@
 """Boxes of tensor maps, inferred from runs of the kernel where the text does not determine their size.
 
 A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
-arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, each box
-is assumed to extend to the destination of the next copy, provided that the sum matches.
+arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
+extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two if only
+one choice matches.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 ROUNDS = 4
 """Maximum number of runs. The boxes found in one run let the next proceed further."""
+POWERS = tuple([LEAST << n for n in range(14)])
+"""Sizes of boxes in bytes that are powers of two, up to what shared memory holds."""
+FEW = 4
+"""Boxes of powers of two are looked for in equations of at most this many unknowns."""
 GROWTH = 32
 """Factor by which arrays grow if a run leaves them."""
 SECONDS = 20.0
@@ -111,16 +117,19 @@ class _Ran:
         return frozenset([(self.names[tensor], count) for tensor, count in phase.boxes.items() if tensor in self.names])
 
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
-        """Whether every phase with arriving boxes receives exactly the expect-tx bytes, with all boxes known."""
+        """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
+
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
+        """
+        fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:
-            if not one.boxes:
-                continue
             parts = self._boxes(one)
-            if any(name not in boxes for name, _ in parts) or len(parts) < len(one.boxes):
+            if len(parts) < len(one.boxes) or any(name not in boxes for name, _ in parts):
                 return False
-            if sum([count * boxes[name].bytes for name, count in parts]) + one.others != one.expected:
-                return False
-        return True
+            if parts:
+                is_exact = sum([count * boxes[name].bytes for name, count in parts]) + one.others == one.expected
+                fitting[parts] = fitting.get(parts, False) or is_exact
+        return all(fitting.values())
 
 
 def _run(one: Example, code: Code, contents: Contents, operations: int) -> _Ran:
@@ -227,9 +236,17 @@ def _unknown(parts: frozenset[tuple[MapName, int]], expected: int, found: Mappin
 
 
 def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int]) -> dict[MapName, int]:
-    """The unknown boxes of an equation, with the distances to the next copies as their sizes, if these add up."""
+    """The unknown boxes of an equation, none larger than the distance to the next copy: as large as that, or powers of two, if these add
+    up and no others do."""
     for parts, expected in equations:
         unknown, rest = _unknown(parts, expected, found)
-        if unknown and all(name in rooms for name in unknown) and sum([count * rooms[name] for name, count in unknown.items()]) == rest:
+        if not unknown or any(name not in rooms for name in unknown):
+            continue
+        if sum([count * rooms[name] for name, count in unknown.items()]) == rest:
             return {name: rooms[name] for name in unknown}
+        powers = [[size for size in POWERS if size <= rooms[name]] for name in unknown]
+        counts = tuple(unknown.values())
+        fitting = [one for one in itertools.product(*powers) if sum(map(operator.mul, counts, one)) == rest] if len(unknown) <= FEW else []
+        if len(fitting) == 1:
+            return dict(zip(unknown, fitting[0], strict=True))
     return {}

@@ -100,6 +100,14 @@ def is_said(routine: Routine, block: Size) -> bool:
     return known.threads is not None or math.prod(block) == known.most[0] < MOST_THREADS
 
 
+def may_have_other_dimensions(routine: Routine, block: Size) -> bool:
+    """Whether a block of several dimensions may as well have other ones: the kernel specifies its number of threads, by a `.maxntid` with
+    one number, and not its dimensions."""
+    said = _said(routine)
+    is_one_number = said is not None and launch(routine).threads is None and said == (math.prod(said), 1, 1)
+    return is_one_number and len([side for side in block if side > 1]) > 1
+
+
 def is_for_several_ctas(routine: Routine) -> bool:
     """Whether the kernel is meant for several CTAs: addresses depend on the CTA index, or it updates global memory.
 
@@ -274,8 +282,20 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
             size[_AXES.index(axis)] = side
         if math.prod(size) <= most:
             choices.append((size[0], size[1], size[2]))
+    if most < MOST_THREADS:
+        choices += _factored(most, axes)
     # prefer blocks with as many threads as an array has elements
-    return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+    return tuple(sorted(dict.fromkeys(choices), key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+
+
+def _factored(count: int, axes: str) -> Iterator[Size]:
+    """The blocks of `count` threads with more than one thread along each of the axes, wide ones first."""
+    for side in range(count // 2, 1, -1):
+        if count % side == 0 and len(axes) == 2:
+            x, y, z = [dict(zip(axes, (side, count // side), strict=True)).get(axis, 1) for axis in _AXES]
+            yield x, y, z
+        elif count % side == 0 and len(axes) == 3:
+            yield from [(side, y, z) for _, y, z in _factored(count // side, axes[1:])]
 
 
 def _along(axis: str, length: int, wide: int = 1) -> Size:

@@ -57,7 +57,7 @@ def _sites(first: Routine) -> dict[int, Sites | None]:
             if call.is_indirect or call.is_open:
                 unknown.add(name)
     if len(by_name) < len(siblings):
-        # # the module is invalid: which of two functions of one name is called is unknown
+        # the module is invalid: which of two functions of one name is called is unknown
         unknown |= by_name.keys()
     linked = {routine.name for routine in siblings if routine.function.header.linkage}
     return {

@@ -79,7 +79,7 @@ def launch(routine: Routine) -> Launch:
     exactly = said.get(".reqntid")
     if exactly is not None and exactly[2] <= MOST_IN_Z and math.prod(exactly) <= MOST_THREADS:
         return Launch(exactly, exactly)
-    # # .maxntid limits only the product: a CTA may be longer in x if it is shorter in y
+    # .maxntid limits only the product: a CTA may be longer in x if it is shorter in y
     product = min(MOST_THREADS, math.prod(said.get(".maxntid", (MOST_THREADS, 1, 1))))
     return Launch(None, (product, product, min(product, MOST_IN_Z)))
 

@@ -197,7 +197,7 @@ class Regions:
         if found is None:
             offsets = self._offsets(region.moving)
             pairs = sorted([(offsets[thread], thread) for thread in bits(region.threads)])
-            # # of threads with the same access, two suffice to find two that differ
+            # of threads with the same access, two suffice to find two that differ
             kept = [pair for locate, pair in enumerate(pairs) if locate < 2 or pair[0] != pairs[locate - 2][0]]
             found = self._spreads[key] = _Spread(tuple([start for start, _ in kept]), tuple([thread for _, thread in kept]))
         return found

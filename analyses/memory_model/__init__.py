@@ -1,7 +1,7 @@
-"""The memory consistency model of PTX (chapter 8 of the ISA), to be executed.
+"""The memory consistency model of PTX (chapter 8 of the ISA) as an executable model.
 
-A `Program` is a few threads with their CTAs and the operations that each executes (`program`): loads, stores, atomics,
-fences, proxy fences, barriers, asynchronous copies, arithmetic and branches.
+A `Program` (`program`) consists of a few threads with their CTAs and operations: loads, stores, atomics, fences, proxy fences, barriers,
+asynchronous copies, arithmetic and branches.
 
     program = Program(
         (
@@ -11,12 +11,13 @@ fences, proxy fences, barriers, asynchronous copies, arithmetic and branches.
         (Variable("x"), Variable("flag")),
     )
 
-`allowed_outcomes(program)` gives the values that its registers may have at the end, in the order of `registers(program)`, which is the
-order of the results that the kernel `to_ptx(program)` writes. `racy(program)` says whether an allowed execution has a data race (8.7.1).
-`outcomes` gives each outcome with an execution that shows it, `find_race` the execution with the race, `generate(seed)` a random program.
+`allowed_outcomes(program)` returns the possible final values of its registers, in the order of `registers(program)`, which is also
+the order of the results that the kernel `to_ptx(program)` writes. `racy(program)` says whether an allowed execution has a data race
+(8.7.1). `outcomes` returns each outcome with an execution as evidence, `find_race` an execution with a race, `generate(seed)` a random
+program.
 
-`execution` has the relations and axioms as the manual has them, each with its section; how it reads what the text leaves open stands there.
-Litmus files are read by `litmus`.
+`execution` defines the relations and axioms as in the manual, each with its section, and documents how ambiguities are resolved.
+`litmus` reads litmus files.
 """
 
 from __future__ import annotations

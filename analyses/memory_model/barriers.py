@@ -1,7 +1,7 @@
-"""Which arrivals complete a barrier together (9.7.14.1, 9.7.14.3).
+"""Groupings of arrivals that complete a barrier together (9.7.14.1, 9.7.14.3).
 
-A barrier completes when as many threads as it counts have arrived, and is reused at once. Which arrivals meet depends on the order in
-which threads come: all orders are tried, and each grouping of arrivals into phases is given once.
+A barrier completes when the expected number of threads have arrived, and is reused at once. Which arrivals meet depends on the order of
+threads: all orders are explored, and each grouping of arrivals into phases is given once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxkit.frozen import frozen
 
 @frozen
 class Arrival:
-    """A thread comes to a barrier. `threads` is how many the barrier counts; None: all that have not exited."""
+    """A thread arrives at a barrier. `threads` is the barrier's thread count; None: all that have not exited."""
 
     event: int
     barrier: Hashable
@@ -25,7 +25,7 @@ class Arrival:
 
 @frozen
 class Phase:
-    """Arrivals that completed a barrier together: events."""
+    """Arrivals (events) that complete a barrier together."""
 
     barrier: Hashable
     events: tuple[int, ...]
@@ -33,7 +33,7 @@ class Phase:
 
 @frozen
 class Meeting:
-    """How the barriers of an execution complete. `stuck` are threads and the event that each never leaves."""
+    """How the barriers of an execution complete. `stuck` are threads with the event that each waits at forever."""
 
     phases: tuple[Phase, ...]
     stuck: tuple[tuple[int, int], ...]
@@ -42,18 +42,18 @@ class Meeting:
 @attrs.frozen
 class _State:
     at: tuple[int, ...]
-    """How many arrivals each thread has made."""
+    """The number of arrivals that each thread has made."""
     waiting: frozenset[int]
     """Threads that wait at their last arrival."""
     arrived: tuple[tuple[Hashable, tuple[tuple[int, int], ...]], ...]
-    """Barriers with threads and events that have arrived since they last completed, sorted."""
+    """Barriers with the threads and events that have arrived since the last completion, sorted."""
     phases: frozenset[Phase]
 
 
 def meetings(threads: Sequence[Sequence[Arrival]], awaits_all: bool) -> list[Meeting]:
-    """All meetings that these arrivals, by thread of one CTA, can have.
+    """All possible meetings of these arrivals, given for each thread of one CTA.
 
-    `awaits_all`: a barrier without a count waits for all threads that have not exited; else for those that come to it (again).
+    `awaits_all`: a barrier without a count waits for all threads that have not exited; otherwise, for those that will still arrive.
     """
     start = _State((0,) * len(threads), frozenset(), (), frozenset())
     seen = {start}
@@ -86,7 +86,7 @@ def _arrived(state: _State, thread: int, arrival: Arrival) -> _State:
 
 
 def _completions(state: _State, threads: Sequence[Sequence[Arrival]], awaits_all: bool) -> list[_State]:
-    """The state once a barrier that is full has completed: nothing waits for that."""
+    """The states after a full barrier has completed, which happens at once."""
     for barrier, entries in state.arrived:
         present = {t for t, _ in entries}
         count = next(one.threads for t, event in entries for one in threads[t] if one.event == event)
@@ -104,7 +104,7 @@ def _completions(state: _State, threads: Sequence[Sequence[Arrival]], awaits_all
 
 
 def _is_missed(state: _State, thread: int, arrivals: Sequence[Arrival], barrier: Hashable, awaits_all: bool) -> bool:
-    """Whether a barrier need not wait for a thread: it has exited, or (where only those that come count) never comes again."""
+    """Whether a barrier need not wait for a thread: it has exited, or (unless `awaits_all`) never arrives again."""
     if thread in state.waiting:
         return not awaits_all and all(one.barrier != barrier for one in arrivals[state.at[thread] :])
     rest = arrivals[state.at[thread] :]

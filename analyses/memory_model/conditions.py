@@ -17,7 +17,7 @@ Values = Mapping[Wanted, int]
 
 @frozen
 class Compare:
-    """Two values, each an integer or a part of the final state, and how they compare."""
+    """A comparison of two values, each an integer or a part of the final state."""
 
     left: Wanted | int
     operator: str
@@ -26,14 +26,14 @@ class Compare:
 
 @frozen
 class Not:
-    """The opposite."""
+    """Negation."""
 
     one: Condition
 
 
 @frozen
 class Both:
-    """Both of two conditions."""
+    """Conjunction."""
 
     left: Condition
     right: Condition
@@ -41,7 +41,7 @@ class Both:
 
 @frozen
 class Either:
-    """One of two conditions at least."""
+    """Disjunction."""
 
     left: Condition
     right: Condition
@@ -60,7 +60,7 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def wanted(condition: Condition) -> tuple[Wanted, ...]:
-    """The parts of the final state that a condition speaks of, in its order."""
+    """The parts of the final state in a condition, in order."""
     found: dict[Wanted, None] = {}
     pending: list[Condition] = [condition]
     while pending:
@@ -75,7 +75,7 @@ def wanted(condition: Condition) -> tuple[Wanted, ...]:
 
 
 def is_true(condition: Condition, values: Values) -> bool:
-    """Whether a condition is true of a final state."""
+    """Whether a condition holds in a final state."""
     if isinstance(condition, Compare):
         left, right = (one & MASK if isinstance(one, int) else values[one] for one in (condition.left, condition.right))
         return COMPARISONS[condition.operator](signed(left), signed(right))
@@ -87,7 +87,7 @@ def is_true(condition: Condition, values: Values) -> bool:
 
 
 class BadCondition(Exception):
-    """A text that is no condition; `at` is where, counted in characters from its start."""
+    """Text that is not a valid condition; `at` is the character offset of the error."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -101,19 +101,19 @@ TOKEN = re.compile(
 
 
 def integer(text: str) -> int:
-    """The integer that digits mean, `0x` before hexadecimal ones."""
+    """The integer that digits denote; hexadecimal after `0x`."""
     return int(text, 16 if "x" in text.lower() else 10)
 
 
 DEEPEST = 200
-"""How deep parentheses may be nested."""
+"""Maximum nesting of parentheses."""
 
 
 def parse_condition(text: str, state: Callable[[Sequence[str], int], Wanted | int]) -> Condition:
-    """The condition that a text writes.
+    """Parses a condition.
 
-    `state` gives the part of the final state that some tokens name (`P0`, `:`, `r1`, or `x`, or `%r1`, `@`, `0`, `:`, `1`), or the number
-    that they are; its second argument is where they stand. Raises BadCondition, also by `state`.
+    `state` resolves tokens (`P0`, `:`, `r1`, or `x`, or `%r1`, `@`, `0`, `:`, `1`) to a part of the final state or a number; its second
+    argument is their offset. Raises BadCondition; so may `state`.
     """
     tokens: list[tuple[str, str, int]] = []
     at = 0

@@ -1,9 +1,9 @@
-"""Which outcomes of a program the axioms allow, each with an execution that shows it.
+"""The outcomes of a program that the axioms allow, each with an execution as evidence.
 
-For every path of every thread and every meeting of barriers, reads are given a write to read from, one after the other, and the relations
-of chapter 8 are computed from what is chosen so far. They only ever grow, and every axiom forbids something to be related: so what
-contradicts an axiom early is never completed. Reads on which the outcome depends come first; once an outcome is known, one completion
-is enough. Writes and fences that must be ordered, but which nothing orders yet, come last.
+For every path of every thread and every meeting of barriers, reads are successively assigned a write to read from, and the relations of
+chapter 8 are computed from the choices so far. Relations only grow, and every axiom forbids some pair: so a contradiction is found early,
+and its branch is abandoned. Reads that determine the outcome come first; once an outcome is known, one completion suffices. Writes and
+fences whose order is required but still open come last.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ptxkit.analyses.memory_model.skeleton import Event, Observed, Skeleton, inc
 from ptxkit.frozen import frozen
 
 PATIENCE = (300, 600, 1200, 2400, 4800, 9600)
-"""After how many steps a search starts again."""
+"""Number of steps after which a search restarts, for each attempt."""
 LOOPS = 3
-"""How often a branch backwards is taken, at most."""
+"""Maximum number of times that a backward branch is taken."""
 
 Sources = dict[tuple[int, int], int]
 Pair = tuple[int, int]
@@ -40,17 +40,17 @@ class Register:
 
 
 Wanted = Register | Observed
-"""What of the final state an outcome consists of."""
+"""A part of the final state that an outcome consists of."""
 
 
 @attrs.frozen
 class Outcome:
-    """A final state that is allowed: the values of what was asked for, in that order, and an execution that ends so."""
+    """An allowed final state: the requested values, in order, and an execution that produces them."""
 
     values: tuple[int, ...]
     execution: Execution
     racy: Execution | None = None
-    """An execution that ends so and has a data race, if there is one."""
+    """An execution with these values and a data race, if there is one."""
 
 
 @attrs.frozen
@@ -67,7 +67,7 @@ class Outcomes:
 
 
 def registers(program: Program) -> tuple[Register, ...]:
-    """Every register that an operation writes, thread by thread in the order of the text."""
+    """Every register that an operation writes, thread by thread in program order."""
     found: dict[Register, None] = {}
     for t, thread in enumerate(program.threads):
         for operation in thread.code:
@@ -91,9 +91,9 @@ def outcomes(
 ) -> Outcomes:
     """Every allowed outcome of a program.
 
-    `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that are written. `races`: also look
-    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest;
-    `possible`: whether one may be when only some values are known, the others None. `first`: one is enough. Raises CannotFollow.
+    `wanted`: the registers and bytes of memory that make up an outcome; by default, all registers written. `races`: also search for an
+    execution with a data race for each. `without`: axioms to drop. `accept`: selects outcomes of interest; `possible`: whether an outcome
+    may be of interest, given some values (None if unknown). `first`: stop after one. Raises CannotFollow.
     """
     asked = registers(program) if wanted is None else tuple(wanted)
     found: dict[tuple[int, ...], Outcome] = {}
@@ -137,8 +137,8 @@ def find_race(
 ) -> Execution | None:
     """An allowed execution with a data race (8.7.1), if the program has one.
 
-    `between`: only races of such operations. `observing`: only executions in which such a write is read by such a read.
-    Raises CannotFollow.
+    `between`: only races between such operations. `observing`: only executions in which such a write is read by such a read. Raises
+    CannotFollow.
     """
     for combination, _ in _combinations(program, loops):
         for skeleton in skeletons(program, combination):
@@ -167,7 +167,7 @@ Interest = list[tuple[int, Expression]]
 
 
 def _interest(skeleton: Skeleton, wanted: Sequence[Wanted]) -> Interest | None:
-    """Thread and expression of what is wanted; None if a thread is stuck before it has come to it, or the program does not end."""
+    """The thread and expression of each requested value; None if a thread blocks before reaching it, or the program does not end."""
     if not skeleton.is_ended:
         return None
     found: Interest = []
@@ -187,7 +187,7 @@ def _interest(skeleton: Skeleton, wanted: Sequence[Wanted]) -> Interest | None:
 
 @attrs.frozen(eq=False)
 class Node:
-    """What is chosen so far, and what follows."""
+    """The choices so far, and their consequences."""
 
     sources: Sources
     coherence: tuple[Pair, ...]
@@ -284,7 +284,7 @@ class Search:
         return found
 
     def _proxies(self) -> None:
-        """Which proxy fences are on the side of which operation (9.7.14.4)."""
+        """The proxy fences that may order each operation (9.7.14.4)."""
         skeleton = self.skeleton
         events, threads = skeleton.events, skeleton.program.threads
         spaces = {one.name: one.space for one in skeleton.program.variables}
@@ -318,14 +318,14 @@ class Search:
         self.with_ends = [row if ends >> i & 1 else row & ends for i, row in enumerate(skeleton.overlap)]
 
     def start(self) -> Node:
-        """Nothing is chosen."""
+        """The node without choices."""
         node = self._node({}, (), self.fixed_fences)
         if node is None:
             raise AssertionError("an execution without reads contradicts an axiom")
         return node
 
     def observing(self, is_wanted: Callable[[Event, Event], bool]) -> Iterator[Node]:
-        """Nodes in which a read that is wanted reads all from a write that is wanted."""
+        """Nodes in which a selected read takes all its bytes from a selected write."""
         events = self.skeleton.events
         for read in events:
             for write in events:
@@ -337,7 +337,7 @@ class Search:
     # The relations of chapter 8, from what is chosen so far. `execution` has them as they are written.
 
     def _node(self, sources: Sources, coherence: tuple[Pair, ...], fences: tuple[Pair, ...]) -> Node | None:
-        """What follows; None if it contradicts an axiom."""
+        """The consequences of choices; None if they contradict an axiom."""
         observed = self._observed(sources)
         base = self._base(observed, fences)
         if self.checks["fence-sc"]:
@@ -358,7 +358,7 @@ class Search:
         return self._judged(Node(sources, coherence, fences, preserved, cause, order))
 
     def _judged(self, node: Node) -> Node | None:
-        """The node, with the writes ordered that have to be; None if it contradicts an axiom."""
+        """The node with the forced order of writes; None if it contradicts an axiom."""
         order = node.order
         if self.forces and not self._forced(node.sources, node.cause, order):
             return None
@@ -367,14 +367,14 @@ class Search:
         return node if self._communicates(node.sources, node.preserved, node.cause, order) else None
 
     def _reading(self, node: Node, decision: Pair, write: int) -> Node | None:
-        """The node in which a read takes a cell from a write. What it does not observe (8.9.2) changes no causality."""
+        """The node in which a read takes a cell from a write. Without observation (8.9.2), causality is unchanged."""
         sources = {**node.sources, decision: write}
         if self.strong[write] >> decision[0] & 1:
             return self._node(sources, node.coherence, node.fences)
         return self._judged(Node(sources, node.coherence, node.fences, node.preserved, node.cause, list(node.order)))
 
     def _ordering(self, node: Node, first: int, second: int) -> Node | None:
-        """The node in which a write precedes another in coherence order, which changes no causality either."""
+        """The node in which one write precedes another in coherence order; causality is unchanged."""
         order = list(node.order)
         after = order[second] | 1 << second
         for i in members(self.writes):
@@ -455,7 +455,7 @@ class Search:
         ]
 
     def _communicates(self, sources: Sources, preserved: list[int], cause: list[int], order: list[int]) -> bool:
-        """Whether what is read satisfies atomicity, causality and no thin air."""
+        """Whether the reads satisfy atomicity, causality and no thin air."""
         reads_from = [0] * self.n
         for (read, cell), write in sources.items():
             reads_from[write] |= 1 << read
@@ -479,7 +479,7 @@ class Search:
         return True
 
     def _forced(self, sources: Sources, cause: list[int], order: list[int]) -> bool:
-        """Orders pairs of writes of which only one order can satisfy the axioms; changes `order`. False if none can."""
+        """Orders pairs of writes for which only one order can satisfy the axioms; modifies `order`. False if none can."""
         strong_writes = self.strong_writes
         changed = True
         while changed:
@@ -491,7 +491,7 @@ class Search:
                     if order[other] >> write & 1:
                         continue
                     if order[write] >> other & 1:
-                        # it comes between what the atomic operation reads and, unless it follows, what it writes
+                        # it lies between the write that the atomic operation reads and, unless it follows, its own write
                         if updates and strong_writes[read] >> other & 1 and not order[read] >> other & 1:
                             order[read] |= 1 << other
                             changed = True
@@ -505,7 +505,7 @@ class Search:
         return True
 
     def _is_sequential(self, node: Node) -> bool:
-        """8.10.5, once everything is chosen."""
+        """8.10.5, once all choices are made."""
         if not self.checks["sc-per-location"]:
             return True
         edges = [a | (b & self.skeleton.overlap[i]) for i, (a, b) in enumerate(zip(self.skeleton.program_order, node.order, strict=True))]
@@ -526,7 +526,7 @@ class Search:
         return None if value is None else bool(value) == truth
 
     def _candidates(self, node: Node, decision: Pair) -> int:
-        """The writes that a read can take a cell from, as far as causality says."""
+        """The writes that a read can take a cell from, according to causality."""
         read, cell = decision
         writers = self.writers[cell] & ~(1 << read)
         if not self.checks["causality"]:
@@ -542,7 +542,7 @@ class Search:
         return found
 
     def _tightest(self, node: Node) -> Pair | None:
-        """The read with the fewest writes to choose from; None if all are chosen."""
+        """The read with the fewest candidates; None if all reads are assigned."""
         best, fewest = None, self.n + 1
         for pair in self.decisions:
             if pair not in node.sources:
@@ -552,7 +552,7 @@ class Search:
         return best
 
     def _choices(self, node: Node, decision: Pair) -> Iterator[Node]:
-        """The nodes in which a read takes a cell from each write that it can."""
+        """The nodes for each write that a read can take a cell from."""
         for write in members(self._candidates(node, decision)):
             following = self._reading(node, decision, write)
             if following is None:
@@ -564,7 +564,7 @@ class Search:
             yield following
 
     def _needed(self, node: Node, thread: int, expression: Expression, seen: set[int]) -> Pair | None:
-        """A read that has to be chosen before the value of an expression is known."""
+        """A read that must be assigned before the value of an expression is known."""
         for step in members(reads_of(expression)):
             event = step if thread < 0 else self.skeleton.threads[thread][step] if step < len(self.skeleton.threads[thread]) else -1
             if event < 0 or event in seen:
@@ -596,7 +596,7 @@ class Search:
     def partial(
         self, interest: Interest, possible: Callable[[Sequence[int | None]], bool] | None = None
     ) -> Iterator[tuple[tuple[int, ...], Node]]:
-        """Nodes in which the values of interest are known, and these values; only where they are `possible`."""
+        """Nodes in which the values of interest are known, with these values; only `possible` ones."""
         pending = [self.start()]
         while pending:
             node = pending.pop()
@@ -618,10 +618,10 @@ class Search:
                 yield tuple(one for one in found if one is not None), node
 
     def complete(self, node: Node, racy: bool = False) -> Execution | None:
-        """An execution in which everything is chosen, starting from a node; with a data race, if that is asked for.
+        """A complete execution that extends a node; with a data race, if requested.
 
-        An early choice that cannot be completed is found out late. So a search that takes long starts again and chooses in another order,
-        each time with more patience, the last time with as much as it takes.
+        A bad early choice may be discovered late. So a long search restarts with another order of choices, each time with a larger limit,
+        and finally without one.
         """
         for attempt, patience in enumerate((*PATIENCE, None)):
             found, is_settled = self._completed(node, racy, random.Random(attempt) if attempt else None, patience)
@@ -630,7 +630,7 @@ class Search:
         return None
 
     def _completed(self, node: Node, racy: bool, shuffled: random.Random | None, patience: int | None) -> tuple[Execution | None, bool]:
-        """An execution, and whether the answer is final: False if patience ran out."""
+        """An execution, and whether the answer is final: False if the limit was reached."""
         pending = [node]
         steps = 0
         while pending:
@@ -654,7 +654,7 @@ class Search:
         return None, True
 
     def all(self) -> Iterator[Execution]:
-        """Every execution of the skeleton, all orders included."""
+        """Every execution of the skeleton, with all orders."""
         pending = [self.start()]
         while pending:
             node = pending.pop()
@@ -694,9 +694,9 @@ class Search:
         return [self._node(node.sources, node.coherence, (*node.fences, choice)) for choice in ((i, j), (j, i))]
 
     def _ordered(self, node: Node, racy: bool) -> Node | None:
-        """The node with all writes and fences ordered that must be; None if no order satisfies the axioms.
+        """The node with all required orders of writes and fences; None if no order satisfies the axioms.
 
-        Mostly the first order that comes to mind will do. If not, each pair is tried in both orders before one is chosen.
+        Usually the first order works. If not, both orders of each pair are tried before one is chosen.
         """
         if not self._is_valued(node):
             return None
@@ -749,12 +749,12 @@ class Search:
 
 
 def as_mapping(program: Program, wanted: Sequence[Wanted], values: Sequence[int]) -> Mapping[str, int]:
-    """An outcome by name: `P0:r1` for a register of thread P0 (`%r1@0:1` in PTX), `x` for memory, `x+4` for bytes further on."""
+    """An outcome by name: `P0:r1` for a register of thread P0 (`%r1@0:1` in PTX), `x` for memory, `x+4` for bytes at an offset."""
     return {name_of(program, one): value for one, value in zip(wanted, values, strict=True)}
 
 
 def name_of(program: Program, wanted: Wanted) -> str:
-    """How a part of an outcome is written."""
+    """The name of a part of an outcome."""
     if isinstance(wanted, Register):
         thread = program.threads[wanted.thread].name
         return f"{wanted.name}@{thread}" if wanted.name.startswith("%") else f"{thread}:{wanted.name}"

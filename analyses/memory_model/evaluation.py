@@ -1,4 +1,4 @@
-"""What an instruction that is no memory operation computes: one instruction, executed by the machine for one thread."""
+"""Evaluates non-memory instructions: a single instruction, executed by the machine for one thread."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from ptxkit.isa.binding import Bound
 
 Bits = int | tuple[int, ...]
-"""A value as unsigned bits, a vector as a tuple."""
+"""A value as unsigned bits; a vector as a tuple."""
 
 
 class CannotEvaluate(Exception):
-    """An instruction that cannot be executed on its own, with the reason."""
+    """An instruction that cannot be executed in isolation, with the reason."""
 
 
 def evaluator(bound: Bound, target: str, constants: Mapping[str, Any]) -> Callable[..., tuple[Bits, ...]]:
-    """The function that executes an instruction: from the operands that it reads to those that it writes, in the order of the table.
+    """A function that executes an instruction: from the operands it reads to those it writes, in table order.
 
-    Raises CannotEvaluate if the machine does not execute it, or needs other threads or memory for it.
+    Raises CannotEvaluate if the machine does not support it, or if it needs other threads or memory.
     """
     import numpy as np
 

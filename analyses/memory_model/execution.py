@@ -1,18 +1,19 @@
-"""Chapter 8 as it is written: the relations of a candidate execution, and the axioms that it must satisfy.
+"""Chapter 8 as in the manual: the relations of a candidate execution, and the axioms that it must satisfy.
 
-Each relation and each axiom stands under the manual's name with its section. What the text leaves open is read as follows.
+Each relation and axiom has the manual's name and its section. Where the manual is ambiguous, it is interpreted as follows.
 
 * W0 (8.2.6) precedes every operation in base causality: it is executed before any thread starts.
-* Operations on aliases overlap if their bytes do. 8.2.1 speaks of virtual addresses, which would leave nothing for an alias fence to order;
-  8.7 is taken by the letter: only operations on the same virtual address are morally strong.
-* A `red` is an atomic operation, so observation order passes through it, but it is no read operation (Table 19), so it acquires nothing.
-* An atomic operation is a read followed by a write: what observes its write follows that write, and not what it read (8.9.5, rule 2).
+* Operations on aliases overlap if their bytes do. 8.2.1 mentions virtual addresses, which would leave nothing for an alias fence to order;
+  8.7 is taken literally: only operations on the same virtual address are morally strong.
+* A `red` is an atomic operation, so observation order passes through it, but it is not a read operation (Table 19), so it does not acquire.
+* An atomic operation is a read followed by a write: an observer of its write follows that write, but not the write that it read
+  (8.9.5, rule 2).
 * 8.9.4 lets a barrier synchronize with every operation "on the same barrier"; here, with those of the same phase.
 * 8.9.5 defines causality order for memory operations; between fences, which have no address, it is base causality order (8.10.2).
 * Fences between the generic proxy and another (9.7.14.4) order an operation by that proxy and operations by the generic one if the fence
-  is executed in the CTA of the former, and comes between the two in base causality order. 8.9.5 speaks of alias fences only.
-* Coherence order is the smallest transitive one that the definition and the axioms ask for: writes that race are not related by it unless
-  others between them relate them.
+  is executed in the CTA of the former, and comes between the two in base causality order. 8.9.5 mentions only alias fences.
+* Coherence order is the smallest transitive order that satisfies the definition and the axioms: racing writes are unordered unless other
+  writes order them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ptxkit.analyses.memory_model.skeleton import FINAL, INITIAL, Event, Skeleto
 
 @attrs.frozen(eq=False, slots=False)
 class Execution:
-    """A candidate execution: what each read reads from, cell by cell, and how morally strong writes and `fence.sc` are ordered."""
+    """A candidate execution: the write that each read takes each cell from, and the order of morally strong writes and of `fence.sc`."""
 
     skeleton: Skeleton
     sources: Mapping[tuple[int, int], int]
@@ -213,7 +214,7 @@ class Execution:
         return any((self.events[i].offset, self.events[i].size) != (self.events[j].offset, self.events[j].size) for i, j in self.data_races)
 
     def value(self, event: int) -> int | None:
-        """What a read returns, or a write writes; None where values depend on each other in a circle (8.10.4)."""
+        """The value that a read returns, or a write writes; None for values in a dependency cycle (8.10.4)."""
         return Values(self.skeleton, self.sources).of(event)
 
     @cached_property
@@ -223,7 +224,7 @@ class Execution:
 
 
 class Values:
-    """What the reads of an execution return, as far as it is chosen what they read from."""
+    """The values that the reads of an execution return, as far as their sources are chosen."""
 
     def __init__(self, skeleton: Skeleton, sources: Mapping[tuple[int, int], int]) -> None:
         self._skeleton = skeleton
@@ -236,7 +237,7 @@ class Values:
         return self.read(event) if self._skeleton.events[event].is_read else self.written(event)
 
     def in_thread(self, thread: int) -> Callable[[int], int | None]:
-        """What the steps of a thread return, by their number."""
+        """The values that the steps of a thread return, by step number."""
         events = self._skeleton.threads[thread]
 
         def value(step: int) -> int | None:
@@ -247,17 +248,17 @@ class Values:
         return value
 
     def written(self, event: int) -> int | None:
-        """What a write writes."""
+        """The value that a write writes."""
         one = self._skeleton.events[event]
         if isinstance(one.value, int):
             return one.value
         if event not in self._known:
-            self._known[event] = None  # what depends on itself is not known
+            self._known[event] = None  # a value that depends on itself is unknown
             self._known[event] = value_of(one.value, self.in_thread(one.thread))
         return self._known[event]
 
     def read(self, event: int) -> int | None:
-        """What a read returns."""
+        """The value that a read returns."""
         if event in self._read:
             return self._read[event]
         one = self._skeleton.events[event]
@@ -275,7 +276,7 @@ class Values:
         return value
 
     def _reduction(self, event: int) -> int | None:
-        """What a `bar.red` returns (9.7.14.1): the predicates of the threads of its phase."""
+        """The result of a `bar.red` (9.7.14.1), from the predicates of the threads of its phase."""
         from ptxkit.analyses.memory_model.program import Barrier
 
         skeleton = self._skeleton
@@ -368,7 +369,7 @@ AXIOMS: dict[str, Callable[[Execution], tuple[int, ...]]] = {
     "sc-per-location": sequential_consistency,
     "causality": causality,
 }
-"""The axioms of 8.10 by name. Each gives the events of a cycle that contradicts it; none if it holds."""
+"""The axioms of 8.10 by name. Each returns the events of a contradicting cycle; empty if it holds."""
 
 SECTIONS = {
     "coherence": "8.10.1",
@@ -381,7 +382,7 @@ SECTIONS = {
 
 
 def cliques(rows: tuple[int, ...] | list[int]) -> list[int]:
-    """The maximal sets of events that a symmetric relation relates pairwise (Bron and Kerbosch, with pivots)."""
+    """The maximal cliques of a symmetric relation (Bron and Kerbosch, with pivots)."""
     found: list[int] = []
     pending = [(0, as_set(i for i, row in enumerate(rows) if row), 0)]
     while pending:

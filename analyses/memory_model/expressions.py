@@ -1,6 +1,6 @@
-"""Values that depend on what was read: integers, reads, and functions of them.
+"""Values that depend on reads: integers, reads, and functions of them.
 
-A thread is followed before it is known what its reads return, so registers hold expressions over the reads of the path.
+A thread is followed before the values of its reads are known, so registers hold expressions over the reads of the path.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ MASK = (1 << 64) - 1
 
 @frozen(eq=False)
 class Read:
-    """What the event with this number, counted along the path of its thread, returns."""
+    """The value that the event with this number, counted along the path of its thread, returns."""
 
     event: int
 
 
 @frozen(eq=False)
 class Apply:
-    """A function of expressions, modulo 2^64. `reads` are the numbers of all reads that it depends on, as a set of bits."""
+    """A function of expressions, modulo 2^64. `reads` are the numbers of all reads that it depends on, as a bit mask."""
 
     function: Callable[..., int]
     operands: tuple[Expression, ...]
@@ -33,14 +33,14 @@ Expression = int | Read | Apply
 
 
 def reads_of(expression: Expression) -> int:
-    """The reads that an expression depends on, as a set of bits: its syntactic dependencies, even where the function ignores one."""
+    """The reads that an expression depends on, as a bit mask: its syntactic dependencies, even if the function ignores one."""
     if isinstance(expression, int):
         return 0
     return 1 << expression.event if isinstance(expression, Read) else expression.reads
 
 
 def apply(function: Callable[..., int], *operands: Expression) -> Expression:
-    """The function of the operands: a number where all of them are numbers."""
+    """Applies a function: the result is a number if all operands are."""
     if all(isinstance(one, int) for one in operands):
         return function(*operands) & MASK
     reads = 0
@@ -50,7 +50,7 @@ def apply(function: Callable[..., int], *operands: Expression) -> Expression:
 
 
 def value_of(expression: Expression, read: Callable[[int], int | None]) -> int | None:
-    """The value of an expression, where `read` knows what the reads return; None where it does not."""
+    """The value of an expression, given the values of reads; None if `read` does not know one."""
     if isinstance(expression, int):
         return expression
     if isinstance(expression, Read):
@@ -66,7 +66,7 @@ def value_of(expression: Expression, read: Callable[[int], int | None]) -> int |
 
 @frozen
 class Function:
-    """A function with PTX's name for it: `setp.lt` and its kind, or an arithmetic instruction, of 64-bit integers."""
+    """A function with its PTX name: `setp.lt` and similar, or an arithmetic instruction, on 64-bit integers."""
 
     name: str
     call: Callable[..., int]
@@ -90,26 +90,26 @@ COMPARISONS = {
 
 
 def arithmetic(name: str) -> Function:
-    """`add`, `sub`, `mul`, `div`, `and`, `or`, `xor`, `min` or `max` of 64 bits."""
+    """`add`, `sub`, `mul`, `div`, `and`, `or`, `xor`, `min` or `max` on 64 bits."""
     return Function(name, atomic_function(name, 8))
 
 
 def truncated(size: int) -> Callable[[int], int]:
-    """The function that keeps the low `size` bytes of a value."""
+    """A function that keeps the low `size` bytes of a value."""
     mask = (1 << 8 * size) - 1
     return lambda value: value & mask
 
 
 def signed(value: int, bits: int = 64) -> int:
-    """The integer that these bits mean in two's complement."""
+    """The two's complement value of the bits."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def atomic_function(operator: str, size: int) -> Callable[[int, int], int]:
-    """What `atom.OPERATOR` (9.7.14.5), or an operation on an mbarrier, writes, of what it read and its operand.
+    """The value that `atom.OPERATOR` (9.7.14.5), or an operation on an mbarrier, writes, given the value read and the operand.
 
-    Raises KeyError for an operator that it does not have.
+    Raises KeyError for an unknown operator.
     """
     bits = 8 * size
     mask = (1 << bits) - 1

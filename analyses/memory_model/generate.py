@@ -1,4 +1,4 @@
-"""Random programs: small, without deadlock, with as much synchronization as fits."""
+"""Random programs: small, free of deadlock, with plenty of synchronization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from ptxkit.analyses.memory_model.program import (
 
 @attrs.frozen
 class Taste:
-    """What generated programs have: how many threads, operations a thread and variables at most, and which features."""
+    """The characteristics of generated programs: ranges for the numbers of threads, operations per thread and variables, and the
+    features."""
 
     threads: tuple[int, int] = (2, 3)
     operations: tuple[int, int] = (2, 4)
@@ -40,20 +41,21 @@ class Taste:
     gpus: int = 1
     barriers: bool = True
     messages: bool = True
-    """One thread writes data and then a flag, others read the data if they saw the flag: with what that needs, or a little less."""
+    """One thread writes data and then a flag; others read the data if they saw the flag; with sufficient or slightly weaker
+    synchronization."""
     branches: bool = True
     shared: bool = True
     """Variables in the shared memory of a CTA."""
     proxies: bool = False
-    """Copies by the async proxy from shared to global memory, with and without the fence that they need."""
+    """Copies by the async proxy from shared to global memory, with and without the required fence."""
     aliases: bool = False
-    """Aliases, textures and surfaces, which no kernel can have (`to_ptx` refuses them)."""
+    """Aliases, textures and surfaces, which no kernel can express (`to_ptx` refuses them)."""
     mixed: bool = False
     """Accesses of different sizes to the same bytes."""
 
 
 def generate(seed: int, taste: Taste | None = None) -> Program:
-    """The program of a seed: the same for the same arguments, on every machine."""
+    """The program for a seed: the same for the same arguments, on every machine."""
     return _Generator(random.Random(seed), taste or Taste(), f"generated {seed}").program()
 
 
@@ -122,7 +124,7 @@ class _Generator:
             yield self._sum(known)
 
     def _messages(self, codes: list[list[Operation]], ctas: list[int]) -> None:
-        """Each thread hands something over to the next."""
+        """Each thread passes a message to the next."""
         choose = self.random
         scopes = self.taste.scopes if choose.random() < 0.4 else (max(self.taste.scopes, key=SCOPES.index),)
         everywhere = [one for one in self.variables if all(one.cta in (None, cta) for cta in ctas)]
@@ -226,7 +228,7 @@ class _Generator:
         return Atomic(register, operator, address, values, sem, scope, size)
 
     def _barriers(self, codes: list[list[Operation]], ctas: list[int], gpus: list[int]) -> None:
-        """The same number of barriers in each thread of a CTA, outside of branches; sometimes arriving and waiting instead."""
+        """The same number of barriers in each thread of a CTA, outside branches; sometimes with split arrival and wait."""
         choose = self.random
         for cta_of_gpu in set(zip(gpus, ctas, strict=True)):
             them = [t for t in range(len(codes)) if (gpus[t], ctas[t]) == cta_of_gpu]

@@ -1,7 +1,7 @@
-"""A program as a PTX kernel, to be run on a GPU or on a machine that executes PTX.
+"""Converts a program to a PTX kernel, for a GPU or the machine.
 
 Thread t of a CTA of the program is lane 0 of warp t, so that barriers count whole warps. The other lanes exit, or, with `lanes` 32, run
-the program again on memory of their own. Each CTA of the program is one of the grid; `instances / lanes` copies of it make the grid.
+the program again on separate memory. Each CTA of the program is one of the grid; the grid consists of `instances / lanes` copies.
 
     .visible .entry litmus(.param .u64 memory, .param .u64 results)
 
@@ -40,28 +40,28 @@ WARP = 32
 
 
 class CannotWrite(Exception):
-    """A program that no kernel has: the message says why."""
+    """A program that no kernel can express; the message says why."""
 
 
 @attrs.frozen
 class Kernel:
-    """A kernel that runs a program: its text and how it is launched."""
+    """A kernel that runs a program: its text and launch configuration."""
 
     text: str
     grid: int
     block: int
     instances: int
     registers: tuple[str, ...]
-    """What the results are, in their order: `P0:r1`."""
+    """The names of the results, in order: `P0:r1`."""
     stride: int
     """Bytes of `memory` for each instance."""
     initial: bytes
-    """What they hold at first."""
+    """Their initial contents."""
     offsets: Mapping[str, int]
-    """Where in them each variable in global memory lies."""
+    """The offset in them of each variable in global memory."""
 
     def memory(self) -> bytes:
-        """The first contents of `memory`, for all instances."""
+        """The initial contents of `memory`, for all instances."""
         return self.initial * self.instances
 
     @property
@@ -73,9 +73,9 @@ class Kernel:
 def to_ptx(program: Program, *, instances: int = 1, lanes: int = 1, apart: int = 16, gathers: bool = False, stress: int = 0) -> Kernel:
     """The kernel that runs a program.
 
-    `apart`: bytes from one variable to the next. `gathers`: threads of an instance wait for each other at the start, with relaxed
-    operations on a counter at the end of its memory, for some time at most. `stress`: so many more CTAs read and write elsewhere, in a
-    third parameter `.param .u64 scratch` of 1 MiB. Raises CannotWrite for what a kernel on one GPU cannot do: aliases, textures, surfaces.
+    `apart`: bytes from one variable to the next. `gathers`: threads of an instance wait for each other at the start, for a limited time,
+    with relaxed operations on a counter at the end of its memory. `stress`: number of additional CTAs that access other memory, a third
+    parameter `.param .u64 scratch` of 1 MiB. Raises CannotWrite for what a kernel on one GPU cannot express: aliases, textures, surfaces.
     """
     return _Writer(program, instances, lanes, apart, gathers, stress).kernel()
 
@@ -201,7 +201,7 @@ class _Writer:
         yield "  ret;"
 
     def _initialized(self) -> Iterator[str]:
-        """Shared memory has no first contents: the first warp writes them."""
+        """Initializes shared memory, which has no initial contents, in the first warp."""
         copies = any(isinstance(op, AsyncCopy) and op.proxy == "async" for thread in self.program.threads for op in thread.code)
         if not self.shared_size and not copies:
             return
@@ -231,7 +231,7 @@ class _Writer:
         yield "  @%p0 bra GATHER;"
 
     def _stressing(self) -> Iterator[str]:
-        """The first CTAs of the grid, so that they run while the others do."""
+        """The stressing CTAs come first in the grid, so that they run concurrently with the others."""
         yield f"  setp.ge.u32 %p0, %r1, {self.stress};"
         yield "  @%p0 bra RUN;"
         yield "  ld.param.u64 %rd2, [scratch];"

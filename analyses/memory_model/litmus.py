@@ -12,8 +12,8 @@
     ~exists
     (P1:r0 == 1 /\\ P1:r1 == 0)
 
-Values have 64 bits, a variable 8 bytes; an instruction with a type (`ld.weak.u32 r0, [x+4]`) reads or writes so many. A variable, or a
-register, that is not declared is 0. `cluster N` may stand between `cta` and `gpu`. What else there is: `docs/memory-model.md`.
+Values have 64 bits, a variable 8 bytes; an instruction with a type (`ld.weak.u32 r0, [x+4]`) accesses the bytes of that type. Undeclared
+variables and registers are 0. `cluster N` may be given between `cta` and `gpu`. The full syntax is in `docs/memory-model.md`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from ptxkit.analyses.memory_model.program import (
 from ptxkit.analyses.memory_model.skeleton import Observed
 
 WORD = 8
-"""How many bytes a variable has that is accessed without a type."""
+"""Bytes of a variable that is accessed without a type."""
 
 
 class BadLitmus(Exception):
-    """A text that is no litmus test: what is wrong, and at which character."""
+    """Text that is not a valid litmus test: the error, and its character offset."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class BadLitmus(Exception):
 
 @attrs.frozen
 class Litmus:
-    """A litmus test. `question` is exists, ~exists or forall; `filter` limits it to some final states."""
+    """A litmus test. `question` is exists, ~exists or forall; `filter` restricts the final states considered."""
 
     program: Program
     question: str
@@ -73,16 +73,16 @@ class Litmus:
 
 @attrs.frozen
 class Answer:
-    """Whether the question is answered with yes, and all outcomes that are allowed."""
+    """Whether the question is answered positively, and all allowed outcomes."""
 
     holds: bool
     outcomes: Outcomes
     witness: Outcome | None
-    """The outcome that decides it: one that exists, or one that must not."""
+    """The outcome that decides the answer: one that exists, or one that violates the question."""
 
 
 def answer(test: Litmus, *, loops: int = LOOPS, races: bool = True) -> Answer:
-    """What the axioms say to the question of a test. Raises CannotFollow."""
+    """Answers the question of a test by the axioms. Raises CannotFollow."""
     asked = dict.fromkeys(wanted(test.condition))
     shown = tuple(asked)
     if test.filter is not None:
@@ -107,7 +107,7 @@ def answer(test: Litmus, *, loops: int = LOOPS, races: bool = True) -> Answer:
 
 
 def parse(text: str) -> Litmus:
-    """The test that a text writes. Raises BadLitmus."""
+    """Parses a test. Raises BadLitmus."""
     return _Reader(text).test()
 
 
@@ -258,7 +258,7 @@ class _Reader:
         return self._address(value) if match.group("address") or match.group("thread") else self.variables[value].value
 
     def _address(self, name: str) -> int:
-        """A number that stands for where a variable lies."""
+        """A number that represents the address of a variable."""
         return 0x1000 * (1 + list(self.variables).index(name))
 
     def _variable(self, name: str) -> None:
@@ -549,7 +549,7 @@ class _Reader:
         return Program(threads, variables, name, awaits_all=False)
 
     def _sizes(self) -> dict[str, int]:
-        """The bytes of each variable: what is accessed of it, or of what it is an alias of."""
+        """The bytes of each variable: the extent of accesses to it, or of the variable that it aliases."""
         bases = {}
         for name in self.variables:
             base, seen = name, {name}
@@ -566,7 +566,7 @@ class _Reader:
 
 
 def _sized(operation: Operation, sizes: dict[str, int]) -> Operation:
-    """An access without a type concerns the whole variable."""
+    """An access without a type covers the whole variable."""
     if isinstance(operation, Load | Store | Atomic) and not operation.size:
         count = len(operation.register) if isinstance(operation, Load) and isinstance(operation.register, tuple) else 1
         if isinstance(operation, Store) and isinstance(operation.value, tuple):
@@ -584,7 +584,7 @@ def _is_operator(word: str, kind: str) -> bool:
 
 
 def _split(text: str, at: int) -> list[tuple[str, int]]:
-    """Operands between commas, outside of braces and brackets, each with where it starts."""
+    """Splits operands at commas outside braces and brackets, each with its offset."""
     found: list[tuple[str, int]] = []
     depth, start = 0, 0
     for i, char in enumerate(text + ","):

@@ -1,9 +1,9 @@
-"""What a race lacks: which relation of chapter 8 is missing between its two operations, and what would give it.
+"""The missing order in a data race: the relation of chapter 8 that its operations lack, and changes that would establish it.
 
-The relation is read off the execution. What would give it is searched for: single changes of instructions (a scope widened, `relaxed` made
-`release`, a fence put in), then pairs of changes, one in each thread; a change counts if no allowed execution of the changed program has a
-race between the two operations. Where one thread reads what the other wrote between the two, only executions in which it does are
-considered: a thread that goes on without having seen the flag is another mistake.
+The relation follows from the execution. Changes are searched for: single changes of instructions (a wider scope, `relaxed` made `release`,
+an added fence), then pairs of changes, one in each thread; a change counts if no allowed execution of the changed program has a race
+between the two operations. If one thread reads what the other wrote between the two, only executions with that read are considered:
+continuing without having seen the flag is a different bug.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ptxkit.analyses.memory_model.skeleton import Event, includes
 from ptxkit.analyses.memory_model.text import written
 
 MOST_TRIED = 400
-"""How many changes, or pairs of them, are tried."""
+"""Maximum number of changes, or pairs of them, that are tried."""
 
 
 @attrs.frozen
 class Change:
-    """An instruction to put in for another, or before it (`is_new`). `position` counts the operations of the thread's code."""
+    """An instruction that replaces another, or is inserted before it (`is_new`). `position` is an index into the thread's code."""
 
     thread: int
     position: int
@@ -48,7 +48,7 @@ class Change:
 
 @attrs.frozen
 class Missing:
-    """What is missing between two operations that race, and the smallest set of changes that gives it; none were found if it is empty."""
+    """What two racing operations lack, and the smallest set of changes that establishes it; empty if none was found."""
 
     race: tuple[int, int]
     relation: str
@@ -58,7 +58,7 @@ class Missing:
     executed: Execution
 
     def describe(self) -> list[str]:
-        """It in words, a line each."""
+        """A description, as lines of text."""
         skeleton = self.executed.skeleton
         program = skeleton.program
         a, b = (skeleton.events[i] for i in self.race)
@@ -78,7 +78,7 @@ class Missing:
 
 
 def missing_order(execution: Execution, race: tuple[int, int] | None = None, *, loops: int = LOOPS) -> Missing | None:
-    """What a data race of an execution lacks; by default its first race. None if it has none. Raises CannotFollow."""
+    """What a data race of an execution lacks, by default its first race. None if it has none. Raises CannotFollow."""
     races = execution.data_races
     if not races:
         return None
@@ -115,7 +115,7 @@ def _relation(execution: Execution, race: tuple[int, int]) -> tuple[str, str]:
 
 
 def _observed(execution: Execution, a: Event, b: Event) -> tuple[Event, Event] | None:
-    """A write of thread a after the one operation, and a read of it in thread b before the other."""
+    """A write of thread a after the first operation, and a read of it in thread b before the second."""
     order = execution.program_order
     for write, read in execution.reads_from:
         w, r = execution.events[write], execution.events[read]
@@ -125,7 +125,7 @@ def _observed(execution: Execution, a: Event, b: Event) -> tuple[Event, Event] |
 
 
 def _hindrance(execution: Execution, a: Event, b: Event) -> str | None:
-    """Why what thread b reads from thread a, between the two operations, does not synchronize them."""
+    """Why a read by thread b from thread a, between the two operations, does not synchronize them."""
     seen = _observed(execution, a, b)
     if seen is None:
         return None
@@ -166,7 +166,7 @@ def _smallest(execution: Execution, race: tuple[int, int], seen: tuple[Event, Ev
     )
 
     def unlike(changes: Sequence[Change]) -> tuple[int, bool]:
-        """Synchronization is better than to make the two operations themselves strong."""
+        """Prefers synchronization over making the two operations themselves strong."""
         return (sum((one.thread, one.position) in sites and not one.is_new for one in changes), changes[0].thread == changes[-1].thread)
 
     for changes in (*sorted(pairs, key=unlike), *sorted(both, key=unlike))[:MOST_TRIED]:
@@ -176,7 +176,7 @@ def _smallest(execution: Execution, race: tuple[int, int], seen: tuple[Event, Ev
 
 
 def _races(program: Program, sites: Sequence[tuple[int, int]], observed: Sequence[tuple[int, int]], loops: int) -> bool:
-    """Whether operations at these sites may race, where the second that is observed reads from the first."""
+    """Whether operations at these sites may race, given that the second observed site reads from the first."""
 
     def is_at(event: Event, site: tuple[int, int]) -> bool:
         return event.thread == site[0] and event.operation is program.threads[site[0]].code[site[1]]
@@ -202,7 +202,7 @@ def _moved(sites: Sequence[tuple[int, int]], changes: Sequence[Change]) -> list[
 
 
 def _changes(program: Program, a: Event, b: Event, sites: Sequence[tuple[int, int]]) -> Iterator[Change]:
-    """Single changes that may help, the least first."""
+    """Single changes that may help, smallest first."""
     scope = _scope(program, a.thread, b.thread)
     for kind in sorted({a.proxy, b.proxy} - {"generic"}):
         for thread, position in sites:
@@ -224,12 +224,12 @@ def _changes(program: Program, a: Event, b: Event, sites: Sequence[tuple[int, in
 
 
 def _scope(program: Program, one: int, other: int) -> str:
-    """The narrowest scope of a thread that includes another."""
+    """The narrowest scope of one thread that includes another."""
     return next(scope for scope in SCOPES if includes(scope, program.threads[one], program.threads[other]) and scope != "cluster")
 
 
 def _stronger(thread: int, position: int, operation: Operation, scope: str) -> Iterator[Change]:
-    """An operation with a wider scope, with another semantics, and with both."""
+    """The operation with a wider scope, with other semantics, and with both."""
     if isinstance(operation, Fence):
         wider = _widest(operation.scope, scope)
         for sem in dict.fromkeys((operation.sem, "sc")):

@@ -1,7 +1,7 @@
-"""What a thread executes: its paths from entry to exit, each a list of events over values that are not known yet.
+"""The paths of a thread from entry to exit, each a list of events over values that are not yet known.
 
-A branch on a value that was read splits the path in two, each with a constraint on that value; so does a compare-and-swap, which writes
-or does not. Loops are followed a bounded number of times.
+A branch on a value that was read splits the path in two, each with a constraint on that value; so does a compare-and-swap, which may or may
+not write. Loops are followed a bounded number of times.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from ptxkit.analyses.memory_model.program import (
 )
 
 BARRIERS = 16
-"""How many barriers a CTA has (9.7.14.1)."""
+"""Number of barriers of a CTA (9.7.14.1)."""
 MBARRIER = 8
-"""The bytes of an mbarrier."""
+"""Bytes of an mbarrier."""
 MOST_OFFSETS = 8
-"""How many offsets in a variable an address that was read may point to."""
+"""Maximum number of offsets in a variable to which an address that was read may point."""
 
 
 @attrs.frozen(eq=False)
 class Step:
-    """An event of a path. What it means stands at the fields of `events.Event`, which is made from it."""
+    """An event of a path. Its fields are those of `events.Event`, which is made from it."""
 
     operation: Operation
     is_read: bool = False
@@ -54,26 +54,26 @@ class Step:
     offset: int = 0
     size: int = 0
     value: Expression = 0
-    """What it writes; of a barrier, the predicate of its reduction."""
+    """The value that it writes; for a barrier, the predicate of its reduction."""
     depends: int = 0
-    """The reads of this path that what it writes, where, or whether depends on (data, address, control), as a set of bits."""
+    """The reads of this path on which its value, address or execution depends (data, address, control), as a bit mask."""
     group: int = -1
-    """Operations of one vector, or of one asynchronous copy, have the same number: program order does not relate them."""
+    """Operations of one vector access, or of one asynchronous copy, share a number: program order does not relate them."""
     is_async: bool = False
     waits_for: tuple[int, ...] = ()
-    """The asynchronous operations that are complete once this step is."""
+    """The asynchronous operations that are complete after this step."""
     barrier: object = None
-    """Which barrier it arrives at."""
+    """The barrier at which it arrives."""
     threads: int | None = None
     registers: Mapping[str, Expression] = attrs.field(factory=dict)
-    """Of a barrier: the registers when the thread waits there."""
+    """For a barrier: the registers when the thread waits there."""
     constraints: int = 0
-    """How many of the path's constraints concern what comes before this step."""
+    """The number of the path's constraints that concern earlier steps."""
 
 
 @attrs.frozen(eq=False)
 class Path:
-    """A path of a thread: its events, what its reads must return for it to be followed, and its registers at the end."""
+    """A path of a thread: its events, the constraints on its reads, and its final registers."""
 
     steps: tuple[Step, ...]
     constraints: tuple[tuple[Expression, bool], ...]
@@ -82,14 +82,14 @@ class Path:
 
 @attrs.frozen
 class Paths:
-    """All paths of a thread; `is_cut` if some were given up because a loop went on."""
+    """All paths of a thread; `is_cut` if some were dropped because a loop continued."""
 
     paths: tuple[Path, ...]
     is_cut: bool
 
 
 class InFlight(NamedTuple):
-    """A copy that is not known to be complete: its steps, its proxy, and its group once it is committed."""
+    """A copy that may be in flight: its steps, its proxy, and its group once committed."""
 
     steps: tuple[int, int]
     proxy: str
@@ -107,7 +107,7 @@ class _State:
     groups: int = 0
     in_flight: list[InFlight] = attrs.field(factory=list)
     committed: dict[str, int] = attrs.field(factory=dict)
-    """By proxy: how many groups of copies there were."""
+    """By proxy, the number of groups of copies so far."""
 
     def copy(self) -> _State:
         return _State(
@@ -124,7 +124,7 @@ class _State:
 
 
 class CannotFollow(Exception):
-    """A thread does what cannot be followed; the message says what, `line` where."""
+    """A thread does something unsupported; the message says what, `line` where."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -132,7 +132,7 @@ class CannotFollow(Exception):
 
 
 def paths(thread: Thread, program: Program, loops: int) -> Paths:
-    """The paths of a thread along which no branch backwards is taken more than `loops` times. Raises CannotFollow."""
+    """The paths of a thread that take no backward branch more than `loops` times. Raises CannotFollow."""
     labels = {one.name: i for i, one in enumerate(thread.code) if isinstance(one, Label)}
     variables = {one.name: one for one in program.variables}
     pending = [_State(0, dict(thread.registers), [], [])]
@@ -253,7 +253,7 @@ def _equals(value: int) -> Callable[[int], int]:
 def _placed(
     address: Address, size: int, state: _State, variables: Mapping[str, Variable], line: int
 ) -> Iterator[tuple[_State, tuple[str, int, int]]]:
-    """Where an address may lie: variable, offset, and the reads that it depends on."""
+    """The possible locations of an address: variable, offset, and the reads on which it depends."""
     index: Expression = 0 if address.index is None else _operand(state, address.index)
     depends = reads_of(index)
     if not address.variable:
@@ -274,7 +274,7 @@ def _placed(
 
 
 def _addresses(variables: Mapping[str, Variable], offset: int, size: int) -> list[int]:
-    """What an address may be that was read: any in a small variable, the first ones in a large one."""
+    """The possible values of an address that was read: all in a small variable, the first ones in a large one."""
     return [
         one.base + at - offset
         for one in variables.values()
@@ -350,7 +350,7 @@ def _atomic(operation: Atomic, state: _State, variable: str, offset: int, depend
 
 
 def _complete(operation: AsyncWait, state: _State) -> list[InFlight]:
-    """The copies in flight that a wait waits for."""
+    """The copies in flight that a wait covers."""
     if not operation.proxy:
         return state.in_flight[: len(state.in_flight) - operation.pending]
     newest = state.committed.get(operation.proxy, 0) - operation.pending
@@ -360,7 +360,7 @@ def _complete(operation: AsyncWait, state: _State) -> list[InFlight]:
 def _counted(
     mbarrier: Address | None, state: _State, variables: Mapping[str, Variable], line: int
 ) -> Iterator[tuple[_State, tuple[str, int, int] | None]]:
-    """Where the mbarrier may lie that counts the bytes of an asynchronous operation."""
+    """The possible locations of the mbarrier that counts the bytes of an asynchronous operation."""
     if mbarrier is None:
         yield state, None
         return
@@ -370,7 +370,7 @@ def _counted(
 def _signal(
     state: _State, area: tuple[str, int, int], operator: str, value: int, line: int, *, group: int = -1, waits_for: tuple[int, ...] = ()
 ) -> None:
-    """How an asynchronous operation counts on an mbarrier: with release semantics, in the cluster (9.7.14.15.5)."""
+    """The update of an mbarrier by an asynchronous operation: with release semantics at cluster scope (9.7.14.15.5)."""
     variable, offset, address_reads = area
     if group < 0:
         group = state.groups

@@ -1,6 +1,6 @@
 """Pictures of executions: threads as columns, operations from top to bottom, arrows for the relations of chapter 8.
 
-A forbidden execution shows the contradiction: the events of its cycle are framed, the arrows between them thick.
+A forbidden execution shows the contradiction: the events of its cycle are framed, and the arrows between them are thick.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ NAMES = {
 }
 CHARACTER, ROW, GAP, MARGIN = 7.3, 56, 90, 24
 LEFT = 64
-"""Where the first column begins: arrows within it bend out to the left."""
+"""The start of the first column: arrows within it bend to the left."""
 KEYS = 3
-"""How many relations a line of the legend explains."""
+"""Number of relations in a line of the legend."""
 
 
 STYLE = (
@@ -70,7 +70,7 @@ class _Box:
 
 
 def arrows(execution: Execution, cycle: tuple[int, ...] = ()) -> list[Arrow]:
-    """The pairs that a picture shows: of transitive relations only those that others do not imply."""
+    """The pairs that a picture shows: for transitive relations, only those not implied by others."""
     events = execution.events
     around = set(zip(cycle, (*cycle[1:], *cycle[:1]), strict=True)) if cycle else set()
     relations = {
@@ -119,7 +119,7 @@ def page(execution: Execution, forbidden: Forbidden | None = None) -> str:
 
 
 def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
-    """Where each event stands, and the size of the picture."""
+    """The position of each event, and the size of the picture."""
     skeleton = execution.skeleton
     columns: dict[int, list[Event]] = {}
     ends: dict[int, list[Event]] = {INITIAL: [], FINAL: []}

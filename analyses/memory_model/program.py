@@ -1,7 +1,7 @@
 """Small concurrent programs: threads, their CTAs, and the operations that they execute.
 
-A program is what both front ends (litmus files, PTX) are read into, what the generator makes and what the enumerator executes. An operand
-is an integer or the name of a register of the thread; registers hold integers modulo 2^64, memory holds them modulo 2^(8 * size).
+A program is the target of both front ends (litmus files and PTX) and of the generator, and the input of the enumerator. An operand is an
+integer or the name of a register of the thread; registers hold integers modulo 2^64, memory holds them modulo 2^(8 * size).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Store:
 
 @frozen
 class Atomic:
-    """`atom`, or `red` where `register` is None. `operator` is PTX's (add, exch, cas, …); `cas` has two values, the others one."""
+    """`atom`, or `red` if `register` is None. `operator` is PTX's (add, exch, cas, …); `cas` takes two values, the others one."""
 
     register: str | None
     operator: str
@@ -78,7 +78,8 @@ class Atomic:
 
 @frozen
 class Fence:
-    """`fence.sc` or `fence.acq_rel`; a `membar` is the `fence.sc` of its level (9.7.14.4). `sem` acquire or release: one side of it."""
+    """`fence.sc` or `fence.acq_rel`; a `membar` is the `fence.sc` of its level (9.7.14.4). `sem` may also be acquire or release, one
+    side of it."""
 
     sem: str = "acq_rel"
     scope: str = "gpu"
@@ -98,8 +99,8 @@ class ProxyFence:
 class Barrier:
     """`bar.sync`, `bar.arrive` or `bar.red` on a barrier of the CTA, or `barrier.cluster.arrive` and `.wait`.
 
-    `barrier` names it: an operand, or a pair of a number and an operand. `threads` is how many take part; None, all of the CTA. The result
-    of `bar.red` (`operator` popc, and, or; `value` a predicate) goes to `register`.
+    `barrier` names it: an operand, or a pair of a number and an operand. `threads` is the number of participants; None for all threads of
+    the CTA. The result of `bar.red` (`operator` popc, and, or; `value` a predicate) goes to `register`.
     """
 
     action: str
@@ -115,9 +116,9 @@ class Barrier:
 
 @frozen
 class AsyncCopy:
-    """`cp.async`: the thread goes on while `size` bytes are copied; `AsyncWait` waits for it. `proxy` async is `cp.async.bulk`.
+    """`cp.async`: the thread continues while `size` bytes are copied; `AsyncWait` waits for it. `proxy` async is `cp.async.bulk`.
 
-    With `mbarrier` that counts the bytes once they are copied (complete-tx), and waiting for groups does not concern them.
+    With an `mbarrier`, that counts the bytes once they are copied (complete-tx), and waits for groups do not cover the copy.
     """
 
     target: Address
@@ -130,7 +131,7 @@ class AsyncCopy:
 
 @frozen
 class AsyncAccess:
-    """`st.async` or `red.async`: the thread goes on while the operation takes effect, of which `mbarrier` then counts the bytes."""
+    """`st.async` or `red.async`: the thread continues while the operation takes effect; `mbarrier` then counts its bytes."""
 
     access: Store | Atomic
     mbarrier: Address | None = None
@@ -139,7 +140,7 @@ class AsyncAccess:
 
 @frozen
 class AsyncArrive:
-    """`cp.async.mbarrier.arrive.noinc`: once the thread's copies in flight (not bulk copies) are complete, this arrives."""
+    """`cp.async.mbarrier.arrive.noinc`: arrives once the thread's copies in flight (bulk copies excluded) are complete."""
 
     mbarrier: Address
     line: int = 0
@@ -147,7 +148,7 @@ class AsyncArrive:
 
 @frozen
 class AsyncCommit:
-    """`cp.async.commit_group`: makes a group of the copies by `proxy` since the last one; of bulk copies, `cp.async.bulk.commit_group`."""
+    """`cp.async.commit_group`: groups the copies by `proxy` since the last commit; for bulk copies, `cp.async.bulk.commit_group`."""
 
     proxy: str = "generic"
     line: int = 0
@@ -155,9 +156,9 @@ class AsyncCommit:
 
 @frozen
 class AsyncWait:
-    """`cp.async.wait_all`, or `wait_group`: all but the last `pending` copies of the thread are complete after it.
+    """`cp.async.wait_all`, or `wait_group`: after it, all but the last `pending` copies of the thread are complete.
 
-    With a `proxy` it concerns the copies by that proxy, and `pending` counts their groups. `reading`: until their sources are read.
+    With a `proxy`, it covers the copies by that proxy, and `pending` counts their groups. `reading`: only until their sources are read.
     """
 
     pending: int = 0
@@ -168,7 +169,7 @@ class AsyncWait:
 
 @frozen
 class Compute:
-    """What is no memory operation: `register` becomes `function` of the operands."""
+    """A computation: `register` becomes `function` of the operands."""
 
     register: str
     function: Callable[..., int]
@@ -179,7 +180,7 @@ class Compute:
 
 @frozen
 class Branch:
-    """Goes to `label` if `function` of the operands is not 0. Without a function, always."""
+    """A branch to `label`, taken if `function` of the operands is not 0, or always without a function."""
 
     label: str
     function: Callable[..., int] | None = None
@@ -190,7 +191,7 @@ class Branch:
 
 @frozen
 class Label:
-    """Where branches go."""
+    """A branch target."""
 
     name: str
     line: int = 0
@@ -216,7 +217,7 @@ Operation = (
 
 @frozen
 class Thread:
-    """A thread: where it runs (threads of one `cta` of one `gpu` share a CTA), what it executes, its registers' first values (else 0)."""
+    """A thread: its location (threads of one `cta` of one `gpu` share a CTA), its code, and initial register values (default 0)."""
 
     name: str
     cta: int
@@ -224,14 +225,15 @@ class Thread:
     code: tuple[Operation, ...]
     registers: tuple[tuple[str, int], ...] = ()
     cluster: int | None = None
-    """By default a CTA is a cluster of its own."""
+    """By default, each CTA is its own cluster."""
 
 
 @frozen
 class Variable:
-    """Memory: `size` bytes that hold `value` (little endian) at first. An alias is another address, or another proxy, of a variable.
+    """Memory: `size` bytes with initial contents `value` (little endian). An alias is another address, or another proxy, of a variable.
 
-    `alias_of` with `is_same_address` is the variable itself, reached through another proxy; without, another virtual address of it (8.2.2).
+    `alias_of` with `is_same_address` is the variable itself, accessed through another proxy; otherwise, another virtual address of it
+    (8.2.2).
     """
 
     name: str
@@ -241,17 +243,17 @@ class Variable:
     is_same_address: bool = False
     space: str = "global"
     cta: int | None = None
-    """Whose shared memory it is in, if it is."""
+    """The CTA whose shared memory contains it, if any."""
     base: int = 0
-    """The address of its first byte, where addresses are computed."""
+    """The address of its first byte, for programs that compute addresses."""
 
 
 @frozen
 class Program:
     """Threads and the memory that they share.
 
-    `awaits_all`: whether a barrier without a count waits for all threads of the CTA that have not exited (9.7.14.1), or, as litmus files
-    have it, for those that come to this barrier.
+    `awaits_all`: whether a barrier without a count waits for all threads of the CTA that have not exited (9.7.14.1), or, as in litmus
+    files, for those that reach this barrier.
     """
 
     threads: tuple[Thread, ...]

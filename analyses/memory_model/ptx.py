@@ -1,8 +1,8 @@
 """Threads of a PTX kernel as a program: the memory operations that they execute, from entry to exit.
 
-What is a memory operation, a fence or a barrier, with which order and scope, is said by the instruction table; everything else is executed
-by the machine, one thread at a time. A parameter of 64 bits without a value is a pointer to memory of its own. Addresses are one number in
-every state space, so `cvta` changes nothing. A barrier waits for those of the threads that come to it: others are taken to come too.
+The instruction table says what is a memory operation, a fence or a barrier, with which order and scope; everything else is executed by the
+machine, one thread at a time. A 64-bit parameter without a value is a pointer to its own buffer. An address is the same number in every
+state space, so `cvta` is the identity. A barrier waits for those of the threads that reach it: all others are assumed to reach it, too.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Index, constant_value, nodes, parse, syntax_errors
 
 BUFFER = 1 << 16
-"""Bytes of the memory that a pointer parameter points to."""
+"""Bytes of the buffer behind a pointer parameter."""
 PAGE = 4096
-"""Variables are apart by as much at least."""
+"""Minimum distance between variables."""
 END = "%end"
 WARP = 32
 MBARRIER = 8
-"""The bytes of an mbarrier."""
+"""Bytes of an mbarrier."""
 THREAD = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
 
 
 class BadQuestion(Exception):
-    """A kernel, a thread or a condition that is not there. `line` and `column` count from 1; 0 if there is none."""
+    """A kernel, thread or condition that does not exist. `line` and `column` count from 1; 0 if there is none."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class BadQuestion(Exception):
 
 @frozen
 class ThreadIndex:
-    """A thread that runs: its CTA and its index there."""
+    """A running thread: its CTA and its index there."""
 
     cta: int
     thread: int
@@ -95,11 +95,11 @@ def litmus_of(
     parameters: Sequence[str] = (),
     exists: str | None = None,
 ) -> Litmus:
-    """The test that asks whether threads of a kernel may end so.
+    """The test that asks whether threads of a kernel may end in a given state.
 
     `threads` like `0:0,0:1,1:0`, `parameters` like `n=4`, `exists` like `%r1@0:1 == 1`: register, CTA, thread; or a variable or parameter
-    for the first bytes of its memory. Without `exists` the question is for all registers that reads write, and answered with yes. Raises
-    BadQuestion, or CannotFollow.
+    for the first bytes of its memory. Without `exists`, the question concerns all registers that reads write, and its answer is always yes.
+    Raises BadQuestion, or CannotFollow.
     """
     running = _thread_indices(threads)
     program, keys = program_of(text, path, running, kernel=kernel, numbers=_numbers(parameters))
@@ -111,7 +111,7 @@ def litmus_of(
 def program_of(
     text: str, path: str, running: tuple[ThreadIndex, ...], *, kernel: str | None = None, numbers: Mapping[str, int] | None = None
 ) -> tuple[Program, dict[str, str]]:
-    """What these threads of a kernel execute, and the program's names of the registers. Raises BadQuestion, or CannotFollow."""
+    """The code that these threads of a kernel execute, and the program's names of the registers. Raises BadQuestion, or CannotFollow."""
     module = parse(text, path)
     errors = [one for one in syntax_errors(module) if one.severity.value == "error"]
     if errors:
@@ -120,7 +120,7 @@ def program_of(
 
 
 def _anything(program: Program) -> Condition:
-    """A condition that is true of every final state and speaks of every register that a read writes."""
+    """A condition that holds in every final state and mentions every register that a read writes."""
     condition: Condition = Compare(0, "==", 0)
     for t, thread in enumerate(program.threads):
         for one in thread.code:
@@ -178,7 +178,7 @@ def _condition(text: str, running: tuple[ThreadIndex, ...], program: Program, ke
 
 @attrs.frozen(eq=False)
 class _Statement:
-    """An instruction of a function in document order, or a label; `block` is where its block stands."""
+    """An instruction of a function in document order, or a label; `block` is the path of its block."""
 
     node: nodes.Instruction | nodes.Label
     bound: Bound | None
@@ -188,13 +188,13 @@ class _Statement:
 
 @attrs.frozen(eq=False)
 class _Frame:
-    """A call that is followed: what tells its labels from those of other calls, where it returns, and what its parameters stand for."""
+    """A call being followed: the suffix of its labels, its return point, and its parameters."""
 
     function: int
     suffix: str = ""
     end: str = END
     parameters: Mapping[int, str] = attrs.field(factory=dict)
-    """The registers in which parameters are handed over, by the `id` of their symbols."""
+    """The registers that carry parameters, by the `id` of their symbols."""
     callers: tuple[int, ...] = ()
 
 
@@ -239,12 +239,12 @@ class _Kernel:
         return entries[name] if name is not None else next(iter(entries.values()))
 
     def _cluster_size(self) -> int:
-        """The CTAs of a cluster, as `.reqnctapercluster` says."""
+        """The CTAs of a cluster, from `.reqnctapercluster`."""
         match = re.search(r"\.reqnctapercluster\s+([\d,\s]+)", self.function.header.text)
         return prod(int(one) for one in match.group(1).split(",") if one.strip()) if match else 1
 
     def _statements(self, at: int) -> Iterator[_Statement]:
-        """The body of a function, blocks within blocks included."""
+        """The body of a function, nested blocks included."""
         function = self.module.children[at]
         assert isinstance(function, nodes.Function) and function.body is not None
         stack: list[tuple[tuple[int, ...], Iterator[tuple[int, nodes.Node]], Iterator[Any]]] = [
@@ -267,7 +267,7 @@ class _Kernel:
                 stack.pop()
 
     def program(self) -> tuple[Program, dict[str, str]]:
-        """The program, and the names under which it knows the registers of the text."""
+        """The program, and its names for the registers of the text."""
         threads = tuple(
             Thread(
                 str(thread_index),
@@ -281,7 +281,7 @@ class _Kernel:
         return Program(threads, tuple(self.variables.values()), self.function.name, awaits_all=False), self.first_keys
 
     def code(self, thread_index: ThreadIndex, frame: _Frame) -> Iterator[Operation]:
-        """What a thread executes of a function, with what it calls in place of the calls."""
+        """The code that a thread executes in a function, with calls inlined."""
         for number, one in enumerate(self._statements(frame.function)):
             if isinstance(one.node, nodes.Label):
                 yield Label(self.label(one.node.name.text, one.block, frame), one.line)
@@ -308,7 +308,7 @@ class _Kernel:
         return (f"{name}.{hash_of(symbol)}" if symbol is not None else name) + frame.suffix
 
     def register(self, name: str, block: tuple[int, ...]) -> str:
-        """The name of a register in the program: that in the text, and more where several have the same."""
+        """The name of a register in the program: as in the text, with a suffix if it is ambiguous."""
         symbol = self.names.scopes[block].lookup(name)
         if symbol is None:
             raise CannotFollow(f"there is no register {name}")
@@ -321,7 +321,7 @@ class _Kernel:
         return known[name]
 
     def called(self, name: str, frame: _Frame, line: int) -> _Frame:
-        """The frame of a function that is called, without its parameters. Raises CannotFollow if it can't be followed."""
+        """The frame of a called function, without parameters. Raises CannotFollow if it is unsupported."""
         found = [
             i for i, one in enumerate(self.module.children) if isinstance(one, nodes.Function) and one.name == name and one.body is not None
         ]
@@ -335,7 +335,7 @@ class _Kernel:
         return _Frame(found[0], suffix, END + suffix, {}, callers)
 
     def formals(self, function: int) -> tuple[list[Symbol], list[Symbol]]:
-        """What a function returns and what it takes, as its header declares them one after the other."""
+        """The return and input parameters of a function, in the order of its header."""
         node = self.module.children[function]
         assert isinstance(node, nodes.Function)
         scope = self.names.scopes[(function, 1)]
@@ -350,12 +350,12 @@ class _Kernel:
         return [one for one in header if one.path[2] < name], [one for one in header if one.path[2] > name]
 
     def temporary(self) -> str:
-        """A register that the text does not have."""
+        """A new register."""
         self.temporaries += 1
         return f"%temporary{self.temporaries}"
 
     def address_of(self, symbol: Symbol, thread_index: ThreadIndex) -> int:
-        """The address of a variable, as a thread sees it."""
+        """The address of a variable, for a given thread."""
         space = (symbol.space or "").split("::")[0]
         name = symbol.name
         if space == ".shared":
@@ -386,7 +386,7 @@ class _Kernel:
         return 0
 
     def variable(self, name: str, size: int, space: str, cta: int | None) -> int:
-        """The address of a variable of the program, which is made if it is not there."""
+        """The address of a program variable, which is created on demand."""
         found = self.variables.get(name)
         if found is None:
             found = self.variables[name] = Variable(name, 0, size, space=space, cta=cta, base=self.end)
@@ -394,7 +394,7 @@ class _Kernel:
         return found.base
 
     def parameter(self, name: str, offset: int, size: int, symbol: Symbol, line: int) -> int:
-        """The value of a parameter, or of a part of it."""
+        """The value of a parameter, or of part of it."""
         if name in self.numbers:
             return self.numbers[name] >> 8 * offset & ((1 << 8 * size) - 1)
         if size != 8:
@@ -403,13 +403,13 @@ class _Kernel:
 
 
 PROXY_OF = {"cp.async": "generic", "bulk": "async"}
-"""By which proxy the copies of a kind of group are."""
+"""The proxy of copies, by kind of group."""
 IS_TRUE = Function("setp.ne", lambda a: int(a != 0))
 IS_FALSE = Function("setp.eq", lambda a: int(a == 0))
 
 
 def hash_of(symbol: Symbol) -> str:
-    """What tells labels of one name in several blocks apart."""
+    """A suffix that distinguishes equal labels of different blocks."""
     return ".".join(map(str, symbol.path))
 
 
@@ -423,7 +423,7 @@ def _size(symbol: Symbol) -> int:
 
 
 class _Writer:
-    """One instruction for one thread."""
+    """The operations of one instruction in one thread."""
 
     def __init__(self, kernel: _Kernel, thread_index: ThreadIndex, statement: _Statement, frame: _Frame) -> None:
         assert isinstance(statement.node, nodes.Instruction) and statement.bound is not None
@@ -510,7 +510,7 @@ class _Writer:
         return node
 
     def value(self, node: nodes.Node, kind: str = "") -> Operand:
-        """What an operand that is read has for a value."""
+        """The value of an operand that is read."""
         if isinstance(node, nodes.Name | nodes.Component):
             return self._named(node)
         if isinstance(node, nodes.Address):
@@ -567,12 +567,12 @@ class _Writer:
         return values[name]
 
     def _declared(self) -> int:
-        """The block size that `.reqntid` gives."""
+        """The block size from `.reqntid`."""
         match = re.search(r"\.reqntid\s+(\d+)", self.kernel.function.header.text)
         return int(match.group(1)) if match else 0
 
     def made(self, function: Callable[..., int], *operands: Operand) -> Operand:
-        """The function of operands, computed before the instruction."""
+        """Computes a function of operands before the instruction."""
         if all(isinstance(one, int) for one in operands):
             return function(*operands) & MASK
         name = self.kernel.temporary()
@@ -580,7 +580,7 @@ class _Writer:
         return name
 
     def address(self, node: nodes.Node) -> Operand:
-        """The address that `[a+4]` means."""
+        """The address that `[a+4]` denotes."""
         if not isinstance(node, nodes.Address):
             return self.value(node)
         base = self.value(node.base)
@@ -590,7 +590,7 @@ class _Writer:
         return self.made(Function("add", lambda a, b: a + b), base, node.offset_sign * int(constant_value(offset) or 0))
 
     def placed(self, name: str) -> Address:
-        """Where the operand of this name points to."""
+        """The location that the operand of this name points to."""
         operand = self.bound.operand(name)
         if operand is None:
             raise self.refuse()
@@ -693,7 +693,7 @@ class _Writer:
         yield AsyncCopy(target, source, size, proxy, self.line, self._counted())
 
     def _counted(self) -> Address | None:
-        """The mbarrier that counts the bytes of an asynchronous operation, if one does."""
+        """The mbarrier that counts the bytes of an asynchronous operation, if any."""
         for one in self.bound.completes:
             if one.mechanism == "mbarrier":
                 return self.placed(one.what)
@@ -714,7 +714,7 @@ class _Writer:
         yield AsyncArrive(address, self.line)
 
     def _group(self) -> Iterator[Operation]:
-        """Committing a group of copies, and waiting."""
+        """Commits of copy groups, and waits."""
         for one in self.bound.asynchronous:
             if one.group not in PROXY_OF:
                 raise self.refuse()
@@ -767,10 +767,10 @@ class _Writer:
         yield Barrier("sync" if "wait" in actions else "arrive", name, line=self.line)
 
     def _mbarrier(self) -> Iterator[Operation]:
-        """A barrier object is a word: `mbarriers` says which.
+        """Operations on an mbarrier, which is a word as defined in `mbarriers`.
 
-        To make it, or to end it, is a weak write. An arrival is an atomic function of it, a test reads it, with the order and the scope
-        that they have: so a test that sees the phase complete observes all its arrivals, as they are read-modify-writes (8.9.2, 9.7.14.15).
+        Initializing or invalidating it is a weak write. An arrival is an atomic function of it, a test reads it, each with its order and
+        scope: so a test that sees the phase complete observes all its arrivals, which are read-modify-writes (8.9.2, 9.7.14.15).
         """
         bound = self.bound
         actions = {one.action for one in bound.barrier}
@@ -811,12 +811,12 @@ class _Writer:
         yield Atomic(register, operator, address, (value,), sem, scope, MBARRIER, line=self.line)
 
     def _source(self, name: str, without: int) -> Operand:
-        """The value of the operand of this name, if the instruction has it."""
+        """The value of the operand of this name, or `without` if the instruction has none."""
         operand = self.bound.operand(name)
         return self.sources(operand)[0] if operand is not None else without
 
     def _call(self) -> Iterator[Operation]:
-        """What a called function executes, its parameters under the names of what is handed over (7.1)."""
+        """The code of a called function, with its parameters renamed to the arguments (7.1)."""
         kernel, frame = self.kernel, self.frame
         target = self.bound.operand("f")
         name = self.part(target) if target is not None else None
@@ -856,15 +856,15 @@ class _Writer:
         yield from after
 
     def _handed(self, symbol: Symbol) -> str:
-        """The registers in which a parameter of a call, or of this function, is handed over."""
+        """The register that carries a parameter of a call, or of this function."""
         return self.frame.parameters.get(id(symbol)) or f"%param.{hash_of(symbol)}{self.frame.suffix}"
 
     def _is_of_call(self, symbol: Symbol) -> bool:
-        """Whether a parameter is of a call: not the kernel's own."""
+        """Whether a parameter belongs to a call rather than to the kernel."""
         return symbol.path[0] != self.kernel.at or symbol.path[1] != 0
 
     def _handing_over(self) -> Iterator[Operation]:
-        """`st.param` of what is handed to a function, or returned."""
+        """`st.param` of an argument or a return value."""
         operand = self.bound.operand(self.bound.memory[0].operand)
         value = next(o for o in self.bound.operands if o.name != self.bound.memory[0].operand)
         assert operand is not None
@@ -877,7 +877,7 @@ class _Writer:
             yield Compute(piece, function, (one,), self._text(), self.line)
 
     def _computed(self) -> Iterator[Operation]:
-        """What is no memory operation."""
+        """Non-memory instructions."""
         copied = self._copied()
         written = [o for o in self.bound.operands if o.writes]
         if not written:
@@ -930,7 +930,7 @@ class _Writer:
         return list(pieces)
 
     def _parameter_at(self, operand: BoundOperand) -> tuple[Symbol, int]:
-        """The parameter that an address is in, and the offset there."""
+        """The parameter that contains an address, and the offset in it."""
         node = self.part(operand)
         base = node.base if isinstance(node, nodes.Address) else node
         symbol = self.kernel.names.scopes[self.block].lookup(base.text)
@@ -1001,7 +1001,7 @@ def _constant(node: nodes.Node) -> int | float | None:
 
 
 def _bits(constant: int | float, text: str, kind: str) -> int:
-    """A constant as the bits of a type."""
+    """The bits of a constant of a type."""
     if isinstance(constant, float):
         if kind == ".f32" or text.lower().startswith("0f"):
             return int.from_bytes(struct.pack("<f", constant), "little")

@@ -1,4 +1,5 @@
-"""The classic litmus tests: message passing, store buffering and their kind, with each kind of synchronization and each placement."""
+"""The classic litmus tests (message passing, store buffering and so on), with each kind of synchronization and each placement of
+threads."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ SHAPES = {
     "SB+U": ("Ux Ry", "Uy Rx"),
     "UU": ("Ux", "Ux Rx"),
 }
-"""What each thread does: R reads, W writes, U updates (`atom.add`) a variable."""
+"""The code of each thread: R reads, W writes, U updates (`atom.add`) a variable."""
 
 STRENGTHS = ("weak", "relaxed", "release-acquire", "fence.acq_rel", "fence.sc", "barrier")
-"""What stands between and on the accesses. Weak accesses are made strong at the flag by none of these but the first two."""
+"""The synchronization between or on the accesses. Accesses to the flag are weak only in the first."""
 
 PLACEMENTS = {"one CTA": (0, 0, 0, 0), "CTAs": (0, 1, 2, 3), "two CTAs": (0, 0, 1, 1)}
 

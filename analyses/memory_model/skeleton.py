@@ -1,6 +1,6 @@
-"""Events, and what is fixed of an execution once the path of every thread and the meeting of barriers are chosen.
+"""Events, and the parts of an execution that are fixed once the path of every thread and the meeting of barriers are chosen.
 
-What remains open is what each read reads from and how writes and fences are ordered: `enumerator` tries that, `execution` judges it.
+What remains open is what each read reads from and how writes and fences are ordered: `enumerator` explores that, `execution` judges it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ptxkit.analyses.memory_model.text import written
 INITIAL = -1
 """The thread of W0, the hypothetical write before any thread (8.2.6)."""
 FINAL = -2
-"""The thread of the reads that show memory after all threads have ended."""
+"""The thread of the reads that observe memory after all threads have ended."""
 
 
 @attrs.frozen(eq=False)
@@ -51,23 +51,23 @@ class Event:
     is_atomic: bool = False
     """`atom` or `red` (8.4)."""
     returns: bool = False
-    """Whether it is a read operation: a `red` reads, but is none (8.4, Table 19)."""
+    """Whether it is a read operation: a `red` reads, but is not one (8.4, Table 19)."""
     is_fence: bool = False
-    """A memory fence operation; a `fence.sc` has that for `sem`."""
+    """A memory fence operation; `fence.sc` has `sem` sc."""
     sem: str = ""
     scope: str | None = None
     proxy: str = "generic"
     variable: str = ""
-    """The virtual address: the variable whose name the address has, without its other proxies."""
+    """The virtual address: the variable that the address names, with other proxies of it identified."""
     location: str = ""
-    """The physical one: the variable that this is an alias of."""
+    """The physical location: the variable of which this is an alias."""
     offset: int = 0
     size: int = 0
     value: Expression = 0
     cells: tuple[int, ...] = ()
     line: int = 0
     is_async: bool = False
-    """Whether program order does not relate it: its thread goes on before it takes effect."""
+    """Whether program order does not relate it: its thread continues before it takes effect."""
 
     @property
     def is_memory(self) -> bool:
@@ -92,7 +92,7 @@ class Event:
 
 @attrs.frozen
 class Cell:
-    """Bytes that no operation of the program tells apart: what a read takes from one write."""
+    """Bytes that all operations of the program treat alike: a read takes them from one write."""
 
     location: str
     start: int
@@ -101,17 +101,17 @@ class Cell:
 
 @attrs.frozen
 class Observed:
-    """Bytes of memory whose value at the end is asked for."""
+    """Bytes of memory whose final value is requested."""
 
     variable: str
     offset: int = 0
     size: int = 0
-    """0: all of the variable from there on."""
+    """0: the rest of the variable."""
 
 
 @attrs.frozen(eq=False)
 class Skeleton:
-    """Events with all that does not depend on what is read. Relations are given as rows (see `relations`)."""
+    """Events with everything that does not depend on the values read. Relations are given as rows (see `relations`)."""
 
     program: Program
     paths: tuple[Path, ...]
@@ -120,31 +120,31 @@ class Skeleton:
     cells: tuple[Cell, ...]
     finals: dict[Observed, int]
     threads: tuple[tuple[int, ...], ...]
-    """The events of each thread, by the number of the step."""
+    """The events of each thread, by step number."""
     initial: int
     """The events of thread INITIAL."""
     final: int
     program_order: list[int]
     asynchronous: list[int]
-    """Order that asynchronous operations have with those of their thread (8.9.1.1), which is not program order."""
+    """The order of asynchronous operations with those of their thread (8.9.1.1), which is not program order."""
     implicit_fences: tuple[tuple[int, int], ...]
-    """Copies by the async proxy, and the waits that are a proxy fence for them."""
+    """Copies by the async proxy, with the waits that act as a proxy fence for them."""
     depends: list[int]
     """From reads to writes: by data, address or control."""
     morally_strong: list[int]
     same_address: list[int]
     overlap: list[int]
     barriers: list[int]
-    """8.9.4: what synchronizes by barriers."""
+    """8.9.4: synchronization by barriers."""
     release_patterns: list[int]
     acquire_patterns: list[int]
     stuck: dict[int, int]
-    """Threads that never leave a barrier, and at which step."""
+    """Threads that wait at a barrier forever, with the step."""
     is_ended: bool
-    """Whether every thread that is stuck waits at a barrier that others have completed."""
+    """Whether every such thread waits at a barrier that others have completed."""
 
     def describe(self, event: Event) -> str:
-        """An event in a few words: its thread and its text in PTX."""
+        """A short description of an event: its thread and its text in PTX."""
         if event.thread == INITIAL:
             return f"initial write of {event.variable}"
         if event.thread == FINAL:
@@ -152,7 +152,7 @@ class Skeleton:
         return f"{self.program.threads[event.thread].name}: {self.text(event)}"
 
     def text(self, event: Event) -> str:
-        """The operation of an event in PTX, with the variable that its address turned out to point into."""
+        """The operation of an event in PTX, with the variable that its address resolved to."""
         operation = event.operation
         if isinstance(operation, Load | Store | Atomic) and (operation.address.index is not None or not operation.address.variable):
             operation = attrs.evolve(operation, address=Address(event.variable, event.offset))
@@ -160,7 +160,7 @@ class Skeleton:
 
 
 def skeletons(program: Program, chosen: Sequence[Path], observed: Sequence[Observed] = ()) -> Iterator[Skeleton]:
-    """The skeletons of an execution in which each thread takes the path that is chosen: one for each meeting of its barriers."""
+    """The skeletons for given paths of the threads: one for each meeting of barriers."""
     numbers: list[list[int]] = []
     n = 0
     for path in chosen:
@@ -265,7 +265,7 @@ def _base(variables: dict[str, Variable], name: str) -> str:
 
 
 def _address(variables: dict[str, Variable], name: str) -> str:
-    """The virtual address: other proxies of a variable have the same."""
+    """The virtual address: other proxies of a variable share it."""
     seen = set()
     while variables[name].is_same_address and name not in seen:
         seen.add(name)
@@ -420,7 +420,7 @@ def _related(
 
 
 def _follows_completion(event: Event) -> bool:
-    """Whether the event is after asynchronous operations that are complete: a wait, or an mbarrier's counting of their bytes."""
+    """Whether the event follows the completion of asynchronous operations: a wait, or an mbarrier's count of their bytes."""
     return isinstance(event.operation, AsyncWait) or (event.is_atomic and event.is_async)
 
 

@@ -1,4 +1,4 @@
-"""Operations as PTX writes them, with names of variables for addresses."""
+"""Operations in PTX notation, with names of variables for addresses."""
 
 from __future__ import annotations
 

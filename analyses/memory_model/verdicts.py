@@ -12,12 +12,12 @@ from ptxkit.analyses.memory_model.execution import AXIOMS, Execution
 from ptxkit.analyses.memory_model.program import Program
 
 VALUED = "no-thin-air"
-"""Without this axiom values depend on themselves, and an outcome is not even known."""
+"""Without this axiom, values may depend on themselves, and an outcome is not even determined."""
 
 
 @attrs.frozen
 class Forbidden:
-    """A final state that is not allowed, the smallest set of axioms that forbids it, and an execution that contradicts just these."""
+    """A final state that is not allowed, a minimal set of axioms that forbids it, and an execution that contradicts exactly these."""
 
     values: tuple[int, ...]
     axioms: tuple[str, ...]
@@ -33,7 +33,7 @@ class Forbidden:
 
 
 def forbidden(program: Program, allowed: Outcomes, *, loops: int = LOOPS) -> tuple[Forbidden, ...]:
-    """The outcomes that would be there without the axioms but are not allowed, by their values. Raises CannotFollow."""
+    """The outcomes that would be possible without the axioms but are not allowed, by value. Raises CannotFollow."""
     names = [name for name in AXIOMS if name != VALUED]
     wanted: Sequence[Wanted] = allowed.wanted
     left = outcomes(program, wanted, races=False, loops=loops, without=names).values() - allowed.values()

@@ -49,7 +49,7 @@ def tighten(zeros: int, ones: int, low: int, span: int, width: int) -> Known:
         low, span = ones, (mask & ~zeros) - ones
     high = low + span
     if high > mask:
-        # # The interval wraps around zero: the bits may give a shorter one.
+        # The interval wraps around zero: the bits may give a shorter one.
         if (mask & ~zeros) - ones < span:
             low, span = ones, (mask & ~zeros) - ones
         else:
@@ -57,7 +57,7 @@ def tighten(zeros: int, ones: int, low: int, span: int, width: int) -> Known:
     else:
         least, most = max(low, ones), min(high, mask & ~zeros)
         if least > most:
-            # # Contradiction: the code is unreachable, and any statement holds.
+            # Contradiction: the code is unreachable, and any statement holds.
             return Known(zeros, ones, low, span)
         low, span = least, most - least
     high = low + span
@@ -237,7 +237,7 @@ def _lop3(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
     table = k[3].low
     zeros = ones = mask
     for row in range(8):
-        # # where this row may apply, the result may be the table's entry for it
+        # where this row may apply, the result may be the table's entry for it
         may = mask
         for known, bit in zip(k, (4, 2, 1), strict=False):
             may &= ~(known.zeros if row & bit else known.ones)

@@ -111,7 +111,7 @@ def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
         else:
             of.append((start, end))
 
-    # # backwards: by register, the end of its open range
+    # backwards: by register, the end of its open range
     ends: dict[int, int] = {}
     entering, below = 0, 0
     for block in reversed(flow.blocks):

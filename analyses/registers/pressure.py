@@ -47,13 +47,13 @@ def pressure(routine: Routine) -> Pressure:
     """Register pressure by point, block and function."""
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     count = len(named.reads)
-    # # predicates are counted in the same number, above all units
+    # predicates are counted in the same number, above all units
     weight = [LOW + 1 if register.is_predicate else register.units for register in named.table]
     never = _never_written(routine, flow)
     units, predicates = [0] * count, [0] * count
     entering = [0] * len(flow.blocks)
     reads, writes, weak = named.reads, named.writes, named.weak
-    # # backwards: the registers counted, as a set and as bits, and their sum
+    # backwards: the registers counted, as a set and as bits, and their sum
     alive: set[int] = set()
     counted = now = 0
     for block in reversed(flow.blocks):

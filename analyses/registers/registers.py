@@ -199,7 +199,7 @@ class _Reader:
                     if plan.flow:
                         ends.append((i, plan.flow))
                     continue
-                # # what is written comes first, so that numbers follow the order of the text
+                # what is written comes first, so that numbers follow the order of the text
                 for at in plan.writes:
                     child = children[first + at]
                     found = known(id(child))

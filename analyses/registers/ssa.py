@@ -8,7 +8,7 @@ where their register is live.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -114,6 +114,18 @@ class SSA:
                 return self.entry.get(register)
             block = self._parents[block]
             i = self._flow.blocks[block].end
+
+    def computed_from(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Some values and all that are computed from them, through registers alone."""
+        found: set[int] = set()
+        new = list(numbers)
+        while new:
+            number = new.pop()
+            if number not in found:
+                found.add(number)
+                new += self.operand_of.get(number, ())
+                new += [one for i in self.readers[number] for one in self.definitions[i]]
+        return frozenset(found)
 
     def __repr__(self) -> str:
         return f"<SSA of {len(self.values)} values>"

@@ -114,7 +114,7 @@ def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
         bound, is_guarded = bounds[at], at != i and routine.instructions[at].guard is not None
         if not _writes_registers_only(routine, at):
             return set()
-        # # an instruction that copies some of several operands may skip this one
+        # an instruction that copies some of several operands may skip this one
         if surely and at != i and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
             return set()
         goes_into = closure(values.definitions[at], lambda value: values.operand_of.get(value, ()))

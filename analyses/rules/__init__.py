@@ -1,1 +1,1 @@
-"""The lint rules, one a file."""
+"""The lint rules, one per file."""

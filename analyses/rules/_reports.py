@@ -1,4 +1,4 @@
-"""Findings about registers of asynchronous operations, for the rules that say their causes apart."""
+"""Findings about registers of asynchronous operations, shared by the rules for their different causes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_flight_reports(
     note: str = "",
     severity: Severity | None = None,
 ) -> Iterator[Diagnostic]:
-    """One finding for each operation of which registers are accessed."""
+    """One finding for each operation whose registers are accessed."""
     for access in accessed if of is not None else ():
         assert of is not None
         name = registers(routine).table[access.register].name
@@ -34,7 +34,7 @@ def in_flight_reports(
         certain = severity is not None or is_certain(of, access)
         notes = [] if certain else ["there are paths on which this does not happen"]
         steps = witness(of, access)
-        # of an operation that was not committed, what is wrong is wrong where it is waited for
+        # for an uncommitted operation, the error is at the wait
         waits = [i for i, what in steps if what == UNCOMMITTED] if access.is_open else []
         at = waits[0] if waits else access.instruction
         does = "written" if access.writes else "read"
@@ -54,8 +54,7 @@ def in_flight_reports(
 
 
 def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
-    """One finding for each operation before which a fence is missing; where registers are written after the fence, for each such
-    location."""
+    """One finding for each operation that lacks a fence; if registers are written after the fence, one for each such write."""
     reported = set()
     for one in found:
         name = registers(routine).table[one.register].name if one.register >= 0 else ""
@@ -74,11 +73,11 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 
 
 def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
-    """A finding for each read through another proxy; of guesses one for each variable.
+    """A finding for each read through another proxy; for uncertain ones, one for each variable.
 
-    Where it need not be the same bytes, it is a warning in a function without any fence, else a note.
+    If the bytes may differ, it is a warning in a function without any fence, otherwise a note.
     """
-    # a program with fences may have placed them by what it knows of the bytes; one with none has thought of none
+    # a program with fences may have placed them knowing the bytes; one without any has not considered proxies
     unsure_severity = Severity.INFO if rule.severity is Severity.INFO or proxy_fences(routine) else Severity.WARNING
     guesses: dict[int, list[Crossing]] = {}
     for one in found:
@@ -116,7 +115,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 def unfenced_handoff_reports(
     facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
 ) -> Iterator[Diagnostic]:
-    """A note for each barrier that signals what was not fenced: nothing shows that what is read are the bytes that were written."""
+    """A note for each barrier that signals unfenced accesses: nothing shows that the bytes read are those written."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)

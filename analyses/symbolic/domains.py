@@ -120,7 +120,7 @@ def total(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
     for atom, factor in list(factors.items()):
         divided = _divided(atom)
         if divided is not None and factors.get(divided[0]) == -factor:
-            # # x - x / n * n is a remainder
+            # x - x / n * n is a remainder
             del factors[atom], factors[divided[0]]
             most = (found[divided[1]] or Interval(*divided[1].bounds)).high - 1
             whole = whole.plus(Interval(*sorted((0, -factor * most))))

@@ -196,7 +196,7 @@ class Evaluator:
 
     def _put(self, term: Term, environment: Environment) -> Term:
         if term.operator == SUM:
-            # # many addresses consist of the same few atoms
+            # many addresses consist of the same few atoms
             return rebuilt(self.terms, term, {atom: self.term(atom, environment) for atom, _ in term.parts})
         stack = [term]
         done: dict[Term, Term] = {}
@@ -301,7 +301,7 @@ class Settler:
         assert isinstance(bound, Bound)
         position = number - self._ssa.definitions[value.instruction][0]
         if bound.memory:
-            # # an address that changes in a loop may load another value each time
+            # an address that changes in a loop may load another value each time
             steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
             return self.terms.leaf("loaded", leaf.width, (position, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
@@ -313,7 +313,7 @@ class Settler:
 
     def _is_common(self, term: Term) -> bool:
         """Whether all threads of a warp hold the same value."""
-        if all(leaf.operator in ("parameter", "address", "collective") or _of_block(leaf) for leaf in term.leaves()):
+        if all(leaf.operator in ("parameter", "address", "collective") or _is_cta_uniform(leaf) for leaf in term.leaves()):
             return True
         numbers = self._thread_block.vector(term)
         return numbers is not None and all(len(set(numbers[first : first + WARP])) == 1 for first in range(0, len(numbers), WARP))
@@ -324,7 +324,7 @@ def _is_constant(bound: Bound) -> bool:
     return all(memory.access == "read" for memory in bound.memory) and (bound.has(".const") or bound.has(".nc"))
 
 
-def _of_block(leaf: Term) -> bool:
+def _is_cta_uniform(leaf: Term) -> bool:
     return leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
 
 

@@ -113,7 +113,7 @@ class Extents:
     def _sum(self, term: Term, root: Term, found: Mapping[Term, _Distance | None]) -> _Distance | None:
         count = 0
         added = just(signed(term.offset, term.width))
-        # # thread-dependent parts are summed together, and so are ring indices
+        # thread-dependent parts are summed together, and so are ring indices
         by_thread = by_iteration = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
             scaled = self._terms.scale(atom, factor)
@@ -145,7 +145,7 @@ def _rounded(found: _Distance | None, most: int, root: Term) -> _Distance | None
     step = 1 << most.bit_length()
     if root.alignment and root.alignment < step:
         return _Distance(1, Interval(found.added.low - most, found.added.high + most))
-    # # the bits above stay the same: the range is rounded outwards to multiples of the step
+    # the bits above stay the same: the range is rounded outwards to multiples of the step
     return _Distance(1, Interval(found.added.low // step * step, found.added.high // step * step + step - 1))
 
 

@@ -44,7 +44,7 @@ def _on_the_path(known: Values, block: int) -> list[Term]:
             break
         edges = flow.blocks[before].edges
         guard = known.guard(flow.blocks[before].end - 1)
-        # # this edge is the only way in
+        # this edge is the only way in
         if guard is not None and flow.blocks[at].predecessors == (before,) and len({edge.target for edge in edges}) == 2:
             (edge,) = [edge for edge in edges if edge.target == at]
             if edge.via in (Via.TAKEN, Via.NOT_TAKEN):

@@ -77,7 +77,7 @@ class Rounds:
         if len(variables) > 1:
             return NOTHING
         found = set(image(term, variables[0], tuple(self._taken[variables[0]])))
-        # # another condition may stop the counter early
+        # another condition may stop the counter early
         if len(found) > MOST_FOLDED and variables[0] in self._open:
             return NOTHING
         return frozenset([number for number in found if number is not None])
@@ -102,7 +102,7 @@ class Rounds:
                 inner = self._variables(one)
                 work += inner
                 if len(inner) > 1:
-                    # # which of their numbers occur together is unknown
+                    # which of their numbers occur together is unknown
                     lost.add(variable)
                 own.append((one, inner[0] if inner else None))
         self._grow(arriving, lost)
@@ -225,7 +225,7 @@ class Rounds:
                 continue
             chosen = self._chosen(at) if at.operator == "join" else None
             if at.is_leaf or (at.operator == "join" and (chosen is None or (at in opened and chosen not in done))):
-                # # a join that contains itself is kept
+                # a join that contains itself is kept
                 done[at] = at
             elif chosen is not None and chosen not in done:
                 opened.add(at)
@@ -251,7 +251,7 @@ class Rounds:
         for position, path in enumerate(paths):
             other = paths[1 - position]
             edges, others = self._flow.blocks[path].edges, self._flow.blocks[other].predecessors
-            # # one side goes straight to the merge, the other through a block with no other predecessor
+            # one side goes straight to the merge, the other through a block with no other predecessor
             if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or others != (path,):
                 continue
             condition = self._known.guard(self._flow.blocks[path].end - 1)
@@ -339,7 +339,7 @@ class _First:
         if block not in self._choice:
             raise _Undecided(block)
         arriving = self._rounds.comes_from(leaf.data[0], self._choice[block])
-        # # a value that depends on itself is unknown
+        # a value that depends on itself is unknown
         self._done[leaf] = None
         return None if arriving is None else self.number(arriving)
 

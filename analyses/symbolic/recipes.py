@@ -130,7 +130,7 @@ def _input(operand: BoundOperand, positions: Mapping[tuple[int, ...], int], boun
         parts = [_element(part, (*operand.path, i), width, False, positions) for i, part in enumerate(operand.shape.parts)]
         return Input("vector", operand.path, width * len(parts), False, parts=tuple([part for part in parts if part is not None]))
     if operand.shape.kind == "special" and len(operand.types) > 1:
-        # # cvt accepts a special register of any width and reads it as its source type
+        # cvt accepts a special register of any width and reads it as its source type
         kind = types().get(bound.slot(".atype"), kind)
     return _element(operand.shape, operand.path, kind.bits, kind.kind == "signed", positions)
 
@@ -261,7 +261,7 @@ def _nested(operation: Operation, made: Sequence[Making], numbers: Sequence[int 
 
 
 def _window(cook: Cook, output: Output, given: tuple[Term, ...], space: str) -> Term | None:
-    # # what is in no window of another space is global memory (6.4.1.1)
+    # what is in no window of another space is global memory (6.4.1.1)
     return cook.terms.constant(0, output.width) if space == ".global" else _window_base(cook.terms, space, output.width)
 
 

@@ -87,7 +87,7 @@ class Term:
     def leaves(self) -> tuple[Term, ...]:
         """The distinct leaves in it."""
         if self.is_leaf:
-            # # not cached: it would refer to itself
+            # not cached: it would refer to itself
             return (self,)
         found = self._leaves
         if found is None:
@@ -110,7 +110,7 @@ def spoken(term: Term, depth: int = 6) -> str:
             words.append(str(offset))
         return " + ".join(words).replace("+ -", "- ")
     if term.operator == "parameter" and len(term.data) > 2 and term.data[2]:
-        # # part of a parameter, at this offset
+        # part of a parameter, at this offset
         return f"{term.data[0]}+{term.data[2]}"
     if term.is_leaf:
         return f"{term.operator}{term.data[0]}" if isinstance(term.data[0], int) else str(term.data[0])
@@ -459,7 +459,7 @@ def _and(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     if a.operator == "and" and (inner := a.args[1].constant) is not None:
         return terms.apply("and", width, (a.args[0], terms.constant(mask & inner, width)))
     if a.operator == "shr.u" and (amount := a.args[1].constant) is not None:
-        # # drop the bits that come from below a sufficiently aligned multiple
+        # drop the bits that come from below a sufficiently aligned multiple
         high, rest = _split(terms, a.args[0], mask.bit_length() + amount)
         if high is not None:
             return terms.apply("and", width, (terms.apply("shr.u", width, (rest, a.args[1])), b))
@@ -507,7 +507,7 @@ def _xor(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     if a.constant == full or b.constant == full:
         return terms.invert(b if a.constant == full else a)
     for one, other in ((a, b), (b, a)):
-        # # a sufficiently aligned multiple has none of the bits that are inverted
+        # a sufficiently aligned multiple has none of the bits that are inverted
         high, rest = _split(terms, one, other.bounds[1].bit_length())
         if high is not None:
             return terms.add(high, terms.apply("xor", width, (rest, other)))
@@ -621,7 +621,7 @@ def _prmt(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     found = terms.constant(0, 32)
     start = 0
     for index in range(1, 5):
-        # # adjacent bytes are moved together
+        # adjacent bytes are moved together
         if index < 4 and picked[index] == picked[index - 1] + 1 and picked[index] != 4:
             continue
         first, count = picked[start], index - start

@@ -74,7 +74,7 @@ class Values(Cook):
         self._launch = launch(routine)
         count = len(self._ssa.values)
         self._final: list[Term | None] = [None] * count
-        # # the same, with every loop-carried value as an unknown leaf: the basis for analyzing the loops
+        # the same, with every loop-carried value as an unknown leaf: the basis for analyzing the loops
         self._rough: list[Term | None] = [None] * count
         self._inductions: dict[int, Induction | None] = {}
         self._symbols: dict[tuple[object, ...], Symbol] = {}
@@ -231,7 +231,7 @@ class Values(Cook):
             self._made[key] = term
         if not guarded:
             return term
-        # # the old value remains if the guard fails
+        # the old value remains if the guard fails
         old = known[value.operands[0]] if value.operands else self.terms.leaf("undefined", term.width, (number,))
         condition = self._used(uses[0], i, known)
         if guard.negated:  # type: ignore[attr-defined]
@@ -371,7 +371,7 @@ class Values(Cook):
         natural = 32 if space in _SMALL else 64
         key = (symbol.name, symbol.path)
         self._symbols[key] = symbol
-        # # parameters need not be placed at their declared alignment: for `.param .align 128`, a GPU gave 0x70
+        # parameters need not be placed at their declared alignment: for `.param .align 128`, a GPU gave 0x70
         align = 1 if space == ".param" else alignment_of(symbol)
         high = (1 << SHARED_BITS) - 1 if space == ".shared" else (1 << natural) - 1
         leaf = self.terms.leaf("address", natural, key, tighten(align - 1, 0, 0, high, natural))
@@ -384,7 +384,7 @@ class Values(Cook):
         if len(parts) != 1 or parts[0][1] != 1 or not size:
             return None
         start = parts[0][0]
-        # # the register has 64 bits, but the space 32
+        # the register has 64 bits, but the space 32
         start = start.args[0] if start.operator == "zext" else start
         symbol = self._symbols.get(start.data) if start.operator == "address" else None
         if symbol is None or symbol.kind is not Kind.PARAMETER or not self.routine.function.header.is_entry:
@@ -396,7 +396,7 @@ class Values(Cook):
         align = 1
         if pointer is not None and declared is not None and not offset and declared.bytes == size:
             align = pointer.align or 1
-        # # a pointer with less alignment information does not matter: the first query decides, and all queries are alike
+        # a pointer with less alignment information does not matter: the first query decides, and all queries are alike
         known = bits(align - 1, 0, 8 * size) if align > 1 else None
         return self.terms.leaf("parameter", 8 * size, (*start.data, offset, size), known)
 
@@ -504,7 +504,7 @@ class Values(Cook):
         numbers = list(dict.fromkeys(starts))
         seen = set(numbers)
         following: list[tuple[int, ...]] = []
-        # # grows while being iterated
+        # grows while being iterated
         for at in numbers:
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):

@@ -68,7 +68,7 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
     if of_two is not None:
         return tuple(of_two(at.args[0].width, *parts))
     arguments = list(zip(*parts, strict=True))
-    # # few threads differ in the operands
+    # few threads differ in the operands
     results: dict[tuple[int, ...], int] = {}
     for one in set(arguments):
         result = of_one(at, one)

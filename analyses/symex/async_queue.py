@@ -195,7 +195,7 @@ class Queue:
 
     @property
     def signature(self) -> Hashable:
-        # # old groups that no access can concern any more are left out
+        # old groups that no access can concern any more are left out
         groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
         return (
             tuple([operation.signature for operation in self.open]),
@@ -663,7 +663,7 @@ class _Explorer:
                     return [state]
             steers = sync is not None or any(effect.action is not Action.OPEN for effect in own)
             if threads != state.threads and (own or sync is not None):
-                # # the other threads continue without it
+                # the other threads continue without it
                 found.append(attrs.evolve(state, threads=state.threads & ~threads))
                 state.threads = threads
             elif condition is not None and steers:

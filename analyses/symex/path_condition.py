@@ -79,12 +79,12 @@ class Choices:
         ranges, shape = self.ranges, self.shape
         compared = comparison(self.terms, positive)
         if compared is not None:
-            narrowed = _narrowed(compared[0], ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
+            narrowed = _narrowed(compared[0], ranges.get(compared[0], _full_range(compared[0])), compared[1:], wanted)
             if narrowed is None:
                 return None
             ranges = {**ranges, compared[0]: narrowed}
-            low, high = _whole(compared[0])
-            if _lasts(compared[0]):
+            low, high = _full_range(compared[0])
+            if _is_loop_invariant(compared[0]):
                 added = frozenset([atom for atom, _ in compared[0].linear[1]])
                 shape = shape | {(added, narrowed[0] > low, narrowed[1] < high)}
         return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
@@ -139,7 +139,7 @@ def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term
 
     def parts(one: tuple[Term, bool]) -> list[tuple[Term, bool]]:
         part = forced(*one)
-        return [] if part is None else [plain(_given(terms, one[0], *part), one[1]), plain(*part)]
+        return [] if part is None else [plain(_substituted(terms, one[0], *part), one[1]), plain(*part)]
 
     for positive, comes in unfold(plain(condition, holds), parts):
         if forced(positive, comes) is None and positive.constant != int(comes):
@@ -153,12 +153,12 @@ def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | N
     within = [part for part in walk(condition)[:-1] if part.width == 1 and part.operator != SUM]
     for part in within[::-1][:MOST_WITHIN]:
         for must in (True, False):
-            if _given(terms, condition, part, not must).constant == (not holds):
+            if _substituted(terms, condition, part, not must).constant == (not holds):
                 return part, must
     return None
 
 
-def _given(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
+def _substituted(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
     """A predicate with the outcome of a nested one substituted."""
     done = {part: terms.constant(int(holds), 1)}
     for at in walk(condition, done):
@@ -186,12 +186,12 @@ def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | N
     return (terms.scale(rest, -1) if flip else rest), condition.operator, not flip, -signed(offset, a.width)
 
 
-def _lasts(term: Term) -> bool:
+def _is_loop_invariant(term: Term) -> bool:
     """Whether a term is loop-invariant."""
     return all(len(leaf.data) < 2 or leaf.operator not in FLEETING for leaf in term.leaves())
 
 
-def _whole(term: Term) -> tuple[int, int]:
+def _full_range(term: Term) -> tuple[int, int]:
     return term.signed_bounds
 
 

@@ -61,7 +61,7 @@ def paths_to(
         return [onward for end in ends for onward in search.onward(end) if onward.block in leading]
 
     for _ in islice(unfold(first, step), MOST_STEPS + 1):
-        # # paths found in the previous step: a path is expanded when the next one is requested
+        # paths found in the previous step: a path is expanded when the next one is requested
         yield from found
         found.clear()
     yield from found

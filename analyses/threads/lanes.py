@@ -112,7 +112,7 @@ class Lanes:
             return None
         if not self._is_first(block, loop):
             return None
-        # # the value from outside has no predecessor in the entry block
+        # the value from outside has no predecessor in the entry block
         sources = (*self._flow.blocks[value.block].predecessors, -1)
         pairs = zip(value.operands, sources, strict=False)
         starts = {self.values.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}

@@ -65,7 +65,7 @@ class World(First):
     def numbers(self, term: Term, block: int) -> Numbers | None:
         """The value of a term for each thread on entry to a block; None if unknown."""
         for join in self._joins_in(term):
-            # # innermost first: the nesting of a chain is as deep as the chain is long
+            # innermost first: the nesting of a chain is as deep as the chain is long
             super().numbers(join, block)
         return super().numbers(term, block)
 
@@ -180,7 +180,7 @@ class World(First):
             for thread in bits(came.sure):
                 result[thread] = numbers[thread]
         self._nested -= 1
-        # # a thread that does not arrive here has no value; any will do
+        # a thread that does not arrive here has no value; any will do
         return tuple([one or 0 for one in result]) if result else None
 
     # --- who comes where
@@ -212,7 +212,7 @@ class World(First):
             edges = [edge for edge in self._flow.blocks[before].edges if self._dominance.post.dominates(block, edge.target)]
             best |= reached & self.taking(edges)
             if any(before in loop and loop.index not in around for loop in self._loops.loops):
-                # # threads that stay in the loop may arrive in a later iteration
+                # threads that stay in the loop may arrive in a later iteration
                 best |= reached & self._all(Runs.UNKNOWN)
         return best
 

@@ -30,7 +30,7 @@ def context_of(routine: Routine) -> Context:
     if not _has_inner(first):
         return Context(not has_other_dimensions(routine), GRID, _all(routine, GRID), {})
     if _has_namesakes(first):
-        # # the module is invalid: which of two functions of one name is called is unknown
+        # the module is invalid: which of two functions of one name is called is unknown
         return Context(False, THREAD, _all(routine, THREAD), {})
     found = _found(first)
     if routine.name not in found:
@@ -148,7 +148,7 @@ def _results_in(first: Routine, routine: Routine) -> Results:
         found[name] = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
         return found[name] != old
 
-    # # callees before callers
+    # callees before callers
     fixpoint(list(inner)[::-1], update, lambda name: [caller for caller in inner if name in edges[caller]])
     known.update(found)
     return {name: known[name] for name in names if name in known}

@@ -226,7 +226,7 @@ class Propagation:
                 level = self._joined(value)
         for operand in value.operands:
             if operand >= 0:
-                # # read here, not at the end of the predecessor: the edge may leave a loop
+                # read here, not at the end of the predecessor: the edge may leave a loop
                 level = min(level, self.used(operand, value.block))
         return level
 
@@ -256,7 +256,7 @@ class Propagation:
         i, block = value.instruction, value.block
         uses = self.ssa.uses[i]
         if plan.is_plain:
-            # # the lowest level of all inputs, guard included
+            # the lowest level of all inputs, guard included
             level = plan.base
             for use in uses:
                 read = self.used(use, block) if self._any_exit or use < 0 else self.levels[use]
@@ -320,7 +320,7 @@ class Propagation:
         address = self.known.operand(i, node) if isinstance(node, Address) else None
         if address is None:
             return THREAD
-        # # a pointer passed to the kernel cannot point to thread-local memory
+        # a pointer passed to the kernel cannot point to thread-local memory
         given = any(atom.operator == "parameter" and factor == 1 for atom, factor in address.linear[1])
         return CTA if given or locate(self.known, address).space in (".shared", ".global", ".const") else THREAD
 

@@ -58,7 +58,7 @@ class Divergences:
         return found
 
     def _find(self, block: int) -> Divergence:
-        # # all reconverge at the immediate post-dominator, unless some iterate a loop first and so arrive an iteration later
+        # all reconverge at the immediate post-dominator, unless some iterate a loop first and so arrive an iteration later
         stop = self._post.parent[block]
         label, joins = self._labels(block, stop)
         around = self._around(block)
@@ -101,7 +101,7 @@ class Divergences:
             if len(queue) == 1 and self._is_reducible and stop not in label:
                 last = queue[0][1]
                 if not outermost >> last & 1 and all(position[seen] <= position[last] for seen in label):
-                    # # all remaining paths pass through here, and what follows leads back to no labelled block
+                    # all remaining paths pass through here, and what follows leads back to no labelled block
                     break
             _, at = heapq.heappop(queue)
             waiting.discard(at)

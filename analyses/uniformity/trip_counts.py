@@ -74,12 +74,12 @@ def _times(operator: str, starts: Numbers, step: int, limit: int, width: int, is
         return _times_to(starts, step, limit, width) if not holds else None
     low = -(1 << width - 1) if operator == "lt.s" else 0
     high = low + (1 << width) - 1
-    # # staying means that increasing numbers are below the bound, or decreasing ones above it
+    # staying means that increasing numbers are below the bound, or decreasing ones above it
     goes_up = is_less == holds
     if goes_up != (step > 0):
         return None
     bound = _number(limit, low, width)
-    # # `x < limit`, not `limit < x`, `limit < x`, and not `x < limit`
+    # `x < limit`, not `limit < x`, `limit < x`, and not `x < limit`
     first = bound + (not is_less) if goes_up else bound - is_less
     found = []
     for bits in starts:

@@ -159,7 +159,7 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
         chosen = {leaf: _example(reach, leaf, tried) for leaf in leaves if _is_chosen(leaf)}
         numbers = evaluate(condition, lanes(index, count), {leaf: (number,) * count for leaf, number in chosen.items()})
         if numbers is not None and len(set(numbers)) == 2:
-            return numbers + numbers[:1] * (reach.template.count - count), ", ".join(_spoken(chosen))
+            return numbers + numbers[:1] * (reach.template.count - count), ", ".join(_assignments(chosen))
     return None, ""
 
 
@@ -173,6 +173,6 @@ def _example(reach: Reach, leaf: Term, tried: int) -> int:
     return special_number(str(leaf.data[0]), reach.template.shape, ONE_BLOCK) or 0
 
 
-def _spoken(chosen: dict[Term, int]) -> Iterator[str]:
+def _assignments(chosen: dict[Term, int]) -> Iterator[str]:
     for leaf, number in chosen.items():
         yield f"{leaf} = {number}"

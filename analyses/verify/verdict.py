@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.analyses.execution.contents import COUNT, Numbers
 from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch, MadeUp
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
+MOST_LISTED = 3
+"""How many names or lines a sentence lists."""
 UNWRITTEN = "uninitialised-memory"
 """Name of the finding about uninitialized memory."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
@@ -43,6 +46,8 @@ class Reason:
     text: str
     line: int = 0
     example: str = ""
+    why: str = ""
+    """Of a reason about a finding: why that decides nothing, without the finding's message. Empty for other reasons."""
 
 
 @attrs.frozen
@@ -81,7 +86,14 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     shown = proven or wrong
     notes = [one for one in executed.shown if one not in wrong and one not in unsure]
     return Verdict(
-        outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example()
+        outcome,
+        (*shown, *notes),
+        reasons,
+        executed.covered,
+        judge.not_covered(bool(reasons)),
+        tuple(judge.assumptions()),
+        executed,
+        judge.example(),
     )
 
 
@@ -95,9 +107,14 @@ def is_wrong(finding: Finding) -> bool:
     return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
 
 
+def _undecided(finding: Finding, why: str, example: str = "") -> Reason:
+    """The reason why a finding does not refute the kernel."""
+    diagnostic = finding.diagnostic
+    return Reason(f"{diagnostic.message}; {why}", diagnostic.span.line, example, why)
+
+
 def _of_a_layout(finding: Finding) -> Reason:
-    message = f"{finding.diagnostic.message}: the descriptor names it, which part of the matrix matters nobody says"
-    return Reason(message, finding.diagnostic.span.line)
+    return _undecided(finding, "the descriptor names these bytes, but the instruction may not use the whole layout")
 
 
 def _is_of_data(finding: Finding) -> bool:
@@ -181,36 +198,54 @@ class _Judge:
             found.append(self._of_fault(fault))
         if not found and self.executed.unexecuted:
             found.append(self._of_unexecuted())
-        found += [Reason(f"not everything was looked at: {what}") for what in self.executed.not_covered]
+        found += [Reason(f"not everything was watched: {what}") for what in self.executed.not_covered]
         return found
 
     def _of_finding(self, shown: Shown) -> Reason:
-        diagnostic = shown.finding.diagnostic
-        line = diagnostic.span.line
-        if self.is_of_a_layout(shown.finding):
-            return _of_a_layout(shown.finding)
-        if diagnostic.name in OUTSIDE:
-            text = f"{diagnostic.message}: how large what was not given is, nobody says"
-            return Reason(text, line, self.example())
-        if diagnostic.name.removeprefix("fault-") in TRAPS:
-            return Reason("the kernel ends itself here, with what was made up", line, self.example())
-        if not is_wrong(shown.finding):
-            return Reason(f"{diagnostic.message}: that they are equal is so in this launch, and need not be (8.7.1)", line)
-        if diagnostic.name in OF_GRIDS:
-            return Reason(f"{diagnostic.message}; this launch does not begin before they have ended", line)
-        if diagnostic.name == UNWRITTEN:
-            return Reason(f"{diagnostic.message}; this may be meant, where nobody looks at it", line)
+        finding, kind = shown.finding, shown.finding.diagnostic.name
+        if self.is_of_a_layout(finding):
+            return _of_a_layout(finding)
+        if kind in OUTSIDE and finding.witness.get("space", "global") in ("global", "const"):
+            return _undecided(finding, "the size of this memory was not given", self.example())
+        if kind.removeprefix("fault-") in TRAPS:
+            return _undecided(finding, "the kernel ends itself here, which other inputs may prevent", self.example())
+        if not is_wrong(finding):
+            return _undecided(finding, "the values are equal in this launch, but need not be (8.7.1)")
+        if kind in OF_GRIDS:
+            return _undecided(finding, "in this launch, the grids before have ended")
+        if kind == UNWRITTEN:
+            return _undecided(finding, "this is intended only if nothing uses the result")
         if shown.is_of_equal_words:
-            where = _listed(list(self.deciding) or self.contents)
-            text = f"{diagnostic.message}, where words of {where} are equal; with different ones, as 0, 1, 2, …, nothing is wrong"
-            return Reason(text, line, self.example("iota"))
-        made = "these numbers" if self.numbers and not self.executed.depends else str(shown.contents)
-        return Reason(f"{diagnostic.message}; this depends on what was not given, and shows with {made}", line, self.example())
+            why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
+            return _undecided(finding, why, self.example("iota"))
+        if shown.states:
+            return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
+        return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
+
+    def _of_contents(self) -> str:
+        """The arrays whose contents decide, or all whose contents were made up."""
+        return _listed(list(self.deciding) or self.contents)
+
+    def _values(self, numbers: Numbers) -> str:
+        """What the scalars that were not given are, each by its name."""
+        arguments = zip(self.names, self.launch.arguments, strict=True)
+        known = [(n, name, one) for n, (name, one) in enumerate(arguments) if isinstance(one, MadeUp)]
+        values = [(name, one.value(COUNT.with_numbers(numbers), n)) for n, name, one in known]
+        found = {name: value for name, value in values if value is not None}
+        if not found or len(found) > MOST_LISTED + 1:
+            return f"{numbers} for {_listed(self.numbers)}"
+        return ", ".join([f"`{name}` = {value}" for name, value in found.items()])
+
+    def _with(self, shown: Shown) -> str:
+        """The made-up inputs with which something was shown."""
+        numbers = self._values(shown.contents.numbers) if self.numbers else ""
+        contents = f"{shown.contents} in {self._of_contents()}" if self.executed.depends and self.contents else ""
+        return " and ".join([one for one in (numbers, contents) if one]) or "the inputs that were made up"
 
     def _of_fault(self, fault: Any) -> Reason:
         line = fault.line or 0
         if fault.kind == "budget":
-            return Reason("it takes longer than there is time", line, "--budget 300")
+            return Reason("the launch takes more time than its budget", line, "--budget 300")
         if fault.kind == "extern":
             return Reason(f"{fault.reason}: what it does is not known", line, "--library FILE.ptx")
         if fault.kind in UNKNOWN:
@@ -221,23 +256,29 @@ class _Judge:
         """Reason for instructions that were not executed, but that other scalars, or other values of module variables, may reach."""
         lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
         if self.numbers and self.executed.is_by_numbers:
-            return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self.example())
-        return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
+            deciding = [name for n, name in enumerate(self.names) if n in self.executed.deciding_numbers] or self.numbers
+            text = f"no thread reached {_some(lines)} with any of the numbers tried for {_listed(deciding)}, which were not given"
+            return Reason(text, 0, f"--param {deciding[0]}=64")
+        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
 
-    def not_covered(self) -> tuple[str, ...]:
-        """Descriptions of what was not checked, such as bounds of made-up arrays."""
+    def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
+        """Descriptions of what was not checked, such as bounds of made-up arrays, but for what the reasons say."""
         sized = [
             name
             for name, one in zip(self.names, self.launch.arguments, strict=True)
             if isinstance(one, MadeUp) and one.pointers and one.made_up
         ]
-        bounds = [f"the bounds of {_listed(sized)}, as their sizes were not given"] if sized else []
+        sizes = "its size was" if len(sized) == 1 else "their sizes were"
+        bounds = [f"the bounds of {_listed(sized)}, as {sizes} not given"] if sized else []
         executed = self.executed
+        if self.launch.is_shared_made_up:
+            bounds.append(f"the bounds of dynamic shared memory, as its size was not given ({executed.launch.shared:,} bytes assumed)")
         what = [f"what {_listed(executed.unknown)} does, which nothing defines"] if executed.unknown else []
-        wrong = executed.not_together
-        more = f" and {len(wrong) - 2} others" if len(wrong) > 2 else ""
-        other = [f"{', '.join(wrong[:2])}{more} for numbers, with which addresses go wrong: they may not go together"] if wrong else []
-        return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
+        wrong = list(dict.fromkeys(map(self._values, executed.not_together)))
+        more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
+        other = [f"{' or '.join(wrong[:2])}{more}: addresses are wrong with these, so they may be inconsistent"] if wrong else []
+        left_out = () if has_reasons else executed.not_covered
+        return (*left_out, *bounds, *what, *other, *executed.unfit)
 
     def example(self, fill: str = "random") -> str:
         """An option that supplies the first thing that was made up, or an array that decides, as long as the kernel reads it."""
@@ -254,9 +295,14 @@ class _Judge:
         """Descriptions of what was made up."""
         found = []
         if self.numbers:
-            numbers = dict.fromkeys([str(run.contents.numbers) for run in self.executed.runs])
-            shown = [*list(numbers)[:3], *([f"{len(numbers) - 3} others"] if len(numbers) > 3 else [])]
-            found.append(f"{_listed(self.numbers)} not given; tried: {', '.join(shown)}")
+            tried = list(dict.fromkeys([self._values(run.contents.numbers) for run in self.executed.runs]))
+            more = f" and {len(tried) - MOST_LISTED} more" if len(tried) > MOST_LISTED else ""
+            only = f"`{self.numbers[0]}`"
+            if len(self.numbers) > 1 or not all(one.startswith(f"{only} = ") for one in tried):
+                found.append(f"numbers not given; tried: {'; '.join(tried[:MOST_LISTED])}{more}")
+            else:
+                values = [one.removeprefix(f"{only} = ") for one in tried]
+                found.append(f"{only} not given; tried: {', '.join(values[:MOST_LISTED])}{more}")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             some = list(self.deciding)
@@ -272,10 +318,12 @@ class _Judge:
 
 def _listed(names: Sequence[str]) -> str:
     quoted = [f"`{name}`" for name in names]
+    if len(quoted) > MOST_LISTED + 1:
+        return f"{', '.join(quoted[:MOST_LISTED])} and {len(quoted) - MOST_LISTED} more"
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}" if len(quoted) > 1 else quoted[0]
 
 
 def _some(lines: Sequence[int]) -> str:
     """The first of several lines, in words."""
-    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
-    return f"{', '.join(map(str, lines[:3]))}{more}"
+    more = f" and {len(lines) - MOST_LISTED} more" if len(lines) > MOST_LISTED else ""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LISTED]))}{more}"

@@ -151,7 +151,8 @@ class TensorMap:
         from ptxkit.machine import TensorMap as Map
 
         data = np.frombuffer(self.data(), np.uint8)
-        buffer = machine.alloc(len(data))
+        # the points of an interleaved tensor are larger than its rows and strides allow for: it reaches past what is compared
+        buffer = machine.alloc(len(data) + (1 << 16 if self.interleave else 0))
         buffer.write(data)
         if self.output:
             outputs.append(lambda: buffer.read(np.uint8, (len(data),)).tobytes())
@@ -375,6 +376,7 @@ class Texture:
             srgb=self.srgb,
             sampler=sampler,
             levels=levels[1:],
+            in_array=True,
         )
 
 

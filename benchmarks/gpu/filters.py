@@ -171,6 +171,15 @@ def filtered(format: str, dtype: Any, srgb: bool) -> Callable[[], Array]:
     return run
 
 
+def fourth() -> Any:
+    """What a linear filter makes of the fourth channel of sRGB bytes, and of the third: between two texels of a row, four of a plane."""
+    texels = np.random.default_rng(41).integers(0, 256, (128, 128, 4)).astype(np.uint8)
+    plane = Texture(image("2d", "u8", texels), filter=1, srgb=True)
+    x, y = points(7, 2, 128)
+    found = [sampled([plane], [x, np.floor(y) + 0.5]), sampled([plane], [x, y])]
+    return np.stack([one[0, :, 2:] for one in found])
+
+
 def directions() -> list[Array]:
     """Directions into a cube: any, and such as lie between faces or at the edges of texels."""
     lot = np.random.default_rng(6)
@@ -223,6 +232,7 @@ EXPERIMENTS: dict[str, Callable[[], Array]] = {
     "levels_of_volumes": levels_of_volumes,
     "signed": filtered("s8", np.int8, False),
     "srgb": filtered("u8", np.uint8, True),
+    "fourth": fourth,
     "cubes": cubes,
     **{opcode.partition(".")[0]: approximated(opcode) for opcode in APPROXIMATED},
 }

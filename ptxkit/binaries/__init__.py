@@ -1,6 +1,6 @@
-"""PTX inside of binary files: ELF and PE files, static archives, fat binaries. No tool of NVIDIA is needed.
+"""PTX within binary files: ELF and PE files, static archives, fat binaries. No NVIDIA tool is needed.
 
-`contents(data)` gives the texts that a file holds; `text(entry)` decompresses one.
+`contents(data)` lists the texts in a file; `text(entry)` decompresses one.
 """
 
 from ptxkit.binaries.compression import Missing

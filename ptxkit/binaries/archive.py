@@ -1,4 +1,4 @@
-"""The members of static archives, as `ar` and `lib` make them."""
+"""The members of static archives, as created by `ar` and `lib`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MAGIC = b"!<arch>\n"
 THIN = b"!<thin>\n"
 HEADER = 60
 TABLES = ("/", "/SYM64/", "//", "__.SYMDEF", "__.SYMDEF SORTED", "/<ECSYMBOLS>/")
-"""Members that are the archive's own tables."""
+"""Members that are tables of the archive itself."""
 
 
 @attrs.frozen
 class Part:
-    """A member of an archive, and where it lies, in bytes."""
+    """A member of an archive and its location, in bytes."""
 
     name: str
     offset: int
@@ -25,7 +25,7 @@ class Part:
 
 
 def members(data: memoryview) -> Iterator[Part]:
-    """The members in order, without the archive's own tables. Raises Damaged, also for an archive that only names its files."""
+    """The members in order, without the archive's own tables. Raises Damaged, also for a thin archive."""
     if data[: len(THIN)] == THIN:
         raise Damaged("a thin archive, which only names its members: give those", 0)
     at = len(MAGIC)
@@ -41,7 +41,7 @@ def members(data: memoryview) -> Iterator[Part]:
         if name == "//":
             long_names = bytes(body)
         elif name.startswith("#1/") and name[3:].isdecimal():
-            # as in BSD: the name stands before the contents
+            # as in BSD: the name precedes the contents
             length = min(int(name[3:]), size)
             name = bytes(body[:length]).rstrip(b"\0").decode("utf-8", "replace")
             offset, body = offset + length, body[length:]

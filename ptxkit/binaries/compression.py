@@ -1,4 +1,4 @@
-"""Undoing the compressions that fat binaries use: LZ4 blocks and zstd frames."""
+"""Decompression for fat binaries: LZ4 blocks and zstd frames."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 from typing import Any
 
 LARGEST = 1 << 30
-"""Bytes that a text may have; a header that claims more is not believed."""
+"""Maximum bytes of a text; a header that claims more is rejected."""
 EXTRA = "pip install 'ptxkit[binaries]'"
 
 
 class Missing(Exception):
-    """A library that is needed is not installed; the message says which, and how it is installed."""
+    """A required library is not installed; the message says which, and how to install it."""
 
 
 def lz4(data: bytes, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Which texts a file of any kind holds, and what each is called."""
+"""The PTX texts in a file of any kind, and their names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ptxkit.binaries.fatbin import Entry
 from ptxkit.binaries.reading import Damaged
 
 EXECUTABLE = (".nv_fatbin", ".nv_fatb")
-"""The section whose codes a program loads, by its names in ELF and, eight bytes long, PE files."""
+"""The section whose code a program loads, by its names in ELF and (limited to eight bytes) PE files."""
 RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
-"""The section whose codes are still to be linked (`nvcc -rdc=true`), by its names; a linked program has them left over."""
+"""The section of code that is still to be linked (`nvcc -rdc=true`), by its names; it remains in a linked program."""
 NESTED = 3
-"""How many archives may stand one in the other: a wheel, a static archive, an object."""
+"""Maximum nesting of archives: a wheel, a static archive, an object."""
 
 
 @attrs.frozen
 class Member:
-    """A text in a file. `name` tells it from the others: `3.sm_90a.ptx`, in an archive `reduce.o!3.sm_90a.ptx`."""
+    """A text in a file. `name` identifies it: `3.sm_90a.ptx`, or in an archive `reduce.o!3.sm_90a.ptx`."""
 
     name: str
     number: int
-    """Counted from 1 through the file."""
+    """Counted from 1 over the whole file."""
     part: str
-    """The archive's member that it is in, or empty."""
+    """The archive member that contains it, or empty."""
     entry: Entry
     is_relocatable: bool
     """Whether it is still to be linked with others."""
@@ -34,7 +34,7 @@ class Member:
 
 @attrs.frozen
 class Contents:
-    """The texts of a file, and what is damaged in it."""
+    """The texts of a file, and its damaged parts."""
 
     members: tuple[Member, ...]
     damages: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Text:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether this is a file that may hold PTX beside other things: no PTX text starts as these do."""
+    """Whether this is a file that may contain PTX among other data: no PTX text has such a prefix."""
     if data.startswith((elf.MAGIC, fatbin.MAGIC, archive.MAGIC, archive.THIN, zipped.MAGIC)):
         return True
     view = memoryview(data)
@@ -55,9 +55,9 @@ def is_binary(data: bytes) -> bool:
 
 
 def contents(data: bytes, every: bool = False) -> Contents:
-    """The PTX texts of a file in their order. It raises nothing: what is damaged is listed, and what is not damaged is there.
+    """The PTX texts of a file in order. Never raises: damaged parts are listed, and the others returned.
 
-    Code that is still to be linked is left out where a program has linked code with PTX besides, unless `every` text is asked for.
+    Code that is still to be linked is left out if a program also has linked code with PTX, unless `every` text is requested.
     """
     members: list[Member] = []
     damages: list[str] = []
@@ -73,7 +73,7 @@ def contents(data: bytes, every: bool = False) -> Contents:
 
 
 def _texts_of_parts(data: bytes) -> Iterator[tuple[str, list[_Text] | Damaged]]:
-    """For each file that is no archive its name and its texts, and what is damaged."""
+    """For each file that is not an archive, its name and texts, or its damage."""
     stack: list[Iterator[tuple[str, memoryview, int]]] = [iter([("", memoryview(data), 0)])]
     while stack:
         try:
@@ -105,7 +105,7 @@ def _named(part: str, base: int, members: Iterator[archive.Part]) -> Iterator[tu
 
 
 def _texts(data: memoryview, base: int) -> Iterator[_Text | Damaged]:
-    """The texts of one file that is no archive, executable ones first."""
+    """The texts of one file that is not an archive, executable ones first."""
     if data[:4] == fatbin.MAGIC:
         yield from _entries(data, base, False)
         return
@@ -119,7 +119,7 @@ def _texts(data: memoryview, base: int) -> Iterator[_Text | Damaged]:
         end = 0
         for section in sorted([one for one in sections if one.name in names], key=lambda one: one.offset):
             if section.offset < end:
-                # such a file is made to be read without end
+                # such a file is crafted to make reading endless
                 yield Damaged("sections that overlap", base + section.offset)
                 break
             end = section.offset + len(section.data)

@@ -1,4 +1,4 @@
-"""The PTX that a cubin holds for debuggers when it was made with `-lineinfo` or `-G`."""
+"""The PTX that a cubin contains for debuggers if compiled with `-lineinfo` or `-G`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECTION = ".nv_debug_ptx_txt"
 
 
 def entry(data: memoryview, offset: int) -> Entry:
-    """The text, with line ends where there are zero bytes; comments and the contents of debugging sections are blank in it."""
+    """The text, with line ends for zero bytes; comments and the contents of debugging sections are blank in it."""
     payload = bytes(data).replace(b"\0", b"\n")
     version = re.search(rb"\.version\s+(\d{1,3})\.(\d{1,3})", payload)
     target = re.search(rb"\.target\s+(sm_\w{1,9})", payload)

@@ -11,16 +11,16 @@ from ptxkit.binaries.reading import Damaged, numbers, stretch, word
 
 MAGIC = b"\x7fELF"
 CUDA = 190
-"""The machine of a cubin."""
+"""The machine number of cubins."""
 NO_BITS = 8
-"""The type of a section that takes no room in the file."""
+"""The type of a section without contents in the file."""
 EXTENDED = 0xFFFF
-"""Stands for a number that is too large for its field and is in the first section header."""
+"""Marks a number that is too large for its field and is stored in the first section header."""
 
 
 @attrs.frozen
 class Section:
-    """A section: its name and where it lies, in bytes."""
+    """A section: its name and location, in bytes."""
 
     name: str
     offset: int
@@ -28,13 +28,13 @@ class Section:
 
 
 def machine(data: memoryview) -> int:
-    """What the file's code is for. Raises Damaged."""
+    """The machine number of the file. Raises Damaged."""
     order = ">" if numbers("B", data, 5, "the ELF header")[0] == 2 else "<"
     return int(numbers(f"{order}H", data, 18, "the ELF header")[0])
 
 
 def sections(data: memoryview) -> Iterator[Section]:
-    """The sections that have contents, in the order of the file's table. Raises Damaged."""
+    """The sections with contents, in the order of the section table. Raises Damaged."""
     wide, order = numbers("BB", data, 4, "the ELF header")
     form = ">" if order == 2 else "<"
     if wide == 1:
@@ -55,5 +55,5 @@ def sections(data: memoryview) -> Iterator[Section]:
     for i in range(count):
         name, kind, _, _, offset, length, *_ = numbers(entry, data, start + i * size, "the table of sections")
         if kind != NO_BITS and length:
-            # a section that is cut short is read as far as it goes: what it holds says where it breaks off
+            # a truncated section is read as far as it goes: its contents show where they break off
             yield Section(word(strings, name), offset, data[offset : offset + length])

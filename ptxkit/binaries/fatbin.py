@@ -28,10 +28,10 @@ from ptxkit.binaries.reading import Damaged, numbers, stretch, word
 MAGIC = b"\x50\xed\x55\xba"
 VERSION = 1
 HEADER, ENTRY = 16, 64
-"""The least bytes of the headers."""
+"""The minimum bytes of the headers."""
 PTX = 1
 OTHERS = (2, 4, 8, 16, 32, 64)
-"""The kinds that are no PTX."""
+"""The kinds that are not PTX."""
 LZ4, ZSTD, OTHER = 1 << 13, 1 << 15, 1 << 12
 OBFUSCATED = 1 << 16
 ARCHITECTURE, FAMILY = 1 << 20, 1 << 21
@@ -45,15 +45,15 @@ class Entry:
     target: str
     version: tuple[int, int]
     offset: int
-    """Where it stands in the file."""
+    """Its offset in the file."""
     payload: memoryview = attrs.field(repr=False, eq=False)
     size: int
-    """Bytes when not compressed; for what is not compressed, bytes with padding."""
+    """Uncompressed bytes; for uncompressed contents, bytes including padding."""
     flags: int
     source: str
-    """The file that was compiled, where it is known; else empty."""
+    """The source file, if known; otherwise empty."""
     options: str
-    """The options that ptxas is to be given."""
+    """The options for ptxas."""
 
     @property
     def compression(self) -> str:
@@ -81,9 +81,9 @@ def text(entry: Entry) -> str:
 
 
 def entries(data: memoryview, base: int) -> Iterator[Entry | Damaged]:
-    """The PTX texts of the fat binaries that stand one after the other in these bytes, which lie at `base` in the file.
+    """The PTX texts of consecutive fat binaries in these bytes, which start at `base` in the file.
 
-    A damaged entry is yielded as such; reading goes on with the next fat binary.
+    A damaged entry is yielded as such; reading continues with the next fat binary.
     """
     raw = bytes(data)
     at = 0
@@ -104,7 +104,7 @@ def entries(data: memoryview, base: int) -> Iterator[Entry | Damaged]:
 
 
 def _one(data: memoryview, at: int, base: int) -> Generator[Entry | Damaged, None, int]:
-    """The PTX texts of the fat binary at an offset; gives where it ends. Raises Damaged."""
+    """The PTX texts of the fat binary at an offset; returns its end. Raises Damaged."""
     _, version, header, size = numbers("<IHHQ", data, at, "the header of a fat binary")
     if version != VERSION or header < HEADER:
         raise Damaged(f"a fat binary of an unknown version {version}", at)

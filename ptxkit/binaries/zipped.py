@@ -13,7 +13,7 @@ from ptxkit.binaries.reading import Damaged
 MAGIC = b"PK\3\4"
 SUFFIXES = (".so", ".dll", ".pyd", ".exe", ".a", ".lib", ".o", ".obj", ".fatbin", ".cubin")
 LARGEST = 1 << 31
-"""Bytes that a member may have; a larger one is not unpacked."""
+"""Maximum bytes of a member; a larger one is not unpacked."""
 
 
 def is_zip(data: memoryview) -> bool:
@@ -21,7 +21,7 @@ def is_zip(data: memoryview) -> bool:
 
 
 def members(data: memoryview) -> Iterator[Part]:
-    """The members that may hold code, by their suffixes. Offsets count in the unpacked member. Raises Damaged."""
+    """The members that may contain code, by their extension. Offsets count in the unpacked member. Raises Damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             for info in file.infolist():

@@ -1,4 +1,4 @@
-"""The command line: arguments and printing only. Each command is one module, imported when it is called."""
+"""The command line: argument parsing and printing only. Each command is a module that is imported when called."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ import click
 import ptxkit
 
 COMPLETING = "_PTXKIT_COMPLETE"
-"""The environment variable by which a shell asks what may stand where."""
+"""The environment variable by which a shell requests completions."""
 INTERRUPTED, PIPE_CLOSED = 130, 141
-"""What a shell reports of a program that Ctrl-C or a closed pipe has ended: neither success nor findings."""
+"""Exit codes that a shell reports for programs ended by Ctrl-C or a closed pipe: neither success nor findings."""
 YOUNG = 100_000
-"""So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
+"""Number of new objects, instead of 700, that trigger the garbage collector: imports and trees create many, with hardly any garbage."""
 
 
 class PipeClosed(Exception):
-    """The reader of what is printed has gone. It is no OSError: of these click makes the code 1, which says that there are findings."""
+    """The reader of the output is gone. Not an OSError: click would map that to exit code 1, which means findings."""
 
 
 class Commands(click.Group):
-    """The commands by the modules in this folder: `ptxkit lint` is `ptxkit.cli.lint.command`."""
+    """The commands, one for each module in this folder: `ptxkit lint` is `ptxkit.cli.lint.command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(info.name.removesuffix("_") for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
@@ -66,10 +66,10 @@ class Commands(click.Group):
 
 
 def run() -> NoReturn:
-    """The program `ptxkit`: as `main`, but what cannot be written, and a bug of ours, end with 2 and a line, not with a traceback."""
+    """The program `ptxkit`: like `main`, but write errors and internal errors end with 2 and a line of text, not with a traceback."""
     try:
         code = _called()
-        # the language server closes what it wrote to
+        # the language server closes its output
         if not sys.stdout.closed:
             sys.stdout.flush()
     except (BrokenPipeError, PipeClosed):
@@ -86,7 +86,7 @@ def run() -> NoReturn:
 
 
 def _called() -> str | int | None:
-    """Calls the command and gives its exit code. Raises click.Abort for Ctrl-C, PipeClosed, OSError."""
+    """Runs the command and returns its exit code. Raises click.Abort for Ctrl-C, PipeClosed, OSError."""
     try:
         return main(prog_name="ptxkit", standalone_mode=False)  # type: ignore[no-any-return]
     except click.ClickException as error:
@@ -97,7 +97,7 @@ def _called() -> str | int | None:
 
 
 def _leave(code: str | int | None) -> NoReturn:
-    """Ends the program. What is alive goes with the process: taking it apart object by object would take as long as a small file."""
+    """Exits without destroying objects one by one, which would take as long as processing a small file."""
     is_watched = sys.getprofile() is not None or sys.gettrace() is not None
     if isinstance(code, int | None) and threading.active_count() == 1 and not is_watched:
         atexit._run_exitfuncs()
@@ -108,7 +108,7 @@ def _leave(code: str | int | None) -> NoReturn:
 
 
 def _end(code: int, reason: str = "") -> NoReturn:
-    """Ends the program; what could not be written is not tried again."""
+    """Exits; failed writes are not retried."""
     with contextlib.suppress(OSError):
         if reason:
             click.echo(f"ptxkit: {reason}", err=True)

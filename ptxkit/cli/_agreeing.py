@@ -1,4 +1,4 @@
-"""A verdict beside what `lint` says of the same kernel: the two do not contradict each other."""
+"""Reconciles a verdict with the findings of `lint` for the same kernel, so that the two do not contradict each other."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 SECONDS = 60.0
-"""So long `lint` may execute the kernels of the module with launches that it makes up: what it does not reach raises no doubt."""
+"""Time limit in seconds for executing the module's kernels with made-up launches in `lint`: what it does not reach raises no doubt."""
 VERSIONS = "V"
-"""The family of rules about what a module asks for: no execution is wrong for it."""
+"""The rule family for requirements of a module: no execution shows these."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
-"""Rules about what the hardware is free to choose and the machine has chosen."""
+"""Rules about choices of the hardware, which the machine has made in one particular manner."""
 OF_BOUNDS = "missing-bounds-guard"
-"""The rule about threads that nothing keeps within an array whose size nobody knows."""
+"""The rule about threads that may exceed an array of unknown size."""
 WHOLE = frozenset((".u32", ".s32", ".b32"))
-"""The types of numbers that sizes and strides have."""
+"""The types of sizes and strides."""
 OF_FORMS, SYNCHRONIZED, FIRST_TARGET = "deprecated-form", ".sync", 70
-"""The rule about forms that are being given up. From this target on nobody says which lanes take part in one that has no `.sync`."""
+"""The rule about deprecated forms. From this target on, the participating lanes of a form without `.sync` are unspecified."""
 MOST_NOTES = 3
-"""So many notes are said in a verdict."""
+"""Maximum number of notes in a verdict."""
 OF_ADDRESSES = frozenset(("misaligned-access", "out-of-bounds-access"))
-"""Rules about addresses: where they follow from what was given alone, executions have shown all that there are."""
+"""Rules about addresses: if these depend only on given inputs, the executions have covered them all."""
 
 
 def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
-    """The verdict, undecided instead of verified where `lint` has something against the kernel that the executions have not settled.
+    """The verdict, changed from verified to undecided if `lint` reports something about the kernel that the executions have not settled.
 
-    An error always: what no execution shows, as a fragment that is loaded with another shape than it is used with, only `lint` sees. A
-    warning where anything of the launch was made up, as with another input it may show; where numbers were made up, also an error that
-    `lint` shows with numbers of its own. Else warnings are said with what is not covered, but for those about addresses that were all seen.
-    A note that nothing keeps threads within arrays is a doubt where their sizes were made up, each thread works for itself, and no other
-    number is read that sizes may follow from. Other notes are about what no execution is wrong for: time, text that nothing executes.
+    That holds for every error: some are visible only to `lint`, such as a fragment loaded with another shape than it is used with. It holds
+    for a warning if part of the launch was made up, since another input may show it; if numbers were made up, also for an error that `lint`
+    shows with its own numbers. Otherwise, warnings are listed as not covered, except those about addresses that were all observed. A note
+    about missing bounds is a doubt if the arrays' sizes were made up, each thread works by itself, and no other number is read from which
+    sizes may follow. Other notes concern what no execution can show: performance, or dead code.
     """
     from ptxkit.analyses.framework.rule import select
     from ptxkit.analyses.linting.linting import lint
@@ -63,14 +63,14 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
 
 
 def _notes(found: Sequence[Diagnostic]) -> list[str]:
-    """The first notes in words, and how many more there are."""
+    """The first notes as text, and the number of others."""
     said = [f"{_spoken(one)} in line {one.span.line}" for one in found[:MOST_NOTES]]
     return [*said, *([f"{len(found) - MOST_NOTES} more notes of lint"] if len(found) > MOST_NOTES else [])]
 
 
 def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:
-    """Whether arrays were made up, as large as what is accessed, and nothing says how data lies in them: neither a number that is read, nor
-    tiles that the threads of a CTA share."""
+    """Whether arrays were made up, as large as their accesses, and nothing indicates the layout of their data: neither a number that is
+    read, nor tiles that the threads of a CTA share."""
     from ptxkit.analyses.framework.routine import routines
 
     is_made_up = any(argument.made_up == "contents" for argument in verdict.executed.launch.arguments)
@@ -83,13 +83,13 @@ def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:
 
 
 def _target(module: Module) -> int:
-    """The number of the target: 80 of `sm_80`."""
+    """The number of the target: 80 for `sm_80`."""
     word = next((word for word in module.targets if word.startswith("sm_")), "sm_0")
     return int(re.sub(r"\D", "", word))
 
 
 def _is_doubt(module: Module, one: Diagnostic, is_given: bool) -> bool:
-    """Whether a finding of `lint` leaves open what a kernel does."""
+    """Whether a finding of `lint` leaves the kernel's behavior open."""
     if one.severity is Severity.ERROR or is_given:
         return one.severity is Severity.ERROR
     if one.name == OF_FORMS and any(SYNCHRONIZED in note for note in one.notes):

@@ -1,6 +1,6 @@
-"""What was found in a file, kept by its content: looking at the same file again costs reading it."""
+"""The cache of findings by file content: examining the same file again costs only reading it."""
 
-# Most of the time of a small file went into pathlib.
+# pathlib would take most of the time for a small file
 # ruff: noqa: PTH118, PTH123, PTH105
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ptxkit.cli._job import Job
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Origin, Related, Severity, Span
 
 VARIABLE = "PTXKIT_CACHE_DIR"
-"""The environment variable that says where the cache is, in place of the user's folder for caches."""
+"""The environment variable for the cache folder, instead of the user's cache folder."""
 
 KEPT_DAYS = 30
-"""So long the results of other versions of ptxkit are kept after their last use."""
+"""Days after their last use for which results of other versions of ptxkit are kept."""
 
 
 def folder() -> Path:
-    """Where results of this ptxkit are kept."""
+    """The cache folder of this version of ptxkit."""
     return _folder(os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA"), os.environ.get("HOME"))
 
 
@@ -40,12 +40,12 @@ def _folder(given: str | None, general: str | None, _home: str | None) -> Path:
 
 
 def key(data: bytes, job: Job) -> str:
-    """What results are found by: the content of a file and what was looked for; not its name."""
+    """The cache key: the content of a file and the job; not its name."""
     return hashlib.blake2b(data, digest_size=20, key=hashlib.blake2b(repr(job).encode(), digest_size=32).digest()).hexdigest()
 
 
 def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
-    """The findings that are kept under a key, as of the file at `path`; None if there are none that can be read."""
+    """The cached findings for a key, for the file at `path`; None if there are none, or they cannot be read."""
     try:
         with open(_path(where), "rb") as file:
             kept = json.load(file)
@@ -55,7 +55,7 @@ def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
 
 
 def save(where: str, diagnostics: Iterable[Diagnostic]) -> None:
-    """Keeps findings under a key, if that is possible."""
+    """Caches findings under a key, if possible."""
     path = _path(where)
     text = json.dumps([attrs.asdict(one) for one in diagnostics])
     with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ def save(where: str, diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    """Writes a file beside it and renames it, so that who reads it meanwhile reads one or the other. Raises OSError."""
+    """Writes a temporary file and renames it, so that concurrent readers see the old or the new contents. Raises OSError."""
     beside = f"{path}.{os.getpid()}"
     with open(beside, "w", encoding="utf-8") as file:
         file.write(text)
@@ -81,7 +81,7 @@ def _path(where: str) -> str:
 
 @functools.cache
 def _stamp() -> str:
-    """What tells one ptxkit from another: its version, and the size and time of each of its files."""
+    """Identifies this build of ptxkit: its version, and the size and time of each of its files."""
     found = hashlib.blake2b(ptxkit.__version__.encode(), digest_size=8)
     stack = [Path(ptxkit.__file__).parent]
     while stack:
@@ -96,7 +96,7 @@ def _stamp() -> str:
 
 
 def _forget(own: Path) -> None:
-    """Removes what other versions have left long ago."""
+    """Removes old results of other versions."""
     os.utime(own)
     for other in own.parent.iterdir():
         if other != own and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
@@ -104,7 +104,7 @@ def _forget(own: Path) -> None:
 
 
 def diagnostic(kept: dict[str, Any], path: str | None) -> Diagnostic:
-    """The finding that `attrs.asdict` made `kept` of, in the file at a path."""
+    """The finding that `attrs.asdict` converted to `kept`, for the file at a path."""
     related = tuple([Related(Span(**one["span"]), one["message"], _origin(one["origin"])) for one in kept["related"]])
     fixed = {"severity": Severity(kept["severity"]), "span": Span(**kept["span"]), "notes": tuple(kept["notes"]), "related": related}
     return Diagnostic(**{**kept, **fixed, "path": path, "origin": _origin(kept["origin"]), "fix": _fix(kept["fix"])})

@@ -1,4 +1,4 @@
-"""What `lint` and `check` have in common: files in, findings out."""
+"""The common part of `lint` and `check`: from files to findings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from ptxkit.report.source import ReportAt
 
 PROGRESS_AFTER = 1.0
-"""Seconds after which a progress bar shows, on a terminal."""
+"""Seconds until a progress bar appears, on a terminal."""
 
 FORMATS = ("text", "json", "sarif", "github")
 
 
 @frozen
 class Output:
-    """How findings are printed, and what comes of them."""
+    """How findings are printed, and their effect on the exit code."""
 
     format_: str = "text"
     statistics: bool = False
@@ -41,22 +41,22 @@ class Output:
     baseline: str | None = None
     update_baseline: bool = False
     jobs: int | None = None
-    """How many processes; None: as many as pay off."""
+    """The number of processes; None: as many as are worthwhile."""
     cached: bool = True
     executor: str | None = None
-    """What examines the files instead of processes here, as `dask:tcp://host:8786`."""
+    """The executor for files, instead of local processes, such as `dask:tcp://host:8786`."""
     report_at: str | None = None
-    """`source` or `ptx`; None: the source where its file is found, and in formats that annotate where `.loc` names it."""
+    """`source` or `ptx`; None: the source if its file is found, or, in annotating formats, if `.loc` names it."""
     file: str | None = None
-    """What is printed is written there instead."""
+    """The file for the output, instead of standard output."""
     quiet: bool = False
-    """Whether only findings are printed: no summary, no progress."""
+    """Whether to print findings only: no summary, no progress."""
     records: str | None = None
-    """The file into which the findings are written besides, as JSON Lines or Parquet."""
+    """An additional file for findings, as JSON Lines or Parquet."""
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments that both commands take."""
+    """The arguments of both commands."""
     for decorate in reversed(
         [
             click.argument("paths", nargs=-1, required=True, metavar="PATH…"),
@@ -96,7 +96,7 @@ def parse_version(text: str | None) -> tuple[int, int] | None:
 
 
 def run(names: list[str], job_of: Callable[[str], Job], output: Output) -> NoReturn:
-    """Applies the rules to all files, prints what they find, and ends the program with 0, 1 or 2."""
+    """Applies the rules to all files, prints the findings, and exits with 0, 1 or 2."""
     if output.file is None:
         sys.exit(_run(names, job_of, output))
     printed = io.BytesIO()
@@ -153,14 +153,14 @@ def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
 
 
 def fail(reason: str) -> NoReturn:
-    """Ends the program with 2, saying why."""
+    """Exits with 2 and the reason."""
     click.echo(f"ptxkit: {reason}", err=True)
     sys.exit(2)
 
 
 @contextlib.contextmanager
 def _recording(path: str | None) -> Iterator[Callable[[Iterable[Diagnostic]], None]]:
-    """What writes findings into the file of records, if there is to be one."""
+    """A function that writes findings to the records file, if there is one."""
     if path is None:
         yield lambda diagnostics: None
         return
@@ -174,7 +174,7 @@ def _recording(path: str | None) -> Iterator[Callable[[Iterable[Diagnostic]], No
 
 
 def _new(examined: Examined, accepted: Counter[str], folder: str) -> tuple[Diagnostic, ...]:
-    """The findings that the baseline does not have; those that it has are taken out of it."""
+    """The findings not in the baseline; those found there are removed from it."""
     from ptxkit.report.baseline import fingerprint
 
     new = []
@@ -205,7 +205,7 @@ def _write_baseline(done: list[Examined], path: str | None, folder: str) -> NoRe
 
 
 def _at(output: Output) -> ReportAt:
-    """Where findings are shown."""
+    """The locations to report."""
     from ptxkit.report.source import ReportAt
 
     if output.report_at is not None:
@@ -214,7 +214,7 @@ def _at(output: Output) -> ReportAt:
 
 
 def _merged(diagnostics: tuple[Diagnostic, ...], output: Output) -> Iterable[Diagnostic]:
-    """One finding for all that share a line of the source and a cause, where the source is shown."""
+    """Merges findings that share a source line and a cause, if the source is shown."""
     if len(diagnostics) < 2:
         return diagnostics
     from ptxkit.report.source import merged
@@ -223,7 +223,7 @@ def _merged(diagnostics: tuple[Diagnostic, ...], output: Output) -> Iterable[Dia
 
 
 def _print_at_once(examined: Examined, output: Output) -> None:
-    """What can be printed file by file."""
+    """Prints what can be printed for each file."""
     if output.format_ == "text" and examined.diagnostics:
         from rich.console import Console
 
@@ -240,7 +240,7 @@ def _print_at_once(examined: Examined, output: Output) -> None:
 
 
 def _print_at_last(done: list[Examined], jobs: list[Job], output: Output, folder: str) -> None:
-    """What can only be printed as a whole."""
+    """Prints what can only be printed for all files together."""
     everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
     if output.format_ == "json":
         from ptxkit.report import json_
@@ -278,7 +278,7 @@ def _rules(jobs: list[Job]) -> list[Rule]:
 
 
 def _with_progress(names: list[str], job_of: Callable[[str], Job], output: Output) -> Iterator[Examined]:
-    """What is found in each file, with a progress bar on a terminal once it has taken a while."""
+    """The findings of each file, with a progress bar on a terminal after a while."""
     results = _many.examined(names, job_of, output.jobs, output.cached, output.executor)
     if not sys.stderr.isatty() or len(names) < 2 or output.quiet:
         yield from results

@@ -1,4 +1,4 @@
-"""What a shell completes: the words of a command's help say what its parameters are."""
+"""Shell completion: a command's parameter descriptions determine their values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 Find = Callable[[click.Context], Iterable[str]]
-"""The words that may stand there, by what was typed before."""
+"""The possible words at a position, given what was typed before."""
 
 _FILES = frozenset(("FILE", "PATH", "A", "B", "OUT", "TOML", "LOG"))
 _FUNCTION = re.compile(r"\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$%]+)")
@@ -36,7 +36,7 @@ class _File(click.ParamType[str]):
 
 
 def completed(command: click.Command) -> click.Command:
-    """The command, whose parameters know what may stand for them."""
+    """The command, with completion for its parameters."""
     for parameter in command.params:
         if parameter.type is click.STRING:
             parameter.type = _type(parameter) or parameter.type
@@ -80,10 +80,10 @@ def _probes(ctx: click.Context) -> Iterable[str]:
 
 
 def _functions(ctx: click.Context) -> list[str]:
-    """The functions of the files that were given, as far as these can be read."""
+    """The functions of the given files, as far as they can be read."""
     from ptxkit import files
 
-    # before the value of an option is there, arguments are not told apart
+    # arguments are not separated before the option has a value
     paths = ctx.params.get("paths") or [ctx.params.get("path"), ctx.params.get("before"), *ctx.args]
     found: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""What `run --stats` counted: as tables on a terminal, as CSV and as JSON."""
+"""The counts of `run --stats`: as tables on a terminal, as CSV and as JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ UNITS = {
     "sectors": "sectors", "passes": "passes", "conflicts": "passes", "width": "bytes",
 }  # fmt: skip
 WIDTH = 200
-"""Characters of a line where the output is no terminal."""
+"""Line width if the output is not a terminal."""
 
 
 def tables_of(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
-    """The tables of a `Counters` monitor as those of probes are. Those that are empty are left out."""
+    """The tables of a `Counters` monitor, like those of probes. Empty ones are omitted."""
     from ptxkit.rewriters.manifest import Column, Table
 
     found = []
@@ -45,7 +45,7 @@ def show(tables: Sequence[Table], top: int) -> None:
 
 
 def write(folder: str, number: int, kernel: str, tables: Sequence[Table]) -> None:
-    """Writes each table of a launch as a file. Raises OSError."""
+    """Writes each table of a launch to a file. Raises OSError."""
     from ptxkit.rewriters.profiling.results import as_csv
 
     Path(folder).mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Many files on a Dask cluster: their texts go to the workers, and what is found comes back in the order of the files.
+"""Examines many files on a Dask cluster: the texts are sent to workers, and results return in the order of the files.
 
-Workers need ptxkit of the same version, and neither the files nor the cache. The cluster gives a file to another worker when one dies;
-one on which worker after worker dies is reported as unreadable.
+Workers need the same version of ptxkit, but neither the files nor the cache. If a worker dies, the cluster gives the file to another; a
+file on which several workers die is reported as unreadable.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ptxkit.cli import _cache, _job
 from ptxkit.cli._job import Examined, Job
 
 AHEAD = 256
-"""So many files are with the cluster at a time."""
+"""Number of files submitted at a time."""
 TIMEOUT = 20
-"""Seconds within which the cluster has to answer."""
+"""Seconds within which the cluster must respond."""
 
 
 def examined(names: list[str], job: Job, cached: bool, address: str) -> Iterator[Examined]:
-    """What is found in each file, in order. Raises click.UsageError if there is no cluster at the address."""
+    """The findings of each file, in order. Raises click.UsageError if there is no cluster at the address."""
     with _client(address) as client:
         waiting: deque[Examined | tuple[str, Any, str]] = deque()
         for name in names:
@@ -48,7 +48,7 @@ def _client(address: str) -> Any:
 
 
 def _start(client: Any, name: str, job: Job, cached: bool) -> Examined | tuple[str, Any, str]:
-    """What is known of a file; or its name, what the cluster will know, and the key under which the cache shall keep it."""
+    """The result for a file; or its name, the cluster's future, and the cache key for it."""
     try:
         text = files.read(name)
     except files.CannotRead as error:
@@ -62,7 +62,7 @@ def _start(client: Any, name: str, job: Job, cached: bool) -> Examined | tuple[s
 
 
 def _look(name: str, data: bytes, job: Job, version: str) -> Examined:
-    """What a worker does."""
+    """Runs on a worker."""
     if version != ptxkit.__version__:
         return Examined(name, unreadable=f"{name}: a worker of the cluster has ptxkit {ptxkit.__version__}, not {version}")
     return _job.examine_text(name, files.decode(data), job)

@@ -1,4 +1,4 @@
-"""`ptxkit lint --explain-ptxas`: the notes of a ptxas log, with what caused them."""
+"""`ptxkit lint --explain-ptxas`: the notes of a ptxas log with their causes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxkit.diagnostics import Diagnostic
 
 
 def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
-    """Prints what caused each note of a log in the files that it is about; ends the program with 0, or 2 if something cannot be read."""
+    """Prints the cause of each note of a log in the given files; exits with 0, or 2 if something cannot be read."""
     from rich.console import Console
 
     from ptxkit.analyses.rules.wgmma._ptxas_notes import explain, notes

@@ -1,4 +1,4 @@
-"""`ptxkit lint --fix`: what can be cured is, in place; `--diff` shows it instead."""
+"""`ptxkit lint --fix`: applies fixes in place; `--diff` shows them instead."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ptxkit.fixing import Fixed
 
 
 def run(names: list[str], job_of: Callable[[str], Job], output: _checking.Output, *, unsafe: bool, only_show: bool) -> list[str]:
-    """Fixes the files and gives the names of all of them. With `only_show`, prints the difference and ends the program: 1 if there is one.
+    """Fixes the files and returns the names of all of them. With `only_show`, prints the diff and exits: with 1 if there is one.
 
-    What comes from standard input is printed, and the program ends: 1 if an error or warning is left.
+    Standard input is printed after fixing, and the program exits: with 1 if an error or warning remains.
     """
     if "-" in names and len(names) > 1:
         raise click.UsageError("fix standard input by itself")
@@ -47,7 +47,7 @@ def run(names: list[str], job_of: Callable[[str], Job], output: _checking.Output
 
 
 def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
-    """Finds what the job asks for, and what an assembler would refuse, which must not become more."""
+    """The findings of the job, and what an assembler would reject, which must not increase."""
     from ptxkit.analyses.framework.linting import lint
     from ptxkit.analyses.framework.rule import select
     from ptxkit.syntax import parse
@@ -64,7 +64,7 @@ def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
 
 
 def _fixed(names: list[str], job_of: Callable[[str], Job], output: _checking.Output, unsafe: bool) -> Iterator[tuple[str, str, Fixed]]:
-    """The files in which something can be fixed, with their texts before and what came of it."""
+    """The files with fixable findings, each with its original text and the result."""
     for examined in _many.examined(names, job_of, output.jobs, output.cached, output.executor) if names != ["-"] else [_job.Examined("-")]:
         if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe) or (unsafe and examined.diagnostics):
             try:
@@ -75,7 +75,7 @@ def _fixed(names: list[str], job_of: Callable[[str], Job], output: _checking.Out
 
 
 def _cured(text: str, name: str, job: Job, unsafe: bool) -> Fixed:
-    """A text with the fixes that findings have, then, with `unsafe`, with repairs that are proved."""
+    """A text with the fixes of its findings, and with `unsafe` also with proved repairs."""
     done = fixing.fix(text, _look(job), unsafe)
     if not unsafe or not job.run:
         return done
@@ -100,6 +100,6 @@ def _summary(fixed: int, changed: int, refused: int, only_show: bool) -> str:
 
 
 def _difference(before: str, after: str, name: str) -> Iterator[str]:
-    """The lines of a unified difference."""
+    """The lines of a unified diff."""
     for line in difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, f"{name} (fixed)"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

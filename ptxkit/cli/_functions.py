@@ -1,7 +1,7 @@
-"""What was found in functions, kept by their content: of a file that has changed, only what has changed is looked at again.
+"""The cache of findings by function content: in a changed file, only changed functions are examined again.
 
-It is a database beside the results of whole files. Several processes may use it at a time; where it cannot be read or written, nothing is
-kept.
+It is a database beside the results of whole files. Several processes may use it concurrently; if it cannot be read or written, nothing is
+cached.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 NAME = "functions.sqlite"
 PATIENCE = 2.0
-"""Seconds that are waited for another process that writes."""
+"""Seconds to wait for another process that is writing."""
 MANY = 500
-"""So many are asked for at a time."""
+"""Number of keys per query."""
 
 
 class Functions:
-    """The database of this ptxkit, as `ptxkit.analyses.linting.kept.Store`."""
+    """The database of this version of ptxkit, as a `ptxkit.analyses.linting.kept.Store`."""
 
     def load(self, keys: Sequence[str]) -> Mapping[str, Kept]:
-        """What is kept for some of these."""
+        """The cached results for some of these keys."""
         from ptxkit.analyses.linting.kept import Kept
 
         found: dict[str, Kept] = {}
@@ -45,7 +45,7 @@ class Functions:
         return found
 
     def save(self, found: Mapping[str, Kept]) -> None:
-        """Keeps more, all or none of it."""
+        """Adds results, all or none."""
         now = int(time.time())
         texts = {key: json.dumps({"findings": list(map(attrs.asdict, one.findings)), "lines": one.lines}) for key, one in found.items()}
         rows = [(key, text, now) for key, text in texts.items()]
@@ -60,13 +60,13 @@ def _opened() -> Iterator[sqlite3.Connection]:
     folder.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(path, timeout=PATIENCE)
     try:
-        # what is lost is found again
+        # lost results are recomputed
         database.execute("pragma synchronous = off")
-        # asked each time: whoever made the file may not have come to make the table
+        # on each open: the process that created the file may not have created the table yet
         database.execute("create table if not exists found (key text primary key, value text, made integer) without rowid")
         yield database
     except sqlite3.OperationalError:
-        # somebody else has it, or it cannot be written
+        # another process holds it, or it cannot be written
         raise
     except sqlite3.DatabaseError:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How often lines were executed, for pictures: from what `run --stats --json` wrote, or from launches that are run for it."""
+"""Execution counts of lines, for pictures: from the output of `run --stats --json`, or from launches run for this purpose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 Lines = dict[tuple[str, int], int]
-"""By function and line of the PTX, how many threads have executed it."""
+"""By function and line of the PTX, the number of threads that have executed it."""
 
 option = click.option(
     "--heat",
@@ -26,7 +26,7 @@ option = click.option(
 
 
 def lines(path: str, module: Module, given: str) -> Lines:
-    """The counts of all launches in a file, summed. Says what is wrong on standard error and exits if there are none."""
+    """The counts of all launches in a file, summed. Reports errors on standard error and exits if there are none."""
     if not given.endswith(".json"):
         return _counted(_run(path, module, given))
     try:
@@ -54,13 +54,13 @@ def _counted(all_stats: list[Mapping[str, Any]]) -> Lines:
     found: Counter[tuple[str, int]] = Counter()
     for stats in all_stats:
         for row in stats["lines"]:
-            # a line with several instructions has the count of the one that is executed most
+            # a line with several instructions has the count of the most executed one
             found[str(row["function"]), int(row["line"])] += int(row["threads"]) // int(row["instructions"])
     return dict(found)
 
 
 def _run(path: str, module: Module, description: str) -> list[Mapping[str, Any]]:
-    """Runs the launches of a file; gives what was counted. A fault is said, and what was counted until then is kept."""
+    """Runs the launches of a file and returns the counts. A fault is reported, and the counts up to it are kept."""
     from ptxkit.cli.profile import _launches, _show
     from ptxkit.machine import Fault, Machine
     from ptxkit.machine.monitors.counters import Counters

@@ -1,4 +1,4 @@
-"""What commands are given: PTX files, kernels, targets. What cannot be used ends the program with 2 and says what to do instead."""
+"""Inputs of commands: PTX files, kernels, targets. Invalid input ends the program with 2 and advice."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 MOST = 40
-"""So many names are listed of those that there are."""
+"""Maximum number of existing names that are listed."""
 
 
 def say(text: str) -> None:
-    """A line on standard error."""
+    """Prints a line on standard error."""
     click.echo(f"ptxkit: {text}", err=True)
 
 
 def fail(reason: str) -> NoReturn:
-    """Ends the program with 2, saying why."""
+    """Exits with 2 and the reason."""
     say(reason)
     sys.exit(2)
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> str:
-    """That there is nothing of that name, what is nearest, and what there is: `no target 'sm_9': did you mean sm_90? There are …`."""
+    """A message for an unknown name, with the nearest and the existing ones: `no target 'sm_9': did you mean sm_90? There are …`."""
     names = list(dict.fromkeys(known))
     near = nearest(word, names)
     hint = f": did you mean {' or '.join(near)}?" if near else ";"
@@ -42,7 +42,7 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> list[str]:
-    """Names that may have been meant: at most three."""
+    """Up to three names that may have been intended."""
     lower = {name.lower(): name for name in known}
     import difflib
 
@@ -59,7 +59,7 @@ def text(path: str) -> str:
 
 
 def module(path: str, *, warns: bool = False) -> Module:
-    """A PTX file. With `warns`, syntax errors are announced, since what they spoil is missing."""
+    """The module in a PTX file. With `warns`, syntax errors are reported, since the code they affect is missing."""
     from ptxkit.syntax import parse
 
     found = parse(text(path), path)
@@ -70,7 +70,7 @@ def module(path: str, *, warns: bool = False) -> Module:
 
 
 def paths(given: Iterable[str]) -> list[str]:
-    """The PTX files that paths name."""
+    """The PTX files that paths denote."""
     try:
         return list(files.find(given))
     except files.CannotRead as error:
@@ -78,13 +78,13 @@ def paths(given: Iterable[str]) -> list[str]:
 
 
 def kernel_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option that all commands choose kernels by."""
+    """The option by which all commands select kernels."""
     text = "Only this kernel or function: its name in the PTX or in the source, or a part of it. May be given several times."
     return click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help=text)(function)
 
 
 def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option for the file of launches, without which a command has nothing to execute."""
+    """The option for the launch file, for commands that cannot run without one."""
 
     def there(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
         if value is None:
@@ -96,7 +96,7 @@ def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") -> list[str]:
-    """The one name that each word means; all names if there are no words."""
+    """The one name that each word matches; all names if there are no words."""
     from ptxkit.demangling import matching, readable
 
     every = list(names)
@@ -112,7 +112,7 @@ def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") ->
 
 
 def functions_in(names: Iterable[str], wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The files that have one of the functions that are meant, with these. Ends the program if a word means none in any file."""
+    """The files with a matching function, each with these functions. Exits if a word matches none in any file."""
     from ptxkit.demangling import matching, readable
 
     there = {name: [function.name for function in module(name).functions if function.body] for name in names}
@@ -125,7 +125,7 @@ def functions_in(names: Iterable[str], wanted: Sequence[str]) -> dict[str, tuple
 
 
 def routines(found: Module, wanted: Sequence[str]) -> list[Routine]:
-    """The functions with a body that are meant."""
+    """The matching functions with a body."""
     from ptxkit.analyses.framework.routine import routines
 
     every = routines(found)
@@ -134,7 +134,7 @@ def routines(found: Module, wanted: Sequence[str]) -> list[Routine]:
 
 
 class Target(click.ParamType[str]):
-    """A target of PTX that is known."""
+    """A known target of PTX."""
 
     name = "target"
 
@@ -154,7 +154,7 @@ class Target(click.ParamType[str]):
 
 
 def write(path: str, content: str | bytes) -> None:
-    """Writes a file whole."""
+    """Writes a file atomically."""
     try:
         if isinstance(content, str):
             files.write(path, content)

@@ -1,4 +1,4 @@
-"""What is done with one file by `lint` and `check`, in this process or in another."""
+"""The work of `lint` and `check` on one file, in this process or another."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 OF_TEXT = ("E", "V")
-"""The families of rules about the text of a module as a whole: none of its functions has to be understood."""
+"""The rule families about the text of a module as a whole, which need no analysis of functions."""
 
 
 @frozen
 class Job:
-    """What to look for. All of it is plain data: it can be sent to another process and looked up in a cache."""
+    """What to look for. Consists of plain data, so that it can be sent to another process and used as a cache key."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -30,25 +30,25 @@ class Job:
     target: str | None = None
     version: tuple[int, int] | None = None
     only_errors: bool = False
-    """Rules whose findings are no errors are left out."""
+    """Whether to omit rules whose findings are not errors."""
     ignores: bool = True
-    """Whether comments in the file may accept findings."""
+    """Whether comments in the file may suppress findings."""
     run: bool = True
-    """Whether kernels are executed."""
+    """Whether to execute kernels."""
     repairs: bool = False
-    """Whether repairs of what is found are looked for."""
+    """Whether to search for repairs of findings."""
     functions: tuple[str, ...] | None = None
-    """The only functions to look at; None: all."""
+    """The functions to examine; None for all."""
 
 
 @frozen
 class Examined:
-    """What was found in a file."""
+    """The findings of a file."""
 
     name: str
     diagnostics: tuple[Diagnostic, ...] = ()
     lines: list[str] = attrs.field(factory=list)
-    """The lines of the file, if something was found."""
+    """The lines of the file, if there are findings."""
     unreadable: str = ""
     """Why it could not be read, if so."""
 
@@ -71,7 +71,7 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 
 
 def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> Examined:
-    """Applies the rules to a text, but not to functions that are in the store. An exception is a bug of ptxkit."""
+    """Applies the rules to a text, except to functions in the store. An exception is a bug of ptxkit."""
     from ptxkit.analyses.framework import linting
     from ptxkit.syntax import parse
 
@@ -81,7 +81,7 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
 
         found = offers(parse(text, name), rules, target=job.target, version=job.version, ignores=job.ignores)
     elif {one.family for one in rules} <= {*OF_TEXT}:
-        # what executions show is of other families
+        # only other families have executions
         found = linting.lint(parse(text, name), rules, job.target, job.version, ignores=job.ignores)
     else:
         from ptxkit.analyses.linting.linting import lint
@@ -95,11 +95,11 @@ def examine_text(name: str, text: str, job: Job, store: Store | None = None) -> 
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text without their ends."""
+    """The lines of a text without line ends."""
     return text.replace("\r\n", "\n").split("\n")
 
 
 def with_severity(diagnostic: Diagnostic, settings: Mapping[str, str]) -> Diagnostic:
-    """The finding with the severity that settings give its rule."""
+    """The finding with the severity configured for its rule."""
     wanted = severity_of(settings, diagnostic.rule, diagnostic.name)
     return diagnostic if wanted in (None, OFF) else attrs.evolve(diagnostic, severity=Severity(wanted))

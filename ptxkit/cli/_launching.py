@@ -1,4 +1,4 @@
-"""A launch for `verify` from its options: parameters by their names, arrays, tensor maps, and what is made up for the rest."""
+"""The launch for `verify` from its options: parameters by name, arrays, tensor maps, and made-up values for the rest."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?")
 DYNAMIC = 32 << 10
-"""Bytes of dynamic shared memory, where nobody says how many."""
+"""Default bytes of dynamic shared memory."""
 SWIZZLES = ("none", "32B", "64B", "128B")
 
 
 class CannotLaunch(Exception):
-    """Options that are no launch of the kernel."""
+    """Options that do not describe a launch of the kernel."""
 
 
 @attrs.frozen
 class Options:
-    """What the command line says of a launch."""
+    """The launch options on the command line."""
 
     block: str
     grid: str = "1"
@@ -46,9 +46,9 @@ class Options:
 
 
 def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
-    """What the parameters of a kernel are called: as in the source if debugging data tells, else as in the PTX.
+    """The names of a kernel's parameters: as in the source if there is debug information, otherwise as in the PTX.
 
-    Compilers write `KERNEL_param_0`: then it is `param_0`.
+    Compilers write `KERNEL_param_0`, which is shortened to `param_0`.
     """
     from ptxkit.debug_info import parameter_names
 
@@ -59,11 +59,11 @@ def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
 
 
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
-    """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
+    """The launch that the options describe; the rest is made up. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions
-    from ptxkit.analyses.inputs.shapes import Shape
+    from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
@@ -74,17 +74,18 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     arguments = tuple(_with_roles(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
     rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
     shared = options.shared
+    is_made_up = shared is None and has_dynamic_shared(kernel)
     if shared is None:
-        shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
+        shared = DYNAMIC if is_made_up else 0
     likely, free = Shape(block, grid, cluster), _free(arguments)
     decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
     other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel)])
     together = asks_for_the_grid(kernel)
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, together)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, is_made_up, together)
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
-    """The arguments: a map that suits the kernel for each tensor map that was not given, and of numbers what the kernel uses them for."""
+    """The arguments: a suitable map for each missing tensor map, and for numbers the role that the kernel gives them."""
     from ptxkit.analyses.execution.launch import MadeUp
     from ptxkit.analyses.inputs.launches import example
     from ptxkit.analyses.inputs.parameters import Role, offsets, parameters
@@ -107,7 +108,7 @@ def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> I
 
 
 def _free(arguments: Sequence[Argument]) -> frozenset[Part]:
-    """The parts of arguments that are numbers nobody gave, of the bytes of a word."""
+    """The word-sized parts of arguments that are numbers and were not given."""
     from ptxkit.analyses.execution.launch import MadeUp
 
     return frozenset(
@@ -123,7 +124,7 @@ def _free(arguments: Sequence[Argument]) -> frozenset[Part]:
 
 
 def of_description(kernel: Routine, described: Described) -> Launch:
-    """A launch of a launch file. Raises CannotLaunch if it is none of the kernel."""
+    """A launch from a launch file. Raises CannotLaunch if it does not match the kernel."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
 
@@ -139,7 +140,7 @@ def of_description(kernel: Routine, described: Described) -> Launch:
 
 
 def asks_for_the_grid(kernel: Routine) -> bool:
-    """Whether a kernel asks for the memory at which a cooperative grid synchronizes: then it is launched so."""
+    """Whether a kernel requests the memory for cooperative grid synchronization: then it is launched cooperatively."""
     from ptxkit.analyses.framework.bindings import specials
 
     return not specials(kernel).isdisjoint(("%envreg1", "%envreg2"))
@@ -153,7 +154,7 @@ def _described(described: Described, number: int) -> Argument:
 
 
 def shape(what: str, text: str) -> Shape:
-    """One to three numbers. Raises CannotLaunch."""
+    """Parses one to three numbers. Raises CannotLaunch."""
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
         raise CannotLaunch(f"--{what} takes one to three numbers above 0, as 128,1,1; not {text!r}")
@@ -166,7 +167,7 @@ def shape(what: str, text: str) -> Shape:
 
 
 class _Given:
-    """The arguments that options give, by the parameter."""
+    """The arguments given by options, by parameter."""
 
     def __init__(self, known: Sequence[Parameter], names: Sequence[str]) -> None:
         self.known = known
@@ -201,7 +202,7 @@ class _Given:
         return tuple(found)
 
     def _which(self, name: str, what: str) -> list[int]:
-        """The parameters that a name stands for: its own name, its name in the PTX, its number, or `*` for all. Raises CannotLaunch."""
+        """The parameters that a name denotes: its source name, its name in the PTX, its number, or `*` for all. Raises CannotLaunch."""
         name = name.strip()
         if name == "*":
             return list(range(len(self.known)))
@@ -232,7 +233,7 @@ class _Given:
             self.numbers.setdefault(i, {})[at] = value
 
     def _part(self, number: int, value: float, size: int) -> bytes:
-        """A number in so many bytes. Raises CannotLaunch if it does not fit."""
+        """The encoding of a number in `size` bytes. Raises CannotLaunch if it does not fit."""
         if isinstance(value, float) or self.known[number].is_float:
             return struct.pack({2: "<e", 4: "<f", 8: "<d"}.get(size, "<f"), value)
         if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
@@ -267,7 +268,7 @@ class _Given:
             self.makers[i] = _maker(described)
 
     def _memory(self, text: str, threads: int) -> None:
-        """NAME=N[:S]: words of 4 bytes, N and each S more than the one before."""
+        """NAME=N[:S]: 4-byte words, starting at N, each S more than the previous one."""
         name, _, said = text.partition("=")
         first, _, step = said.partition(":")
         try:
@@ -314,7 +315,7 @@ def _words(numbers: tuple[int, int], room: int) -> Callable[[], Any]:
 
 
 def _tensor_map(path: str, name: str, box: Any) -> Callable[[], Any]:
-    """A tensor eight boxes long in each dimension, and its map. Raises CannotLaunch for what is no box."""
+    """A tensor of eight boxes in each dimension, and its map. Raises CannotLaunch for an invalid box."""
     if not isinstance(box, dict) or not isinstance(box.get("box"), list) or not box["box"]:
         raise CannotLaunch(f'{path}: {name!r} needs {{"box": [64, 32], "type": "f16"}}')
     sizes, kind, swizzle = box["box"], str(box.get("type", "f16")), box.get("swizzle", "none")

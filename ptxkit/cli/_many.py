@@ -1,4 +1,4 @@
-"""Many files: what is kept in the cache first, the rest in several processes, results in the order of the files."""
+"""Examines many files: cached ones first, the rest in several processes, with results in the order of the files."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ptxkit.cli._job import Examined, Job
 from ptxkit.memo import collector_paused
 
 DASK = "dask:"
-"""What the name of an executor starts with."""
+"""The prefix of an executor's name."""
 
 SMALL = 1_000_000
-"""Bytes of PTX for which starting processes takes longer than they save."""
+"""Bytes of PTX below which starting processes takes longer than it saves."""
 
 
 def examined(
     names: list[str], job_of: Callable[[str], Job], jobs: int | None, cached: bool, executor: str | None = None
 ) -> Iterator[Examined]:
-    """What is found in each file, in order. Files that have the same settings are looked at together."""
+    """The findings of each file, in order. Files with the same settings are examined together."""
     for _, group in itertools.groupby(names, lambda name: repr(job_of(name))):
         mine = list(group)
         yield from _by_one_job(mine, job_of(mine[0]), jobs, cached, executor)
 
 
 def _by_one_job(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
-    """What one job finds in each file, in order, each as soon as it and those before it are done.
+    """The findings of one job in each file, in order, each as soon as it and all before it are done.
 
-    `jobs` processes are used, or as many as there are cores where that pays off; with an `executor` such as `dask:tcp://host:8786`, the
-    workers of that cluster. A file that kills its process is reported as unreadable.
+    Uses `jobs` processes, by default as many as there are cores if that is worthwhile; with an `executor` such as `dask:tcp://host:8786`,
+    the workers of that cluster. A file that kills its process is reported as unreadable.
     """
     if executor is not None:
         from ptxkit.cli import _dask

@@ -1,4 +1,4 @@
-"""One file: what the cache has for it, or what is found in it now."""
+"""Examines one file, using the cache."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ptxkit.memo import collect_when_due
 
 
 def size_of(name: str) -> int:
-    """The bytes of a file, or of a text inside of one; 0 if it cannot be asked."""
+    """The bytes of a file, or of a text within one; 0 if unknown."""
     return 0 if name == "-" else files.size(name)
 
 
 def examined(name: str, job: Job, cached: bool) -> Examined:
-    """What is found in a file, now or before; it is read once."""
+    """The findings of a file, cached or new; it is read once."""
     try:
         text = files.read(name)
     except files.CannotRead as error:
@@ -24,7 +24,7 @@ def examined(name: str, job: Job, cached: bool) -> Examined:
 
 
 def kept(name: str, job: Job) -> Examined | None:
-    """What the cache has for a file."""
+    """The cached result for a file."""
     if name == "-":
         return None
     try:
@@ -40,7 +40,7 @@ def _kept(name: str, text: str, key: str) -> Examined | None:
 
 
 def _fresh(name: str, text: str, job: Job, key: str) -> Examined:
-    """What is found in a text now, which is kept under a key, if there is one."""
+    """The findings of a text, computed now and cached under a key, if there is one."""
     store = None
     if key and job.select != _job.OF_TEXT:
         from ptxkit.cli import _functions

@@ -1,4 +1,4 @@
-"""Imported once by the server from which the processes of `check` are forked: what all of them need."""
+"""Imported once by the server that forks the processes of `check`: the modules that all of them need."""
 
 from __future__ import annotations
 

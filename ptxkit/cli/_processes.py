@@ -1,4 +1,4 @@
-"""Files looked at in several processes; a file that kills its process is reported as unreadable."""
+"""Examines files in several processes; a file that kills its process is reported as unreadable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     pool = ProcessPoolExecutor(count, context, _begin)
     try:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
-        # the largest first, so that none of them is left for the end
+        # largest first, so that none of them starts last
         with _without_main(), _uninterrupted():
             futures = {name: pool.submit(_one.examined, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
         for name in names:
@@ -43,7 +43,7 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
 
 
 def _begin() -> None:
-    """A process that looks at files collects no garbage, and is ended by Ctrl-C without a word."""
+    """Initializes a worker process: no garbage collection, and Ctrl-C ends it silently."""
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
@@ -57,7 +57,7 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
         pass
     if not _can_start(context):
         return _one.examined(name, job, cached)
-    # a process died, perhaps because of another file: this one gets a process of its own
+    # a process died, perhaps because of another file: retry this one in its own process
     with ProcessPoolExecutor(1, context) as own:
         try:
             with _without_main():
@@ -69,7 +69,7 @@ def _result(future: Future[Examined], name: str, job: Job, cached: bool, context
 
 @functools.cache
 def _can_start(context: multiprocessing.context.BaseContext) -> bool:
-    """Whether a process that does nothing comes back."""
+    """Whether a trivial process can be started."""
     with _without_main(), ProcessPoolExecutor(1, context) as one:
         try:
             return one.submit(bool, True).result()
@@ -79,7 +79,7 @@ def _can_start(context: multiprocessing.context.BaseContext) -> bool:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until processes have started, and those that start here get it in `_begin`: while they import, it would print where."""
+    """Blocks Ctrl-C while processes start, until they handle it in `_begin`: during imports it would print a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -92,7 +92,7 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes that are started here do not run the script that runs this one: it may be one that does not expect that."""
+    """Prevents worker processes from running the main script, which may not expect that."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:

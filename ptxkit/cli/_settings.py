@@ -1,4 +1,4 @@
-"""Which configuration holds for which file, and which files are left out."""
+"""The configuration that applies to each file, and the files that are excluded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxkit.configuration import BadConfiguration, Configuration
 
 
 class Settings:
-    """The configurations of files: the one that is given, none, or for each file that of its folder or of the nearest above."""
+    """The configurations of files: a given one, none, or for each file that of its folder or the nearest one above."""
 
     def __init__(self, config: str | None = None, isolated: bool = False) -> None:
         if config is not None and isolated:
@@ -26,14 +26,14 @@ class Settings:
         self._found = functools.lru_cache(maxsize=None)(_of_folder)
 
     def of(self, name: str) -> Configuration:
-        """What is settled for a file; for standard input, what is for the current folder."""
+        """The configuration of a file; for standard input, that of the current folder."""
         if self._fixed is not None:
             return self._fixed
         folder = Path.cwd() if name == "-" else Path(name.partition("!")[0]).resolve().parent
         return self._found(folder)
 
     def included(self, paths: Iterable[str]) -> list[str]:
-        """The PTX files that paths name, without those under folders that are excluded. A file that is named itself is never left out."""
+        """The PTX files that paths denote, without those in excluded folders. A file named explicitly is never excluded."""
         found = []
         for path in paths:
             names = _input.paths([path])
@@ -46,7 +46,7 @@ class Settings:
         return configuration.is_excluded(Path(name).resolve(), Path(root).resolve(), settled)
 
     def show(self, names: Sequence[str]) -> str:
-        """What is settled for files, one document for each configuration, as JSON."""
+        """The settings of files as JSON, one document for each configuration."""
         groups: dict[str | None, list[str]] = {}
         by_path: dict[str | None, Configuration] = {}
         for name in names:

@@ -1,4 +1,4 @@
-"""`ptxkit lint --watch`: looks again whenever a file changes."""
+"""`ptxkit lint --watch`: examines files again whenever one changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import NoReturn
 import click
 
 SECONDS = 0.3
-"""How long between two looks at the times of the files."""
+"""Seconds between checks of the files' times."""
 
 
 def run(find: Callable[[], list[str]], look: Callable[[list[str]], None], rounds: int | None = None) -> NoReturn:
-    """Looks at the files now and after each change, until Ctrl-C; `rounds` bounds how often."""
+    """Examines the files now and after each change, until Ctrl-C; `rounds` bounds the number of times."""
     before: dict[str, float] | None = None
     with contextlib.suppress(KeyboardInterrupt):
         while rounds is None or rounds > 0:
@@ -38,7 +38,7 @@ def run(find: Callable[[], list[str]], look: Callable[[list[str]], None], rounds
 
 
 def _found(find: Callable[[], list[str]]) -> tuple[list[str], str]:
-    """The files, and why there are none: a file may be away for a moment while it is saved, or compiled again."""
+    """The files, or the reason why there are none: a file may be missing for a moment while it is saved or recompiled."""
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
             return find(), ""

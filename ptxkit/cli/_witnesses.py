@@ -1,4 +1,4 @@
-"""The witnesses of findings: with their lines in the source, the command that shows them again, as text and as SARIF."""
+"""The witnesses of findings: with source lines and the command that reproduces them, as text and as SARIF."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 SHOWN = 4
-"""So many accesses of a witness are printed."""
+"""Maximum number of accesses of a witness that are printed."""
 
 
 def located(module: Module, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with their lines in the program that was compiled, where `.loc` says, and with names as that has them."""
+    """The findings with their source lines, from `.loc`, and with source names."""
     from ptxkit.debug_info import parameter_names
     from ptxkit.origins import with_origins
     from ptxkit.syntax import Index
@@ -40,12 +40,12 @@ def located(module: Module, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def with_replay(finding: Finding, command: str) -> Finding:
-    """The finding with the command that shows it again in its witness."""
+    """The finding with the command that reproduces it added to its witness."""
     return attrs.evolve(finding, witness={**finding.witness, "replay": command})
 
 
 def spoken(witness: Mapping[str, Any]) -> Iterator[str]:
-    """A witness as lines of text: who did what, and how to see it again."""
+    """A witness as lines of text: the accesses, and how to reproduce them."""
     accesses = witness.get("accesses", ())
     for access in accesses[:SHOWN]:
         value = f" {access['value']}" if "value" in access else ""
@@ -82,7 +82,7 @@ def sarif(module: Module, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _flows(path: str, lines: Sequence[str], witness: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A thread flow for each thread of a witness, its accesses in the order in which they were made."""
+    """A thread flow for each thread of a witness, with its accesses in order."""
     from ptxkit.report.sarif import at_line
 
     threads: dict[str, list[dict[str, Any]]] = {}

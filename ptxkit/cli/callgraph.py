@@ -49,7 +49,7 @@ def command(path: str, output: str | None) -> None:
 
 
 def dot(graph: CallGraph) -> str:
-    """A call graph in the language of Graphviz."""
+    """A call graph as Graphviz source."""
     from ptxkit.analyses.drawing.dot import FONT
 
     circle = {name: group for group, names in enumerate(graph.recursive) for name in names}

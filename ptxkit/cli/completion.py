@@ -15,7 +15,7 @@ FILES = {
     "zsh": "{data}/zsh/site-functions/_ptxkit",
     "fish": "{config}/fish/completions/ptxkit.fish",
 }
-"""Where each shell looks for completions of a user."""
+"""The files in which each shell looks for a user's completions."""
 
 
 @click.command()

@@ -101,7 +101,7 @@ def _serve(port: int | None) -> int:
     from ptxkit.debugger.adapter import Adapter
 
     if port is None:
-        sink, sys.stdout = sys.stdout.buffer, sys.stderr  # nothing else may be written to the stream of messages
+        sink, sys.stdout = sys.stdout.buffer, sys.stderr  # nothing else may write to the message stream
         return Adapter(sys.stdin.buffer, sink, _opened).serve()
     import socket
 
@@ -114,7 +114,7 @@ def _serve(port: int | None) -> int:
 
 
 def _opened(arguments: Mapping[str, Any]) -> Session:
-    """The session that the arguments of `launch` ask for. Raises Refused."""
+    """The session that the arguments of `launch` request. Raises Refused."""
     from ptxkit.debugger.adapter import Refused
 
     for name in ("program", "launch"):
@@ -142,7 +142,7 @@ def _opened(arguments: Mapping[str, Any]) -> Session:
 
 
 def _session(wanted: Wanted) -> Session:
-    """The session; says what is wrong on standard error and exits if there can be none."""
+    """The session; reports errors on standard error and exits if there can be none."""
     import ptxkit
     from ptxkit.debugger.session import Session
 

@@ -37,7 +37,7 @@ def command(before: str, after: str, format_: str, kernels: tuple[str, ...], pai
     from ptxkit.analyses.comparison import compare
 
     old, new = _input.module(before, warns=True), _input.module(after, warns=True)
-    found = compare(old, new, _said(pairs, old, new))
+    found = compare(old, new, _mapped_functions(pairs, old, new))
     if kernels:
         names = [one.name for module in (old, new) for one in module.functions]
         wanted = set(_input.chosen(names, kernels))
@@ -50,8 +50,8 @@ def command(before: str, after: str, format_: str, kernels: tuple[str, ...], pai
     sys.exit(0 if found.is_equal else 1)
 
 
-def _said(pairs: tuple[str, ...], old: Module, new: Module) -> dict[str, str]:
-    """Which function of the first file is which of the second, as --map says."""
+def _mapped_functions(pairs: tuple[str, ...], old: Module, new: Module) -> dict[str, str]:
+    """The pairs of functions given by --map."""
     found = {}
     for pair in pairs:
         before, equals, after = pair.partition("=")

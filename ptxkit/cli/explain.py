@@ -24,7 +24,7 @@ def about(rule: Rule) -> dict[str, str | bool]:
 
 
 def as_text(rule: Rule) -> str:
-    """A rule for people."""
+    """A rule as text."""
     from ptxkit.analyses.framework.rule import PTXAS
 
     lines = [f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}", "", rule.why, ""]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Found:
-    """A text that was found in a file."""
+    """A text found in a file."""
 
     path: str
     member: Member
@@ -28,7 +28,7 @@ class Found:
 
     @property
     def name(self) -> str:
-        """As other commands take it."""
+        """The name by which other commands accept it."""
         return f"{self.path}!{self.member.name}"
 
     def as_json(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def command(
 
 
 def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Found]:
-    """What a file holds. Ends the program for one that needs a library."""
+    """The texts in a file. Exits for one that needs a missing library."""
     from ptxkit import binaries
     from ptxkit.syntax import parse
 
@@ -135,7 +135,7 @@ def _is_wanted(found: Found, kernels: tuple[str, ...], targets: tuple[str, ...])
 
 
 def _write(chosen: list[Found], folder: str) -> list[str]:
-    """Writes the texts and gives the names of the files."""
+    """Writes the texts and returns the names of the files."""
     named: dict[str, Found] = {}
     for one in chosen:
         stem = "stdin" if one.path == "-" else Path(one.path).name
@@ -157,7 +157,7 @@ def _print(found: list[Found]) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    # names are to be copied, so no line is broken
+    # names are meant to be copied, so lines are not wrapped
     columns = [Column(title, no_wrap=True) for title in ("text", "PTX", "target", "bytes", "compressed", "kernels")]
     table = Table(*columns, box=None, pad_edge=False)
     for one in found:

@@ -78,7 +78,7 @@ def _formatted(text: str, name: str, width: int) -> str:
 
 
 def _difference(before: str, after: str, name: str) -> Iterator[str]:
-    """The lines of a unified difference."""
+    """The lines of a unified diff."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     for line in difflib.unified_diff(old, new, name, f"{name} (formatted)"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -71,7 +71,7 @@ def command(path: str, description: str | None, budget: float, target: str | Non
 
 
 def _repair(module: Module, found: list[dict[str, Any]], target: str | None, using: tuple[str, ...]) -> None:
-    """Gives findings their repairs: what lint finds at the same line, by the same rule."""
+    """Adds repairs to findings, matched by line and rule."""
     from ptxkit.rewriters.repairs import offers
 
     known = {(one.rule, one.span.line): one.fix for one in offers(module, target=target, compilers=using) if one.fix is not None}

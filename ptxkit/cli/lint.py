@@ -147,7 +147,7 @@ def command(
 
 
 def _check_words(jobs: Iterable[_job.Job]) -> None:
-    """Ends the program if a word names no rule."""
+    """Exits if a word names no rule."""
     for job in jobs:
         if job.select or job.ignore or job.severity:
             try:

@@ -84,7 +84,7 @@ def command(
 
 
 class _Refused(Exception):
-    """A file that is no test; its diagnostics are printed."""
+    """A file that is not a valid test; its diagnostics are printed."""
 
 
 def _litmus(text: str, path: str) -> Litmus:
@@ -98,7 +98,7 @@ def _litmus(text: str, path: str) -> Litmus:
 
 
 def _complain(text: str, path: str, at: int, message: str) -> None:
-    """A message with the line of the file and a caret."""
+    """Prints a message with the line of the file and a caret."""
     at = min(at, len(text))
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1)
     source = text.split("\n")[line - 1]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 34, 12, 110
-"""Of a box of the timeline, in pixels; between boxes; before the first."""
+"""Size of a box of the timeline in pixels, the gap between boxes, and the left margin."""
 LANES = ("start", "commit", "wait", "barrier", "read")
 COLOURS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait": "#e0a458", "barrier": "#b0b0b0", "read": "#8fbf7f"}
 
@@ -160,7 +160,7 @@ def _lines(sites: list[dict[str, Any]]) -> str:
 
 
 def _svg(listings: list[dict[str, Any]]) -> str:
-    """A timeline for each loop: one row for what is started, waited for, met at and read."""
+    """A timeline for each loop, with one row each for starts, waits, barriers and reads."""
     from ptxkit.demangling import readable
 
     rows: list[str] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 WIDTH = 200
-"""Characters of a line where the output is no terminal."""
+"""Line width if the output is not a terminal."""
 
 
 @click.command()
@@ -144,7 +144,7 @@ def _instrumented(module: Module, probes: tuple[str, ...]) -> Instrumented:
 def _run(
     module: Module, made: Instrumented, launches: list[Launch], repeat: int, timeout: float, rows: int | None, where: tuple[str, str]
 ) -> list[Profile]:
-    """Every launch; what is going on is shown on standard error, as a bar on a terminal, else a line a launch."""
+    """Runs every launch; shows progress on standard error, as a bar on a terminal, otherwise as one line per launch."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -86,7 +86,7 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
 
 
 class _Show:
-    """Writes the best text, and on a terminal a line that says where it is."""
+    """Writes the best text, and shows progress as a line on a terminal."""
 
     def __init__(self, out: str) -> None:
         self.out = out

@@ -60,7 +60,7 @@ def command(path: str, output: str | None, format_: str, target: str | None, usi
 
 
 def _print(made: Repaired, to_error: bool) -> None:
-    """The repairs as findings with their differences, then what is left."""
+    """Prints the repairs as findings with their diffs, then the remaining findings."""
     from rich.console import Console
 
     from ptxkit.report.text import render

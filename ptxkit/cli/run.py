@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 FIRST = 8
-"""So many elements of an output are shown."""
+"""Number of elements of an output that are shown."""
 
 PROGRESS_AFTER = 1.0
-"""Seconds after which a bar shows, on a terminal."""
+"""Seconds until a progress bar appears, on a terminal."""
 
 
 def _schedule(context: click.Context, parameter: click.Parameter, value: str) -> str | int:
@@ -146,7 +146,7 @@ def _one(
     replay: list[str],
     counters: Any = None,
 ) -> dict[str, Any]:
-    """Runs a launch and prints what came of it; gives its record."""
+    """Runs a launch, prints the results, and returns its record."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
     from ptxkit.rewriters.profiling.array_files import BadFile
@@ -200,7 +200,7 @@ def _counters() -> Any:
 
 
 def _counted(counters: Any, number: int, launch: Launch, top: int, csv_folder: str | None) -> dict[str, Any]:
-    """Prints and writes what was counted; gives it for the record."""
+    """Prints and writes the counts; returns them for the record."""
     from ptxkit.cli import _counting
 
     counted: dict[str, Any] = counters.tables
@@ -216,7 +216,7 @@ def _counted(counters: Any, number: int, launch: Launch, top: int, csv_folder: s
 
 
 def _reported(module: Module, findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[Finding]:
-    """Prints findings and their witnesses; gives them with their lines in the source and the command that shows them again."""
+    """Prints findings and their witnesses; returns them with source lines and the command that reproduces them."""
     from ptxkit.cli._witnesses import located, spoken, with_replay
 
     command = shlex.join([*replay, "--kernel", launch.kernel])
@@ -265,7 +265,7 @@ def _numbers(launch: Launch, argument: int, data: bytes) -> list[int | float]:
 
 
 class _Progress:
-    """A bar on standard error, which shows once a launch takes over a second, on a terminal."""
+    """A progress bar on standard error, for launches of more than a second on a terminal."""
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch

@@ -42,7 +42,7 @@ def _quoted(text: str) -> str:
 
 
 def _list(module: Module) -> list[dict[str, str | int]]:
-    """The tokens but for white space; lines and columns count from 1."""
+    """The tokens without white space; lines and columns count from 1."""
     from ptxkit.syntax import Index
     from ptxkit.tokens import Kind, tokens
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.syntax import Module
 
+MOST_LINES = 3
+"""How many lines a reason lists."""
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 WORST = ("refuted", "undecided", "verified")
 COVERED = {
@@ -35,7 +37,7 @@ COVERED = {
     "schedules": ("schedule", "schedules"),
     "contents": ("contents of memory", "contents of memory"),
 }
-"""What was covered, in words."""
+"""Descriptions of what was covered."""
 
 
 @click.command()
@@ -48,7 +50,7 @@ COVERED = {
 @click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; by default those of `.reqntid`. Needed where there is neither.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
-    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
+    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, as much as the kernel accesses."
 )
 @click.option(
     "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a member of a structure; *=N for all others."
@@ -143,7 +145,7 @@ def command(
 
 
 def _raise_of_launch(verdict: Verdict) -> None:
-    """Raises the fault of a launch that is none of the kernel."""
+    """Raises the fault of a launch that is invalid for the kernel."""
     from ptxkit.analyses.execution.execute import NO_LAUNCH
 
     fault = verdict.executed.fault
@@ -152,7 +154,7 @@ def _raise_of_launch(verdict: Verdict) -> None:
 
 
 def _chosen(module: Module, kernel: str | None) -> Routine:
-    """The kernel of a name, or the only one. Raises CannotLaunch."""
+    """The named kernel, or the only one. Raises CannotLaunch."""
     from ptxkit.analyses.framework.routine import routines
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
@@ -188,14 +190,14 @@ def _of_file(module: Module, path: str, kernel: str | None, description: str) ->
 
 
 def _replay(path: str, description: str | None, checks: str) -> list[str]:
-    """The command that runs the same launch again: without a schedule, which differs between findings."""
+    """The command that repeats the launch, without a schedule, which differs between findings."""
     if description is not None:
         return ["ptxkit", "run", path, "--launch", description, "--check", checks]
     return ["ptxkit", "verify", *_given_options()]
 
 
 def _given_options() -> list[str]:
-    """The options as they stand on the command line, without that of the format."""
+    """The command-line options, except for the format."""
     context = click.get_current_context()
     found = []
     for parameter in context.command.params:
@@ -212,7 +214,7 @@ def _given_options() -> list[str]:
 
 
 def _report(module: Module, routine: Routine, verdict: Verdict, replay: Sequence[str]) -> dict[str, Any]:
-    """A verdict as JSON has it."""
+    """A verdict as JSON data."""
     from ptxkit.cli._witnesses import located, with_replay
 
     findings = []
@@ -241,32 +243,46 @@ def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[
     return sarif(module, findings)
 
 
-def _is_said(name: str, count: int) -> bool:
-    """Whether a count is printed: of accesses also 0, of schedules and contents only that there are several."""
+def _is_printed(name: str, count: int) -> bool:
+    """Whether a count is printed: for accesses even 0; for schedules and contents only if there are several."""
     return name in ("shared", "global") or count > (1 if name in ("schedules", "contents") else 0)
+
+
+def _reasons(routine: Routine, verdict: Verdict) -> Iterator[str]:
+    """Why a kernel is undecided. The findings themselves are printed before: of these, only why they decide nothing, once for all lines."""
+    lines: dict[str, dict[int, None]] = {}
+    for reason in verdict.reasons:
+        lines.setdefault(reason.why or reason.text, {})[reason.line] = None
+    for text, found in lines.items():
+        known = [str(line) for line in sorted(found) if line]
+        more = f" and {len(known) - MOST_LINES} more" if len(known) > MOST_LINES else ""
+        where = f"line{'s' if len(known) > 1 else ''} {', '.join(known[:MOST_LINES])}{more}: " if known else ""
+        yield f"undecided: {where}{in_prose(text, [routine.name], within=routine.name)}"
 
 
 def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     from ptxkit.cli._witnesses import located, spoken
-    from ptxkit.report.source import ReportAt
+    from ptxkit.report.source import ReportAt, merged
     from ptxkit.report.text import render
 
     console = Console(soft_wrap=True, highlight=False, markup=False)
     lines = module.text.replace("\r\n", "\n").split("\n")
     click.echo(f"{short(routine.name)}: {verdict.outcome}")
-    for shown, record in zip(verdict.findings, report["findings"], strict=True):
-        console.print(render(located(module, [shown.finding])[0].diagnostic, lines, ReportAt.AUTO), end="")
-        for line in spoken(record["witness"]):
+    placed = [one.diagnostic for one in located(module, [shown.finding for shown in verdict.findings])]
+    witnesses = {(one.message, one.span): record["witness"] for one, record in zip(placed, report["findings"], strict=True)}
+    for diagnostic in merged(placed, ReportAt.SOURCE):
+        console.print(render(diagnostic, lines, ReportAt.AUTO), end="")
+        for line in spoken(witnesses[diagnostic.message, diagnostic.span]):
             click.echo(f"  {line}")
-    for reason in verdict.reasons:
-        where = f"{module.path}:{reason.line}: " if reason.line else ""
-        click.echo(f"  {where}{in_prose(reason.text, [routine.name], within=routine.name)}")
+    for line in _reasons(routine, verdict):
+        click.echo(f"  {line}")
     for example in dict.fromkeys([reason.example for reason in verdict.reasons if reason.example]):
         click.echo(f"  give what is missing, for example: {example}")
     for assumption in verdict.assumptions:
         click.echo(f"  {assumption}")
-    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_said(name, count)]
-    rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else "; nothing was left out"
+    counted = [f"{count:,} {COVERED[name][count != 1]}" for name, count in verdict.covered.items() if _is_printed(name, count)]
+    nothing = "" if verdict.reasons else "; nothing was left out"
+    rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else nothing
     click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

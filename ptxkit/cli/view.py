@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.view import Graphs, Sass
 
 MOST_INSTRUCTIONS = 3000
-"""Functions are drawn, from the first on, as long as they have no more instructions together: a layout takes long."""
+"""Functions are drawn, in order, up to this total number of instructions: layout is slow."""
 
 
 @click.command()

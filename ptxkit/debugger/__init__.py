@@ -1,1 +1,1 @@
-"""The debugger of kernels on the machine. The README beside this file explains it."""
+"""The debugger for kernels on the machine. The README beside this file explains it."""

@@ -1,7 +1,7 @@
-"""The Debug Adapter Protocol (https://microsoft.github.io/debug-adapter-protocol): a session of an editor, on a pair of streams.
+"""The Debug Adapter Protocol (https://microsoft.github.io/debug-adapter-protocol): an editor's session, on a pair of streams.
 
-The warps of the chosen CTA are the threads, by number from 1 on. A frame is a call, at a line of the PTX; the lines of the source that it
-comes from are frames of their own, before it if the client asks for steps by source. Exception filters are faults, and the checks.
+The warps of the chosen CTA are the protocol's threads, numbered from 1. A frame is a call, at a line of the PTX; the source lines that it
+comes from are separate frames, listed first if the client steps by source line. The exception filters are faults and the checks.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ptxkit.origins import frames
 
 Arguments = Mapping[str, Any]
 MOST_BYTES = 1 << 20
-"""Bytes that are read of memory at once."""
+"""Maximum bytes of memory in one read."""
 MOST_ELEMENTS = 1 << 14
-"""Elements that are sent at once."""
+"""Maximum number of elements in one response."""
 
 CAPABILITIES: dict[str, Any] = {
     "supportsConfigurationDoneRequest": True,
@@ -51,7 +51,7 @@ CAPABILITIES: dict[str, Any] = {
 
 
 class Refused(Exception):
-    """A request that cannot be done, and why."""
+    """A request that cannot be fulfilled, with the reason."""
 
 
 @attrs.frozen(eq=False)
@@ -61,7 +61,7 @@ class _Frame:
 
 
 class Adapter:
-    """Serves one client until it disconnects. `open_` makes a session from the arguments of `launch`, or raises `Refused`."""
+    """Serves one client until it disconnects. `open_` creates a session from the arguments of `launch`, or raises `Refused`."""
 
     def __init__(self, source: IO[bytes], sink: IO[bytes], open_: Callable[[Arguments], Session]) -> None:
         self._source = source
@@ -83,7 +83,7 @@ class Adapter:
     # --- messages
 
     def serve(self) -> int:
-        """Answers requests until the client is gone; gives the exit code: 1 after a fault or a finding, 2 for what is no protocol."""
+        """Answers requests until the client disconnects; returns the exit code: 1 after a fault or a finding, 2 for a protocol error."""
         code = 0
         try:
             while not self._is_over and (message := wire.read(self._source)) is not None:
@@ -175,7 +175,7 @@ class Adapter:
         self._event("terminated")
 
     def _forward(self, session: Session) -> None:
-        """In a thread of its own: tells the client of stops."""
+        """Reports stops to the client, in a separate thread."""
         while True:
             stop = session.wait()
             self._handles = []
@@ -483,7 +483,7 @@ _HANDLERS: dict[str, Callable[[Adapter, Arguments], tuple[Any, Callable[[], Any]
 
 
 def _source_line(statement: Statement, line: int) -> int:
-    """The line of the source that a breakpoint asked for `line` is on."""
+    """The source line of a breakpoint that was requested for `line`."""
     origin = statement.origin
     if origin is None:
         return line

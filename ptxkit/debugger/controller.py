@@ -1,4 +1,4 @@
-"""The monitor of a debugger: it sees each statement before it is executed, and waits there if somebody asked for that."""
+"""The debugger's monitor: it observes each statement before execution, and stops there on request."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ Dimensions = tuple[int, int, int]
 
 @attrs.frozen(eq=False)
 class Plan:
-    """Until when to go on. Breakpoints, findings and faults stop it too, but for one that goes `to` a statement."""
+    """Until when to run. Breakpoints, findings and faults stop the launch as well, except in plan `to`."""
 
     how: str = "continue"
-    """`continue`; `entry`: until the chosen CTA begins; `to`: until the statement of a number; `into`, `over`, `out`: until these threads
-    are at a statement, at one of their function or a caller, in a caller."""
+    """`continue`; `entry`: until the chosen CTA begins; `to`: until the statement of a number; `into`, `over`, `out`: until these
+    threads reach any statement, one of their function or a caller, or one of a caller."""
     threads: Any = None
     """The threads, by their index among the resident ones."""
     depth: int = 0
-    """How many calls deep they are."""
+    """Their call depth."""
     line: tuple[str, int] | None = None
-    """The line of the source that is to be left, where steps go by lines of the source."""
+    """The source line to leave, for steps by source line."""
     number: int = 0
 
 
 @attrs.define(eq=False)
 class Breakpoint:
-    """Statements to stop at, and what else must hold. `condition` is asked with the controller."""
+    """Statements to stop at, with a condition, which is called with the controller."""
 
     paths: frozenset[Path]
     condition: Callable[[Controller], bool] | None = None
     after: int = 1
-    """It stops from so many hits on."""
+    """The number of hits from which on it stops."""
     reason: str = "breakpoint"
     number: int = 0
     hits: int = 0
@@ -63,19 +63,19 @@ class Stop:
     reason: str
     text: str = ""
     warp: int = 0
-    """A warp of the chosen CTA, by its number in it, that is concerned."""
+    """The warp concerned, by its index in the chosen CTA."""
     breakpoint: int = 0
     finding: Finding | None = None
     fault: Fault | None = None
 
 
 class Abandoned(BaseException):
-    """Ends a launch that is not to go on: no fault of the kernel."""
+    """Ends a launch that is not to continue; not a fault of the kernel."""
 
 
 @attrs.define(eq=False)
 class Trace:
-    """Where threads of the chosen CTA were: the number of each statement, the instruction, the warps as bits, the depth of calls."""
+    """The trace of the chosen CTA: the number of each statement, the instruction, the warps as bits, the call depth."""
 
     numbers: array[int] = attrs.field(factory=lambda: array("Q"))
     paths: array[int] = attrs.field(factory=lambda: array("I"))
@@ -84,7 +84,7 @@ class Trace:
 
 
 class Controller(Monitor):
-    """Watches one launch. `wait` is called, in the launch's thread, with each `Stop`, and gives the next plan or raises `Abandoned`."""
+    """Observes one launch. `wait` is called, in the launch's thread, with each `Stop`, and returns the next plan or raises `Abandoned`."""
 
     steps = True
 
@@ -108,7 +108,7 @@ class Controller(Monitor):
         self.launch: Launch = None
         self.residents: Residents = None
         self.number = 0
-        """Of the statement that is about to be executed."""
+        """The number of the statement about to be executed."""
         self.lanes: Any = None
         self.body: Body | None = None
         self.i = 0
@@ -119,10 +119,10 @@ class Controller(Monitor):
         self.barriers: set[int] = set()
         """The barriers of CTAs that have been used."""
         self.mbarriers: dict[int, None] = {}
-        """Where mbarriers were initialized, as indices of the buffer of shared memory."""
+        """The locations at which mbarriers were initialized, as indices into the shared memory buffer."""
         self.is_over = False
         self._stands: Any = np.zeros(0, np.int64)
-        """Of each thread the instruction at which it waits for others, of which it is known that it came there; -1: none."""
+        """For each thread, the instruction at which it waits for others and whose arrival has been counted; -1: none."""
         self._paths: dict[Path, int] = {}
         self.paths: list[Path] = []
         self._waiting: dict[int, frozenset[int]] = {}
@@ -131,7 +131,7 @@ class Controller(Monitor):
         self._stops: dict[int, dict[int, list[Breakpoint]]] = {}
 
     def changed(self) -> None:
-        """The breakpoints are others."""
+        """Called when breakpoints have changed."""
         self._stops = {}
 
     # --- events
@@ -157,7 +157,7 @@ class Controller(Monitor):
             waiting = self._waiting[id(body)] = frozenset([block.last for block in body.blocks if block.kind == "sync"])
         if i in waiting:
             if bool((self._stands[lanes.place] == i).all()):
-                return  # they wait there, and others have come
+                return  # they wait there, and others have arrived
             self._stands[lanes.place] = i
         self.number += 1
         self.lanes, self.body, self.i, self.held = lanes, body, i, registers
@@ -204,7 +204,7 @@ class Controller(Monitor):
                 self.mbarriers.update(dict.fromkeys(np.ravel(at).tolist()))
 
     def found(self) -> None:
-        """Stops at what a monitor has just found, if it is worth that."""
+        """Stops at a new finding of a monitor, if requested."""
         for finding in [one for monitor in self.launch.monitors for one in getattr(monitor, "findings", ())]:
             diagnostic = finding.diagnostic
             key = (diagnostic.rule, diagnostic.span, tuple([one.span for one in diagnostic.related]))
@@ -227,11 +227,11 @@ class Controller(Monitor):
 
     @property
     def base(self) -> int:
-        """The index among the resident threads of the first of the chosen CTA; negative, or too large, if it is not resident."""
+        """The index among resident threads of the first thread of the chosen CTA; out of range if it is not resident."""
         return int((self.cta - self.residents.first_cta) * self.residents.threads)
 
     def inside(self, lanes: Any) -> tuple[int, int, int]:
-        """Of some lanes those of the chosen CTA: their first and last position (exclusive), and their warps as bits."""
+        """The given lanes that belong to the chosen CTA: their first and last position (exclusive), and their warps as bits."""
         seen = self._seen
         if seen[0] is lanes and seen[4] == self.cta:
             return seen[1], seen[2], seen[3]
@@ -244,17 +244,17 @@ class Controller(Monitor):
         return first, end, warps
 
     def choose(self, index: Dimensions) -> None:
-        """Looks at another CTA."""
+        """Selects another CTA."""
         self.index, self.cta = index, cta_number(self.launch, index)
         self.trace = Trace()
 
     def _warp(self, lanes: Any, first: int) -> int:
-        """The warp of the lane at a position; 0 if it is none of the chosen CTA."""
+        """The warp of the lane at a position; 0 if it is outside the chosen CTA."""
         warp = (int(lanes.place[min(first, lanes.count - 1)]) - self.base) // WARP
         return warp if 0 <= warp * WARP < self.residents.threads else 0
 
     def _follow(self, thread: Any) -> int:
-        """Chooses the CTA of a thread, if it is another one; gives the thread's warp."""
+        """Selects the CTA of a thread, if it is another one; returns the thread's warp."""
         if thread is None or self.residents is None:
             return 0
         cta, index = thread
@@ -268,7 +268,7 @@ class Controller(Monitor):
 
     @property
     def depth(self) -> int:
-        """How many calls deep the statement at hand is."""
+        """The call depth of the current statement."""
         frame = self.launch.scheduler.current.frame
         return frame.depth if frame is not None else 0
 
@@ -321,7 +321,7 @@ class Controller(Monitor):
 
 
 def cta_number(launch: Launch, index: Dimensions) -> int:
-    """The number in the launch of the CTA with an index in the grid: those of a cluster come one after another."""
+    """The number in the launch of the CTA with an index in the grid: those of a cluster are consecutive."""
     outside = [i // n for i, n in zip(index, launch.cluster, strict=True)]
     inside = [i % n for i, n in zip(index, launch.cluster, strict=True)]
     return int(_linear(outside, launch.clusters) * launch.cluster_size + _linear(inside, launch.cluster))

@@ -30,9 +30,9 @@ _TOKEN = re.compile(
     r"|(?P<space>\.(?:global|shared|local|param|const|generic)\b)|(?P<sign>&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%&|^~!<>()\[\]:@]))"
 )
 LONGEST = 500
-"""Characters of an expression."""
+"""Maximum length of an expression, in characters."""
 DEEPEST = 40
-"""Parentheses within parentheses."""
+"""Maximum nesting of parentheses."""
 
 _BINARY: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"||": lambda a, b: _truth(a) | _truth(b)},
@@ -58,7 +58,7 @@ _BINARY: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
 
 
 def evaluate(state: State, call: Call, text: str) -> Value:
-    """The value of an expression for the lanes of a call. Raises NoValue, which says what is wrong with it."""
+    """The value of an expression for the lanes of a call. Raises NoValue with the reason."""
     reader = _Reader(state, call, text)
     try:
         found = reader.whole()
@@ -68,7 +68,7 @@ def evaluate(state: State, call: Call, text: str) -> Value:
 
 
 def condition(text: str) -> Callable[[Controller], bool]:
-    """A condition of a breakpoint: whether it holds for any thread of the chosen CTA that has come there. Raises NoValue if it is none."""
+    """A breakpoint condition: whether it holds for any thread of the chosen CTA that has arrived there. Raises NoValue if it is invalid."""
     _Reader.check(text)
 
     def holds(controller: Controller) -> bool:
@@ -124,7 +124,7 @@ class _Reader:
 
     @classmethod
     def check(cls, text: str) -> None:
-        """Whether this is an expression at all. Raises NoValue."""
+        """Checks the syntax of an expression. Raises NoValue."""
         reader = cls(None, None, text)
         reader.level(0)
         reader.ended()
@@ -163,7 +163,7 @@ class _Reader:
         return found
 
     def plain(self, x: Any) -> Any:
-        """A value to compute with: whole numbers of any size."""
+        """A value for computation, with integers of any size."""
         data = x.data if isinstance(x, Value) else x
         if data is None:
             raise NoValue(f"{x.name} is no single value")
@@ -250,7 +250,7 @@ class _Reader:
             raise NoValue(f"{of.name} has no elements")
         kind = self.coming_type() if self.peek() == ":" else of.type
         if of.is_uniform and self.peek() != ":":
-            kind = ".b32"  # a pointer: of what, nobody says
+            kind = ".b32"  # a pointer to an unknown type
         if kind not in types():
             raise NoValue(f"`{kind}` is no type")
         dtype = dtype_of(kind)
@@ -295,7 +295,7 @@ class _Reader:
 
 
 def _narrow(data: Any) -> Any:
-    """Whole numbers of any size as NumPy's, if they are of one of its sizes."""
+    """Converts integers of any size to NumPy's, if they fit."""
     numbers = [int(one) for one in data.ravel().tolist()]
     if all(-(1 << 63) <= one < 1 << 63 for one in numbers):
         return data.astype(np.int64)

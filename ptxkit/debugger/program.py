@@ -1,4 +1,4 @@
-"""The text that is debugged: which instructions are on a line of the PTX, and of the source that `.loc` names."""
+"""The debugged text: the instructions on a line of the PTX, and on a source line that `.loc` names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxkit.syntax import Block, Function, Index, Instruction, Module, Node, Pat
 
 @attrs.frozen
 class Statement:
-    """An instruction: where it is in the tree, its function, its line in the PTX, and where it comes from."""
+    """An instruction: its path in the tree, its function, its line in the PTX, and its source location."""
 
     path: Path
     function: str
@@ -25,7 +25,7 @@ class Statement:
 
 
 class Text:
-    """A module as a debugger sees it."""
+    """A module as the debugger sees it."""
 
     def __init__(self, module: Module, path: str) -> None:
         self.module = module
@@ -33,7 +33,7 @@ class Text:
 
     @functools.cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """All instructions, in the order of the text."""
+        """All instructions, in document order."""
         index = Index(self.module)
         origins = Origins(self.module, index)
         found = []
@@ -47,7 +47,7 @@ class Text:
 
     @functools.cached_property
     def by_path(self) -> dict[Path, Statement]:
-        """Each instruction by its path from the module."""
+        """Each instruction by its path in the module."""
         return {one.path: one for one in self.statements}
 
     @functools.cached_property
@@ -70,7 +70,7 @@ class Text:
         return (first,) if first.line == line or line >= start else ()
 
     def on_source_line(self, path: str, line: int) -> tuple[Statement, ...]:
-        """Where control comes to a line of a source file, or to the next line that has code: the first instruction of each stretch."""
+        """The instructions at which control enters a line of a source file, or the next line with code: the first one of each run."""
         known = [(one, _line_in(one.origin, path, self.path)) for one in self.statements]
         there = [number for _, numbers in known for number in numbers if number >= line]
         if not there:
@@ -86,23 +86,23 @@ class Text:
         return tuple(found)
 
     def entry(self, function: str) -> Statement | None:
-        """The first instruction of a function, by its name in the PTX or in the source, as long as that means one."""
+        """The first instruction of a function, by its name in the PTX or in the source, if unambiguous."""
         names = {one.function: one for one in reversed(self.statements)}
         meant = matching(function, names)
         return names[meant[0]] if len(meant) == 1 else None
 
     def prose(self, text: str) -> str:
-        """A sentence with names as the source has them."""
+        """A sentence with source names."""
         return in_prose(text, [function.name for function in self.module.kernels], parameter_names(self.module))
 
     def source_of(self, origin: Origin) -> str | None:
-        """The path of the file that an origin names, if it is there."""
+        """The path of the file that a source location names, if it exists."""
         found = source_file(origin.path, self.path)
         return str(found.resolve()) if found is not None else None
 
 
 def shown(origin: Origin) -> Origin:
-    """The frame of an origin to show: the innermost in a file of the user's own."""
+    """The frame of a source location to show: the innermost in a file of the user."""
     return own_frame(origin)
 
 
@@ -121,7 +121,7 @@ def _instructions(body: Block, path: Path) -> list[Path]:
 
 @functools.lru_cache(maxsize=65536)
 def _line_in(origin: Origin | None, path: str, beside: str) -> tuple[int, ...]:
-    """The lines of a file that an origin is on: its own, or those of the calls that were inlined."""
+    """The lines of a file at a source location: its own, or those of inlined calls."""
     if origin is None:
         return ()
     return tuple([frame.line for frame in frames(origin) if _is_file(frame.path, path, beside)])
@@ -129,7 +129,7 @@ def _line_in(origin: Origin | None, path: str, beside: str) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _is_file(name: str, path: str, beside: str) -> bool:
-    """Whether the name that a `.file` gives is that of a file; by the last part of it where there is no such file."""
+    """Whether a `.file` name denotes a file; by its last component if there is no such file."""
     found = source_file(name, beside)
     if found is not None:
         return str(found.resolve()) == _resolved(path)

@@ -1,4 +1,4 @@
-"""A debugged launch: started, stopped, resumed, and started anew to step back."""
+"""A debugged launch: started, stopped, resumed, and restarted to step back."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ptxkit.machine.fault import Fault
 
 @attrs.frozen(eq=False)
 class Debuggee:
-    """What is debugged: a module, and what runs one launch of it, anew each time, under some monitors and those of `checks`.
+    """What is debugged: a module, and a function that runs one launch of it, repeatedly, under some monitors and those of `checks`.
 
-    `run` gives how many instructions its threads executed, and what they printed. It raises `Fault`, and any other error that keeps it from
-    running.
+    `run` returns the number of instructions that threads executed, and the output of the kernel. It raises `Fault`, and any other error
+    that prevents the run.
     """
 
     text: Text
     kernel: str
     run: Callable[[tuple[Any, ...], tuple[str, ...]], tuple[int, str]]
     what: str = ""
-    """The launch in words, as `scale <<<3, 50>>>`."""
+    """A description of the launch, such as `scale <<<3, 50>>>`."""
 
 
 class Session:
-    """Controls a launch that runs in a thread of its own. Between a stop and `resume` it stands still and `state` may be looked at."""
+    """Controls a launch that runs in a separate thread. Between a stop and `resume` it is suspended, and `state` may be inspected."""
 
     def __init__(self, debuggee: Debuggee, checks: tuple[str, ...] = (), cta: Dimensions = (0, 0, 0)) -> None:
-        """`cta` is the index of the CTA to look at first."""
+        """`cta` is the index of the CTA to inspect first."""
         self.debuggee = debuggee
         self.text = debuggee.text
         self.checks = checks
@@ -43,12 +43,12 @@ class Session:
         self.stops_on = frozenset(("findings", "faults"))
         self.breakpoints: list[Breakpoint] = []
         self.stops: SimpleQueue[Stop] = SimpleQueue()
-        """What stopped it, in order; who resumes takes the next one."""
+        """The stops, in order; the code that resumes takes the next one."""
         self.output = ""
-        """What the kernel printed, once the launch has ended."""
+        """The output of the kernel, once the launch has ended."""
         self.could_not_run = False
         self.problems = 0
-        """How many findings and faults it has stopped at, or ended with."""
+        """The number of findings and faults at which it has stopped or ended."""
         self.controller: Controller = self._made(Plan())
         self._plans: SimpleQueue[Plan | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -58,7 +58,7 @@ class Session:
     # --- running
 
     def start(self, plan: Plan | None = None) -> None:
-        """Starts the launch; without a plan it stops at the first statement of the chosen CTA."""
+        """Starts the launch; without a plan, it stops at the first statement of the chosen CTA."""
         self.end()
         for one in self.breakpoints:
             one.hits = 0
@@ -75,7 +75,7 @@ class Session:
         return stop
 
     def resume(self, plan: Plan) -> None:
-        """Goes on until something stops it."""
+        """Continues until the next stop."""
         self.is_stopped = False
         self._plans.put(plan)
 
@@ -84,7 +84,7 @@ class Session:
         self.controller.interrupted = True
 
     def end(self) -> None:
-        """Ends the launch, wherever it is."""
+        """Ends the launch, in any state."""
         if self._thread is None or not self._thread.is_alive():
             return
         self.controller.breakpoints, self.controller.stops_on = [], frozenset()
@@ -98,7 +98,7 @@ class Session:
         return Controller(self.text, self.cta, plan, self.breakpoints, self.stops_on, self._stopped)
 
     def _stopped(self, stop: Stop) -> Plan:
-        """In the launch's thread: waits for a plan."""
+        """Waits for a plan, in the launch's thread."""
         if stop.reason in ("finding", "fault"):
             self.problems += 1
         plans = self._plans
@@ -131,16 +131,16 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Whether the launch has ended: nothing of it can be looked at but what came before."""
+        """Whether the launch has ended: only its past can be inspected."""
         return self.controller.is_over
 
     @property
     def state(self) -> State:
-        """What is where, now that it has stopped."""
+        """The state at the current stop."""
         return State(self.controller)
 
     def step(self, how: str, warp: int, by_source: bool = False) -> None:
-        """Resumes until the threads of a warp that are together have made a step: `into`, `over`, `out`."""
+        """Resumes until the converged threads of a warp have made a step: `into`, `over`, `out`."""
         state = self.state
         parts = state.parts(warp)
         if not parts:
@@ -165,16 +165,16 @@ class Session:
         self.stops_on = self.controller.stops_on = what
 
     def choose(self, cta: Dimensions) -> None:
-        """Looks at another CTA."""
+        """Selects another CTA."""
         self.cta = cta
         self.controller.choose(cta)
 
     # --- backwards
 
     def back(self, warp: int) -> int:
-        """Starts anew, up to the statement of a warp before the one at hand, at its depth of calls or outside; gives its number.
+        """Restarts up to the previous statement of a warp, at the current call depth or a lower one; returns its number.
 
-        0, and nothing happens, if there is none.
+        0, without any effect, if there is none.
         """
         controller = self.controller
         numbers, _, warps, depths = self._traced()
@@ -191,7 +191,7 @@ class Session:
         return number
 
     def back_to_breakpoint(self) -> int:
-        """Starts anew, up to the last breakpoint before the statement at hand, or to the first statement if there is none; gives its
+        """Restarts up to the last breakpoint before the current statement, or to the first statement if there is none; returns its
         number."""
         now = self._now()
         numbers, paths, _, _ = self._traced()
@@ -205,7 +205,7 @@ class Session:
         return number
 
     def _holding(self, numbers: Any) -> Any:
-        """Those statements of these numbers at which a breakpoint's condition holds: found in a run of its own."""
+        """Those of the numbered statements at which a breakpoint's condition holds, determined by a separate run."""
         wanted = set(numbers.tolist())
         last = int(numbers[-1])
         found: list[int] = []
@@ -233,11 +233,11 @@ class Session:
         return np.array(found, np.int64)
 
     def go_to(self, number: int) -> None:
-        """Starts anew, up to the statement of a number."""
+        """Restarts up to the statement of a number."""
         self.start(Plan("to", number=max(1, number)))
 
     def _now(self) -> int:
-        """The number of the statement at hand; of a launch that has ended, one more than that of the last."""
+        """The number of the current statement; for a launch that has ended, one more than that of the last."""
         return self.controller.number + (1 if self.controller.is_over else 0)
 
     def _traced(self) -> tuple[Any, Any, Any, Any]:

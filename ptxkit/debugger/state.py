@@ -1,4 +1,4 @@
-"""A launch that stands still: where the threads of each warp of the chosen CTA are, with their registers and calls."""
+"""A suspended launch: the location of each warp's threads in the chosen CTA, with their registers and calls."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Part:
-    """Threads of a warp that are together: `threads` are their indices among the resident threads, `positions` those among `lanes`."""
+    """Converged threads of a warp: `threads` are their indices among the resident threads, `positions` those among `lanes`."""
 
     lanes: Any
-    """All threads that are there with them, of other warps too."""
+    """All threads that are converged with them, of other warps too."""
     positions: Any
     body: Body
     i: int
     registers: list[Any]
     frame: Frame | None
     how: str
-    """`here`: they execute the next statement; `ready`; `waits` at a barrier or for something in flight; `warp`: for others of their
+    """`here`: they execute the next statement; `ready`; `waits` at a barrier or for an operation in flight; `warp`: for others of their
     warp."""
 
     @property
@@ -38,13 +38,13 @@ class Part:
 
     @property
     def chosen(self) -> Any:
-        """The threads as lanes of their own."""
+        """The threads as separate lanes."""
         return self.lanes.at(self.positions)
 
 
 @attrs.frozen(eq=False)
 class Call:
-    """A function that threads of a warp are in: the one they execute, or one that has called it."""
+    """A function that threads of a warp are in: the current one, or one of its callers."""
 
     lanes: Any
     """The threads, as lanes."""
@@ -57,7 +57,7 @@ class Call:
 
 
 class State:
-    """What a controller that has stopped can be asked."""
+    """The state of a stopped controller."""
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
@@ -81,14 +81,14 @@ class State:
 
     @property
     def is_there(self) -> bool:
-        """Whether the chosen CTA is resident, and something of it can be looked at."""
+        """Whether the chosen CTA is resident, so that it can be inspected."""
         if self.controller.is_over or self.residents is None:
             return False
         return bool(0 <= self.controller.cta - self.residents.first_cta < self.residents.ctas)
 
     @property
     def warps(self) -> list[int]:
-        """The warps of the chosen CTA of which threads have not exited."""
+        """The warps of the chosen CTA with threads that have not exited."""
         if not self.is_there:
             return []
         base = self.controller.base
@@ -96,8 +96,8 @@ class State:
         return np.unique(alive // WARP).tolist()  # type: ignore[no-any-return]
 
     def parts(self, warp: int) -> list[Part]:
-        """The threads of a warp that have not exited, by where they are: those first that execute the next statement, then those that
-        can run, then those that wait."""
+        """The threads of a warp that have not exited, by location: first those that execute the next statement, then those that can run,
+        then those that wait."""
         if not self.is_there:
             return []
         first = self.controller.base + warp * WARP
@@ -145,12 +145,12 @@ class State:
         return self.controller.text.by_path[body.sites[i].path]
 
     def threads_of(self, warp: int) -> str:
-        """The threads of a warp, in words: `threads 32 to 63`."""
+        """The threads of a warp, as text: `threads 32 to 63`."""
         first = warp * WARP
         return f"threads {first} to {min(first + WARP, self.residents.threads) - 1}"
 
     def how(self, warp: int) -> str:
-        """What a warp does, in words."""
+        """What a warp does, as text."""
         parts = self.parts(warp)
         if not parts:
             return "has exited"

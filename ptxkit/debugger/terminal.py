@@ -17,7 +17,7 @@ from ptxkit.demangling import base, readable
 from ptxkit.origins import excerpt
 
 AROUND = 4
-"""Lines that are listed before and after the one at hand."""
+"""Number of lines listed before and after the current one."""
 MOST_BYTES = 4096
 
 
@@ -39,7 +39,7 @@ class Terminal(cmd.Cmd):
     # --- running
 
     def begin(self) -> None:
-        """Starts the launch and says where it stops."""
+        """Starts the launch and reports the stop."""
         self.session.start()
         self._wait()
 
@@ -74,7 +74,7 @@ class Terminal(cmd.Cmd):
         self._where()
 
     def _where(self) -> None:
-        """Says where the warp is."""
+        """Reports the location of the warp."""
         part = self._part()
         if part is None:
             self._say(f"warp {self.warp}: {'not resident' if not self.session.state.is_there else 'has exited'}")
@@ -347,7 +347,7 @@ class Terminal(cmd.Cmd):
     do_b, do_c, do_s, do_n, do_p, do_bt, do_l, do_q = do_break, do_continue, do_step, do_next, do_print, do_where, do_list, do_quit
 
     def get_names(self) -> list[str]:
-        """The commands that `help` lists: no short names."""
+        """The commands that `help` lists, without abbreviations."""
         return [name for name in super().get_names() if len(name) > 5 and name not in ("do_EOF", "do_bt")] + ["do_x"]
 
     def emptyline(self) -> bool:
@@ -367,12 +367,12 @@ class Terminal(cmd.Cmd):
 
 
 def values_of(index: Any) -> str:
-    """An index: `(1,0,0)`."""
+    """Formats an index: `(1,0,0)`."""
     return f"({','.join(map(str, index))})"
 
 
 def _rows(call: Call, value: values.Value) -> list[str]:
-    """The elements of a value of lanes, eight a row."""
+    """The elements of a per-lane value, eight in a row."""
     texts = [values.shown(one, value.type) for one in value.data]
     lanes = call.lanes.lane.tolist()
     return [f"  lane {lanes[at]:>2}: {'  '.join(texts[at : at + 8])}" for at in range(0, len(texts), 8)]

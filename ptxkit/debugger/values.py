@@ -1,4 +1,4 @@
-"""What a stopped launch holds, by name: registers, special registers, parameters, shared memory, barriers; and bytes of memory."""
+"""The values of a stopped launch, by name: registers, special registers, parameters, shared memory, barriers; and bytes of memory."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ CLUSTER = (
 )  # fmt: skip
 _PARTS = re.compile(r"\d+|\D+")
 CLOCKS = ("%clock", "%globaltimer")
-"""To read these changes what the kernel reads."""
+"""Reading these affects what the kernel reads."""
 SHOWN = 8
-"""So many elements stand in the line of a value that has more."""
+"""Maximum number of elements on the line of a value."""
 
 
 class NoValue(Exception):
-    """There is nothing to show, and why."""
+    """There is nothing to show, with the reason."""
 
 
 @attrs.frozen(eq=False)
@@ -49,12 +49,12 @@ class Value:
     name: str
     data: Any
     type: str = ""
-    """As PTX has it, `.f32`."""
+    """As in PTX: `.f32`."""
     is_by_lane: bool = False
     address: int | None = None
-    """The generic address of what lies in memory."""
+    """The generic address of a value in memory."""
     text: str = ""
-    """What to show, if that is not the data."""
+    """The text to show instead of the data."""
     children: tuple[Value, ...] = ()
     size: int = 0
     """Bytes at `address`."""
@@ -65,7 +65,7 @@ class Value:
 
 
 def shown(value: Any, type: str = "") -> str:
-    """A scalar as text: floats as short as they are exact, addresses and masks in hexadecimal too."""
+    """A scalar as text: floats in the shortest exact form, addresses and masks in hexadecimal as well."""
     known = types().get(type)
     if isinstance(value, np.void):
         return hex(int(value["hi"]) << 64 | int(value["lo"]))
@@ -82,7 +82,7 @@ def shown(value: Any, type: str = "") -> str:
 
 
 def line_of(value: Value) -> str:
-    """A value in a line."""
+    """A value on one line."""
     if value.text:
         return value.text
     if value.data is None:
@@ -95,7 +95,7 @@ def line_of(value: Value) -> str:
 
 
 def _uniform(data: Any) -> Any:
-    """A scalar instead of an array all of whose elements are equal bits."""
+    """A scalar instead of an array whose elements are all bitwise equal."""
     if not getattr(data, "ndim", 0) or not len(data):
         return data
     raw = data.view(f"u{data.dtype.itemsize}") if data.dtype.kind == "f" else data
@@ -103,7 +103,7 @@ def _uniform(data: Any) -> Any:
 
 
 def by_lane(name: str, data: Any, type: str) -> Value:
-    """A value of lanes; one that is the same for all is shown once."""
+    """A per-lane value; one that is the same in all lanes is shown once."""
     return Value(name, _uniform(data), type, is_by_lane=True)
 
 
@@ -111,7 +111,7 @@ def by_lane(name: str, data: Any, type: str) -> Value:
 
 
 def registers(call: Call) -> list[Value]:
-    """The registers that the instruction at hand can name, by name."""
+    """The registers that the current instruction can name, by name."""
     body = call.body
     scope = body.sites[call.i].scope
     found = []
@@ -125,12 +125,12 @@ def registers(call: Call) -> list[Value]:
 
 
 def register(call: Call, name: str) -> Value | None:
-    """A register by its name; None if it is none."""
+    """A register by name; None if there is none."""
     return next((value for value in registers(call) if value.name == name), None)
 
 
 def _register_type(symbol: Symbol, data: Any) -> str:
-    """The type to show a register by: the declared one, or, if that is only bits, that in which most instructions use it."""
+    """The type in which to show a register: the declared one or, if that is untyped, the one that most instructions use."""
     declared = symbol.type or ""
     if declared.startswith(".b") and declared != ".bf16":
         kind = np.asarray(data).dtype
@@ -139,7 +139,7 @@ def _register_type(symbol: Symbol, data: Any) -> str:
 
 
 def special(state: State, call: Call, name: str) -> Value | None:
-    """A special register of the lanes; None if it is none. Raises NoValue for those that reading changes."""
+    """A special register of the lanes; None if there is none. Raises NoValue for those that reading would change."""
     found = special_value(name)
     if found is None:
         return None
@@ -149,7 +149,7 @@ def special(state: State, call: Call, name: str) -> Value | None:
 
 
 def specials(state: State, call: Call) -> list[Value]:
-    """The special registers that say where the lanes are."""
+    """The special registers that identify the lanes."""
     names = (*SPECIAL, *(CLUSTER if state.launch.is_cluster else ()))
     return [value for name in names if (value := special(state, call, name)) is not None]
 
@@ -158,7 +158,7 @@ def specials(state: State, call: Call) -> list[Value]:
 
 
 def parameters(state: State, call: Call) -> list[Value]:
-    """The parameters of the function at hand: of the kernel by the names of the source too, of a pointer what it points to."""
+    """The parameters of the current function: for a kernel also with source names, for a pointer also its target."""
     if call.body is not state.program.entry:
         return [_formal(state, call, symbol) for symbol, _ in call.body.formals]
     launch = state.launch
@@ -202,7 +202,7 @@ def _formal(state: State, call: Call, symbol: Symbol) -> Value:
 
 
 def variable(state: State, call: Call, name: str) -> Value:
-    """A variable that the instruction at hand can name: its elements, of `.local` and `.param` those of each lane. Raises NoValue."""
+    """A variable that the current instruction can name: its elements, for `.local` and `.param` those of each lane. Raises NoValue."""
     symbol = call.body.sites[call.i].scope.lookup(name)
     if symbol is None or symbol.kind not in (Kind.VARIABLE, Kind.PARAMETER):
         raise NoValue(f"`{name}` is nothing that can be shown here")
@@ -235,7 +235,7 @@ def address_of(state: State, call: Call, symbol: Symbol) -> tuple[str, Any]:
 
 
 def _count(state: State, symbol: Symbol) -> int:
-    """How many elements a variable has; one without a size has what is left of shared memory."""
+    """The number of elements of a variable; one without a size has the rest of shared memory."""
     if any(number is None or number == 0 for number in symbol.dimensions) or (symbol.linkage == ".extern" and symbol.space == ".shared"):
         found = [size for name, _, size in state.program.shared_variables(state.launch.shared_bytes) if name == symbol.name]
         return max(0, found[0]) // (element_bytes(symbol.type) * symbol.vector) if found else 0
@@ -314,9 +314,9 @@ def generic(state: State, space: str, address: int) -> int:
 
 
 def read(state: State, address: int, size: int) -> bytes:
-    """Bytes at a generic address, in shared memory those of the chosen CTA (or of the one in its cluster that the address names).
+    """Bytes at a generic address; in shared memory, those of the chosen CTA (or of the CTA in its cluster that the address names).
 
-    Fewer where it ends; raises NoValue where nothing is.
+    Fewer if the memory ends earlier; raises NoValue for an unmapped address.
     """
     memory = state.residents.memory
     window, offset = divmod(address, 1 << windows.WINDOW_BITS)
@@ -347,7 +347,7 @@ def _cut(buffer: Any, at: int, end: int, size: int, address: int) -> bytes:
 
 
 def load(state: State, call: Call, space: str, address: Any, type: str) -> Any:
-    """What lies at an address of each lane, of a state space. Raises NoValue."""
+    """The value at an address of each lane, in a state space. Raises NoValue."""
     memory = state.residents.memory
     watch, memory.watch = memory.watch, None
     try:
@@ -362,7 +362,7 @@ def load(state: State, call: Call, space: str, address: Any, type: str) -> Any:
 
 
 def scopes(state: State, call: Call) -> Sequence[str]:
-    """What there is to show: names of groups of values."""
+    """The names of the groups of values that can be shown."""
     names = ["Registers", "Special registers", "Parameters"]
     if state.launch.shared_bytes:
         names.append("Shared memory")

@@ -7,11 +7,11 @@ import threading
 from typing import IO, Any
 
 LONGEST = 64 << 20
-"""Bytes of a message."""
+"""Maximum bytes of a message."""
 
 
 class BadMessage(Exception):
-    """What was read is no message."""
+    """Input that is not a valid message."""
 
 
 def read(stream: IO[bytes]) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ def read(stream: IO[bytes]) -> dict[str, Any] | None:
 
 
 class Writer:
-    """Writes messages, numbered, from any thread."""
+    """Writes numbered messages, from any thread."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -53,7 +53,7 @@ class Writer:
         self._count = 0
 
     def send(self, message: dict[str, Any]) -> None:
-        """Writes a message. Nothing happens if the client is gone."""
+        """Writes a message; does nothing if the client is gone."""
         with self._lock:
             self._count += 1
             body = json.dumps({"seq": self._count, **message}).encode()

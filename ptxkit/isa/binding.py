@@ -1,7 +1,7 @@
-"""An instruction meets the table: which form it is, what its operands are, or why it is none.
+"""Binds an instruction to the table: its form and operands, or the reason why it has none.
 
-`bind` gives a `Bound` or a `Mismatch`. It looks at the opcode text and at the shapes of the operands only, and remembers what it
-found for them; the values of constants are looked at afterwards, by `check_constants`.
+`bind` returns a `Bound` or a `Mismatch`. It considers only the opcode text and the shapes of the operands, and caches its results for them;
+the values of constants are checked afterwards, by `check_constants`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ptxkit.isa.types import holders, is_type, types
 
 T = TypeVar("T")
 Path = tuple[int, ...]
-"""Where something stands in the operands: `(1,)` the second operand, `(0, 2)` the third element of the first."""
+"""A position in the operands: `(1,)` is the second operand, `(0, 2)` the third element of the first."""
 
 GENERIC = ".generic"
 _NARROW_SPACES = frozenset((".shared", ".shared::cta", ".shared::cluster", ".const", ".local", ".param", ".param::entry", ".param::func"))
@@ -52,7 +52,7 @@ _IN_GENERIC = frozenset((".global", ".shared", ".local"))
 
 @frozen
 class BoundOperand:
-    """What the form says of one operand of the instruction: `name` is the form's, `types` are those of which its elements are one."""
+    """What the form says about one operand of the instruction: `name` is the form's; its elements have one of the `types`."""
 
     name: str
     path: Path
@@ -77,14 +77,14 @@ class BoundOperand:
 
 @frozen
 class Need:
-    """Part of what an instruction requires, and the modifier that asks for it (empty: the instruction itself)."""
+    """Part of what an instruction requires, and the modifier that requires it (empty: the instruction itself)."""
 
     requirement: Requirement
     modifier: str
 
 
 def number_of(width: Width, slots: Mapping[str, str]) -> int:
-    """The number that a width stands for with the modifiers in these slots; 0 if its slot is empty."""
+    """The number that a width denotes with the modifiers in these slots; 0 if its slot is empty."""
     if width.count:
         return width.count
     found = re.search(rf"{width.letter}(\d+)", slots.get(width.slot, ""))
@@ -93,7 +93,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
 
 @frozen(eq=False)
 class Bound:
-    """An instruction and the form it is of. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
+    """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 
     form: Form
     opcode: str
@@ -104,7 +104,7 @@ class Bound:
     requirement: Requirement
 
     def has(self, *modifiers: str) -> bool:
-        """Whether all of these modifiers are there: `bound.has(".sync", ".aligned")`."""
+        """Whether all of these modifiers are present: `bound.has(".sync", ".aligned")`."""
         return all(m in self.modifiers for m in modifiers)
 
     def slot(self, name: str) -> str:
@@ -112,27 +112,27 @@ class Bound:
         return self.slots.get(name, "")
 
     def operand(self, name: str) -> BoundOperand | None:
-        """The operand that the form calls by this name, if it is there."""
+        """The operand to which the form gives this name, if present."""
         return next((o for o in self.operands if o.name == name), None)
 
     @property
     def type(self) -> str:
-        """The instruction type: the slot `.type`, or else its last modifier that is a type; empty if there is none."""
+        """The instruction type: the slot `.type`, otherwise the last modifier that is a type; empty if there is none."""
         return self.slot(".type") or next((m for m in reversed(self.modifiers) if is_type(m)), "")
 
     @cached_property
     def reads(self) -> tuple[Path, ...]:
-        """Where the registers are that it reads."""
+        """The positions of the registers that it reads."""
         return tuple(path for o in self.operands if o.reads for path in _registers(o.shape, o.path))
 
     @cached_property
     def writes(self) -> tuple[Path, ...]:
-        """Where the registers are that it writes."""
+        """The positions of the registers that it writes."""
         return tuple(path for o in self.operands if o.writes for path in _registers(o.shape, o.path))
 
     @cached_property
     def limited(self) -> tuple[BoundOperand, ...]:
-        """The operands that are constants of which the form takes only some: those that `check_constants` looks at."""
+        """The constant operands with a restricted range: those that `check_constants` examines."""
         return tuple(o for o in self.operands if o.limits and o.shape.kind in ("immediate", "unknown"))
 
     @cached_property
@@ -145,7 +145,7 @@ class Bound:
 
     @cached_property
     def converges(self) -> Converges | None:
-        """Who must execute it together; None: nobody."""
+        """The threads that must execute it together; None if there is no such requirement."""
         return next(iter(self._holding(self.form.converges)), None)
 
     @cached_property
@@ -162,17 +162,17 @@ class Bound:
 
     @cached_property
     def threads(self) -> BoundOperand | None:
-        """The operand that says how many threads take part, if it is there."""
+        """The operand that gives the number of participating threads, if present."""
         return self._named(self.form.threads)
 
     @cached_property
     def members(self) -> BoundOperand | None:
-        """The operand that has a mask of lanes: of those that take part if it is read, of those found there if it is written."""
+        """The operand with a mask of lanes: of participants if it is read, of lanes found if it is written."""
         return self._named(self.form.members)
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
-        """The operands that hold parts of matrices; shape, type and layout are the modifiers written."""
+        """The operands that hold matrix fragments; shape, type and layout are the modifiers written."""
         return tuple(
             attrs.evolve(f, shape=self._word(f.shape, ()), type=self._word(f.type, ()), layout=self._word(f.layout, ()))
             for f in self._holding(self.form.fragments)
@@ -180,12 +180,12 @@ class Bound:
 
     @cached_property
     def carry(self) -> str:
-        """What is done to the condition code register: r, w, rw or nothing."""
+        """Its effect on the condition code register: r, w, rw or empty."""
         return next(iter(self._holding(self.form.carry)), "")
 
     @cached_property
     def flow(self) -> str:
-        """branch, branch-indexed, call, return, exit, trap, brkpt or nothing."""
+        """branch, branch-indexed, call, return, exit, trap, brkpt or empty."""
         return next(iter(self._holding(self.form.flow)), "")
 
     @cached_property
@@ -194,11 +194,11 @@ class Bound:
 
     @cached_property
     def computes(self) -> tuple[Computes, ...]:
-        """What it gives to the operands that it writes, where that is a formula."""
+        """How its results are computed, where that is a formula."""
         return self._holding(self.form.computes)
 
     def uniform(self, operand: str) -> str:
-        """For which threads what is written to an operand of this name is uniform; empty where that follows from the inputs."""
+        """The group of threads for which results in an operand of this name are uniform; empty if that follows from the inputs."""
         return next((said.word for said in self._holding(self.form.uniform) if said.operand in ("", operand)), "")
 
     @cached_property
@@ -210,7 +210,7 @@ class Bound:
         return self._holding(self.form.removed)
 
     def holds(self, condition: Condition) -> bool:
-        """Whether a condition of the notation holds for this instruction."""
+        """Whether a condition in the notation holds for this instruction."""
         return _holds(condition, self.modifiers, self.slots, {o.name: o.shape for o in self.operands})
 
     def _holding(self, statements: tuple[Conditional[T], ...]) -> tuple[T, ...]:
@@ -226,7 +226,7 @@ class Bound:
 
 @attrs.frozen
 class Candidate:
-    """A form that takes the modifiers of an opcode, and the slot that each of them is in."""
+    """A form that accepts the modifiers of an opcode, with the slot of each."""
 
     form: Form
     modifiers: tuple[str, ...]
@@ -237,16 +237,16 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
-    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; white space and comments before a dot do not count."""
+    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; white space and comments before a dot are ignored."""
     mnemonic, *rest = "".join(_COMMENT.sub(" ", opcode).split()).split(".")
     return mnemonic, tuple("." + r for r in rest)
 
 
 @lru_cache(maxsize=16384)
 def match(opcode: str) -> tuple[Candidate, ...]:
-    """The forms that take exactly the modifiers of this opcode, with any operands.
+    """The forms that accept exactly the modifiers of this opcode, with any operands.
 
-    If there are none, those that are known by name only, of which the opcode has all modifiers that they name, and any others.
+    If there are none: forms known by name only, if the opcode has all modifiers that they name; it may have others.
     """
     mnemonic, modifiers = split_opcode(opcode)
     found = []
@@ -266,9 +266,9 @@ def match(opcode: str) -> tuple[Candidate, ...]:
 
 @lru_cache(maxsize=16384)
 def flow_of(opcode: str) -> str:
-    """What an opcode does to control: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or nothing.
+    """The control flow of an opcode: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or empty.
 
-    Where no form takes its modifiers, it is what the forms of its mnemonic do.
+    If no form accepts its modifiers, that of the forms of its mnemonic.
     """
     found = [candidate.form for candidate in match(opcode)] or forms(split_opcode(opcode)[0])
     return next((form.flow[0].what for form in found if form.flow), "")
@@ -276,7 +276,7 @@ def flow_of(opcode: str) -> str:
 
 @lru_cache(maxsize=16384)
 def in_order(opcode: str) -> str:
-    """The opcode with its modifiers in the order of its form, without blanks; its own order if no form takes it, or they differ."""
+    """The opcode with its modifiers in the order of its form, without blanks; unchanged if no form accepts it, or if forms differ."""
     mnemonic, modifiers = split_opcode(opcode)
     orders = set()
     for form in forms(mnemonic, modifiers):
@@ -287,10 +287,10 @@ def in_order(opcode: str) -> str:
 
 
 def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
-    """A slot for every modifier so that all slots that must be filled are.
+    """A slot for every modifier such that all required slots are filled.
 
-    Modifiers may come in any order, except that types come in the order of their slots, and so do state spaces: an instruction
-    that has several of them tells them apart by it.
+    Modifiers may come in any order, except that types come in the order of their slots, and so do state spaces: their order distinguishes
+    several of them.
     """
     if len(modifiers) > len(form.slots):
         return None
@@ -302,7 +302,7 @@ def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
 
 
 def _placed(form: Form, modifiers: tuple[str, ...], taken: tuple[int, ...], missing: int) -> tuple[int, ...] | None:
-    """The slots of all modifiers if the first ones are in the slots `taken` and so many slots must still be filled."""
+    """The slots of all modifiers if the first ones fill the slots `taken` and `missing` slots must still be filled."""
     at = len(taken)
     if missing > len(modifiers) - at:
         return None
@@ -322,9 +322,9 @@ def _placed(form: Form, modifiers: tuple[str, ...], taken: tuple[int, ...], miss
 
 @lru_cache(maxsize=16384)
 def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64) -> Bound | Mismatch:
-    """The form that an instruction is of, with what that says of its operands; else the nearest form and what differs first.
+    """The form of an instruction with its operands; otherwise, the nearest form and the first difference.
 
-    Raises NotationError if the table's entry is broken.
+    Raises NotationError if the table's entry is invalid.
     """
     mnemonic, modifiers = split_opcode(opcode)
     candidates = match(opcode)
@@ -343,13 +343,13 @@ def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64
 
 
 def bind_all(opcode: str, operands: tuple[OperandShape, ...]) -> tuple[Form, ...]:
-    """Every form that takes an instruction. There should be one at most: this is what the table's own test asks."""
+    """Every form that accepts an instruction. There should be at most one, which the table's own test verifies."""
     bound = (a for c in match(opcode) for a in _attempts(c, operands, 64) if isinstance(a, Bound))
     return tuple(dict.fromkeys(b.form for b in bound))
 
 
 def _attempts(candidate: Candidate, operands: tuple[OperandShape, ...], address_size: int) -> Iterator[Bound | tuple[int, Mismatch]]:
-    """What comes of each variant of the operands of a form: a Bound, or a Mismatch and how far it got."""
+    """The result for each variant of a form's operands: a Bound, or a Mismatch with the number of operands that matched."""
     form = candidate.form
     fitting = [v for v in form.variants if len(v) == len(operands)]
     if not fitting and form.modelled:
@@ -373,7 +373,7 @@ def _unmodelled(candidate: Candidate, operands: tuple[OperandShape, ...]) -> Bou
 
 
 class _Failure(Exception):
-    """The first thing that differs."""
+    """The first difference."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         self.mismatch = mismatch
@@ -390,7 +390,7 @@ class _Binding:
     done: int = 0
 
     def of(self, variant: Variant) -> Bound | tuple[int, Mismatch]:
-        """What comes of it: with a Mismatch the number of operands that were right before it."""
+        """The result: a Mismatch comes with the number of operands that matched before it."""
         form = self.candidate.form
         try:
             for number, (item, shape) in enumerate(zip(variant, self.shapes, strict=True)):
@@ -411,7 +411,7 @@ class _Binding:
         return _Failure(Mismatch(kind, message, self.candidate.form, path=path, expected=expected, found=found))
 
     def _name(self, item: Item, shape: OperandShape, path: Path, in_brackets: bool = False) -> None:
-        """Gives the names of the form line to what is written there."""
+        """Assigns the names of the form line to the operands written."""
         if item.kind == "plain":
             self.named[item.name] = (shape, path, in_brackets)
             return
@@ -486,7 +486,7 @@ class _Binding:
         path: Path,
         in_brackets: bool,
     ) -> int:
-        """Raises _Failure if the operand may not stand there; else gives its width."""
+        """Raises _Failure if the operand is invalid; otherwise returns its width."""
         if shape.kind == "unknown" or rule.role in ("any", "list"):
             return max(widths, default=0)
         if rule.role == "addr":
@@ -621,7 +621,7 @@ class _Binding:
             raise self._fail("operand-type", f"{shape} as an address, where {wanted} is needed", path, wanted, shape)
 
     def _check_index(self, shape: OperandShape, path: Path) -> None:
-        """Of `a[i]`, a must be an array and i an integer."""
+        """In `a[i]`, a must be an array and i an integer."""
         array, index = shape.parts
         if array.kind == "scalar":
             raise self._fail("operand-kind", "only an array has an element", path, "array", shape)
@@ -680,7 +680,7 @@ def _opcode(candidate: Candidate) -> str:
 
 
 def check_constants(bound: Bound, value_at: Callable[[Path], float | None]) -> Mismatch | None:
-    """The first constant that is out of the range its form gives; `value_at` tells the value at a path, None if it isn't constant."""
+    """The first constant outside the range of its form; `value_at` gives the value at a path, None if it is not constant."""
     for operand in bound.limited:
         value = value_at(operand.path)
         if value is None or operand.limits is None or operand.limits.allow(value):
@@ -698,7 +698,7 @@ def _registers(shape: OperandShape, path: Path) -> Iterator[Path]:
 
 
 def _constant_fits(name: str, kind: str) -> bool:
-    """Whether a constant may stand for a type: integers for bits and integers, floats for floats, 0f… also for .b32 and 1.0 for .b64."""
+    """Whether a constant is valid for a type: integers for bits and integers, floats for floats; also 0f… for .b32 and 1.0 for .b64."""
     wanted = types()[name]
     if wanted.kind == "float":
         return kind != "int" and wanted.name in (".f32", ".f64")
@@ -710,7 +710,7 @@ def _constant_fits(name: str, kind: str) -> bool:
 
 
 def _is_in(declared: str, wanted: str) -> bool:
-    """Whether a variable of a state space may be addressed as one of another: `.shared` as `.shared::cta`."""
+    """Whether a variable in one state space may be addressed in another: `.shared` as `.shared::cta`."""
     if wanted == GENERIC:
         return declared in _IN_GENERIC
     return declared.partition("::")[0] == wanted.partition("::")[0]

@@ -1,4 +1,4 @@
-"""An instruction as the table has it, for people and for programs."""
+"""Descriptions of instructions from the table, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ptxkit.isa.targets import targets
 
 
 def forms_with(opcode: str) -> tuple[Form, ...]:
-    """The forms of a mnemonic that can have all the modifiers given; `ld` has many, `ld.global.nc` few."""
+    """The forms of a mnemonic that accept all the given modifiers; `ld` has many, `ld.global.nc` few."""
     mnemonic, modifiers = split_opcode(opcode)
     return tuple(form for form in forms(mnemonic) if all(modifier in form.takes for modifier in modifiers))
 
 
 def entries_with(opcode: str) -> tuple[str, ...]:
-    """The entries, in the table's notation, of those forms; an entry that several forms share comes once."""
+    """The entries of those forms, in the table's notation; an entry that several forms share occurs once."""
     return tuple(dict.fromkeys(entry_text(form) for form in forms_with(opcode)))
 
 
 def describe(form: Form) -> dict[str, Any]:
-    """A form as plain data: syntax, section, summary, modifiers by slot, what it needs with any modifiers, who executes it together."""
+    """A form as plain data: syntax, section, summary, modifiers by slot, requirements with any modifiers, and the threads that execute
+    it together."""
     base = every(requirement(needs.what) for needs in form.needs if not needs.when)
     converges = [f"{one.what.level}{' aligned' * one.what.aligned}{' whole' * one.what.whole}" for one in form.converges]
     return {
@@ -42,7 +43,7 @@ def describe(form: Form) -> dict[str, Any]:
 
 
 def declared(name: str) -> str | None:
-    """A special register (`%tid.x`), a directive (`.maxntid`) or a target (`sm_90a`) in sentences; None if the name is none of these."""
+    """A special register (`%tid.x`), a directive (`.maxntid`) or a target (`sm_90a`) as sentences; None for other names."""
     register, directive, target = special_register(name), directives().get(name), targets().get(name)
     if register is not None:
         shared = "Each thread has its own value." if register.uniform == "thread" else f"The same for the whole {register.uniform}."
@@ -58,7 +59,7 @@ def declared(name: str) -> str | None:
 
 
 def _needed(needs: Requirement) -> list[str]:
-    """What a thing requires, as a line; nothing if no target that is known has it."""
+    """A requirement as a line; empty if no known target satisfies it."""
     found = [f"{one.target} with PTX {one.version[0]}.{one.version[1]}" for one in needs.alternatives()]
     return [f"  Needs {' or '.join(found)}, or later."] if found else []
 
@@ -67,7 +68,7 @@ _WORDS = {"w": "writes", "r": "reads", "rw": "reads and writes"}
 
 
 def in_words(form: Form) -> str:
-    """A form in sentences: what it does, its operands, its modifiers, what it needs, and who executes it together."""
+    """A form as sentences: its effect, operands, modifiers, requirements, and the threads that execute it together."""
     lines = [form.syntax, f"  {form.summary} (PTX ISA {form.section})" if form.section else f"  {form.summary}", ""]
     operands = form.syntax.partition(" ")[2]
     for name, rules in sorted(form.rules.items(), key=lambda item: operands.find(item[0])):

@@ -1,4 +1,4 @@
-"""Why an instruction is of no form of the table: the nearest form, and the first thing that differs."""
+"""Why no form of the table matches an instruction: the nearest form, and the first difference."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SPACES_AND_MORE = SPACES | {".reg", ".sreg", ".tex"}
 
 @frozen
 class Mismatch:
-    """Why an instruction is not of a form.
+    """Why an instruction does not match a form.
 
-    `kind` is one of unknown-opcode, unknown-modifier, modifier-not-allowed, modifiers-exclude-each-other, modifier-missing,
-    operand-count, operand-kind, operand-type, vector-width, immediate-range, state-space, predicate, special-register.
-    `message` is one sentence without a full stop; `form` the nearest form; `path` where the operand is that it speaks of, and
-    `modifier` the modifier; `expected` and `found` are short.
+    `kind` is one of unknown-opcode, unknown-modifier, modifier-not-allowed, modifiers-exclude-each-other, modifier-missing, operand-count,
+    operand-kind, operand-type, vector-width, immediate-range, state-space, predicate, special-register. `message` is one sentence without a
+    full stop; `form` the nearest form; `path` the position of the operand concerned, and `modifier` the modifier; `expected` and `found`
+    are short.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Mismatch:
 
 
 def about_modifiers(opcode: str, mnemonic: str, modifiers: tuple[str, ...], forms: tuple[Form, ...]) -> Mismatch:
-    """Why no form of a mnemonic takes the modifiers of an opcode."""
+    """Why no form of a mnemonic accepts the modifiers of an opcode."""
     fits = sorted((_fit(form, modifiers) for form in forms), key=lambda fit: fit.rank)
     best = fits[0]
     equal = [fit for fit in fits if fit.rank == best.rank]
@@ -56,7 +56,7 @@ def about_modifiers(opcode: str, mnemonic: str, modifiers: tuple[str, ...], form
 
 
 def _excluded(best: _Fit, mnemonic: str, wrong: str) -> Mismatch:
-    """A modifier too many, which other forms have."""
+    """An extra modifier, which other forms have."""
     takes = best.form.takes
     other = next((m for m in best.modifiers if m != wrong and wrong in takes and takes.get(m) == takes[wrong]), "")
     if other:
@@ -76,7 +76,7 @@ def _wrong_space(form: Form, wrong: str, mnemonic: str) -> Mismatch:
 
 @frozen
 class _Fit:
-    """How well a form takes some modifiers: those that are left over, and the slots that must be filled but are not."""
+    """How well a form matches some modifiers: those left over, and the required slots that are empty."""
 
     form: Form
     modifiers: tuple[str, ...]
@@ -85,12 +85,12 @@ class _Fit:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The less, the better. A type left over is better than another modifier, which rather says which form is meant."""
+        """Lower is better. A type left over is better than another modifier, which is more likely to identify the intended form."""
         return len(self.left) + len(self.missing), len(self.left), sum(not is_type(m) for m in self.left)
 
 
 def _fit(form: Form, modifiers: tuple[str, ...]) -> _Fit:
-    """Each modifier goes to the first free slot that has it, one that must be filled before one that may stay empty."""
+    """Assigns each modifier to the first free slot that accepts it, required slots before optional ones."""
     taken: dict[int, str] = {}
     left = []
     for modifier in modifiers:
@@ -106,7 +106,7 @@ def _fit(form: Form, modifiers: tuple[str, ...]) -> _Fit:
 
 
 def _wanted(fits: list[_Fit], wrong: str) -> str:
-    """What the nearest forms lack; where a modifier is wrong only what might stand for it: a type for a type."""
+    """What the nearest forms lack; if a modifier is wrong, only what might replace it: a type for a type."""
     is_like_type = is_type(wrong) or (wrong[1:2] in tuple("bsuf") and wrong[2:3].isdigit())
     slots = [slot for fit in fits for slot in fit.missing[:1] if not wrong or is_like_type == is_type(slot.choices[0].modifier)]
     return _one_of([c.modifier for slot in slots for c in slot.choices])
@@ -120,7 +120,7 @@ def _one_of(names: list[str]) -> str:
 
 
 def about_constraint(form: Form, modifiers: tuple[str, ...], slots: Mapping[str, str], when: Condition, then: Condition | None) -> Mismatch:
-    """Why a `require` or a `never` of a form is broken."""
+    """Why a `require` or a `never` of a form is violated."""
     there = [_spoken(a.kind, a.subject, a.values, modifiers, slots) for a in when if not a.negated]
     absent = [" or ".join(f"`{v}`" for v in a.values) or f"operand {a.subject}" for a in when if a.negated]
     context = " and ".join(filter(None, there)) or f"`{form.mnemonic}`"
@@ -136,7 +136,7 @@ def about_constraint(form: Form, modifiers: tuple[str, ...], slots: Mapping[str,
 
 
 def named_by(when: Condition, modifiers: tuple[str, ...], slots: Mapping[str, str]) -> str:
-    """The first modifier of an instruction that a condition speaks of, or nothing."""
+    """The first modifier of an instruction that a condition names, or empty."""
     asked = [a.values for a in when if a.kind in ("has", "slot") and not a.negated]
     return next((m for values in asked for m in modifiers if _names(m, values, slots)), "")
 
@@ -157,7 +157,7 @@ def _spoken(kind: str, subject: str, values: tuple[str, ...], modifiers: tuple[s
 
 
 def ordered_kind(modifier: str) -> str:
-    """Modifiers that keep their order among those of their kind, as assemblers read them: "type", "space", "layout"; else nothing."""
+    """The kind of a modifier whose order among its kind matters, as in assemblers: "type", "space", "layout"; otherwise empty."""
     if modifier in (".row", ".col"):
         return "layout"
     if modifier.startswith((".shared", ".global")):

@@ -35,7 +35,7 @@ class Choice:
 
 @frozen
 class Slot:
-    """Where one modifier stands. A literal modifier is a slot named as its only choice."""
+    """The position of one modifier. A literal modifier is a slot named after its only choice."""
 
     name: str
     choices: tuple[Choice, ...]
@@ -45,10 +45,10 @@ class Slot:
 
 @attrs.frozen(cache_hash=True)
 class Atom:
-    """One question of a condition.
+    """One test of a condition.
 
-    `kind` is "has" (one of `values` is among the modifiers, or names a filled slot), "slot" (slot `subject` holds one of `values`),
-    "given" (operand `subject` is there) or "is" (operand `subject` is written as one of `values`).
+    `kind` is "has" (one of `values` is among the modifiers, or names a filled slot), "slot" (slot `subject` holds one of `values`), "given"
+    (operand `subject` is present) or "is" (operand `subject` is written as one of `values`).
     """
 
     kind: str
@@ -62,7 +62,7 @@ Condition = tuple[Atom, ...]
 
 @frozen
 class Width:
-    """How many elements a vector operand has: a number, or the number in a slot's value, times or divided by another."""
+    """The number of elements of a vector operand: a number, or the number in a slot's value, multiplied or divided by another."""
 
     count: int = 0
     slot: str = ""
@@ -81,12 +81,12 @@ class OperandType:
 
 @frozen
 class Limits:
-    """Which constants may stand in an operand."""
+    """The constants that an operand accepts."""
 
     least: float | None = None
     most: float | None = None
     above: bool = False
-    """Whether `least` itself is left out."""
+    """Whether `least` itself is excluded."""
     values: tuple[int, ...] = ()
     multiple: int = 1
 
@@ -112,7 +112,7 @@ class Limits:
 
 @frozen
 class OperandRule:
-    """What may stand at an operand of a given name, if `when` holds."""
+    """What an operand of a given name accepts, if `when` holds."""
 
     when: Condition
     role: str
@@ -162,7 +162,7 @@ T = TypeVar("T")
 
 @frozen
 class Conditional(Generic[T]):
-    """A statement of the body with the condition under which it holds."""
+    """A statement of the body with its condition."""
 
     when: Condition
     what: T
@@ -170,7 +170,7 @@ class Conditional(Generic[T]):
 
 @frozen
 class Constraint:
-    """Where `when` holds, `then` must hold too; without `then`, `when` may not hold."""
+    """If `when` holds, `then` must hold too; without `then`, `when` must not hold."""
 
     when: Condition
     then: Condition | None
@@ -178,12 +178,12 @@ class Constraint:
 
 @frozen
 class Converges:
-    """Who must execute the instruction together: `level` is warp, warpgroup, cta or cluster."""
+    """The threads that must execute the instruction together: `level` is warp, warpgroup, cta or cluster."""
 
     level: str
     aligned: bool
     whole: bool = False
-    """Whether those that have exited are missed: no thread of the group may have."""
+    """Whether no thread of the group may have exited."""
 
 
 @frozen
@@ -197,28 +197,28 @@ class Memory:
     order: str
     scope: str
     row: int = 0
-    """Where threads work together: how many bytes each of their addresses is of at least; 0 if that is not said."""
+    """For collective accesses, the minimum bytes at each address; 0 if unspecified."""
     lanes: Width | None = None
-    """How many lanes of the warp hold such an address, the first ones; None: all."""
+    """The number of lanes, starting from lane 0, that hold such an address; None for all."""
 
 
 @frozen
 class Async:
-    """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does.
+    """Opens, commits or waits for asynchronous groups of a kind; `operand` names the count, if any.
 
-    `signal`: what is in flight so far signals its completion at the barrier that `operand` names.
+    `signal`: the operations in flight signal their completion at the barrier that `operand` names.
     """
 
     group: str
     action: str
     operand: str
     reading: bool = False
-    """Of a wait: only until the operations have read their sources."""
+    """For a wait: only until the operations have read their sources."""
 
 
 @frozen
 class Completes:
-    """How the asynchronous work tells that it is done: `mechanism` mbarrier (then `what` is the operand) or group."""
+    """How completion of the asynchronous operation is signalled: `mechanism` mbarrier (then `what` is the operand) or group."""
 
     mechanism: str
     what: str
@@ -230,18 +230,18 @@ class Fragment:
 
     operand: str
     matrix: str
-    """a or b for what is multiplied, c for what is added and what comes of it."""
+    """a or b for the factors, c for the addend and the result."""
     shape: str
     type: str
     layout: str
-    """How the matrix lies in memory; empty where that does not matter."""
+    """The layout of the matrix in memory; empty if it does not matter."""
     is_opaque: bool
-    """Whether the manual leaves open which element is where."""
+    """Whether the manual leaves the positions of elements unspecified."""
 
 
 @frozen
 class Barrier:
-    """What is done to the barrier that an operand names."""
+    """An action on the barrier that an operand names."""
 
     action: str
     operand: str
@@ -249,7 +249,7 @@ class Barrier:
 
 @frozen
 class Call:
-    """An operator and what it is applied to: calls, names of operands or slots, and numbers. A slot may name the operator."""
+    """An operator with its arguments: calls, names of operands or slots, and numbers. A slot may name the operator."""
 
     operator: str
     arguments: tuple[Call | str | int, ...]
@@ -257,7 +257,7 @@ class Call:
 
 @frozen
 class Computes:
-    """What the instruction gives to an operand that it writes: an operand's value as it is, or what operators make of several."""
+    """How a result is computed: an operand's value, or operators applied to several."""
 
     target: str
     value: Call | str | int
@@ -265,7 +265,7 @@ class Computes:
 
 @frozen
 class Uniform:
-    """For which threads what is written to an operand is uniform (empty: for any operand), where that does not follow from the inputs."""
+    """The group of threads for which results in an operand (empty: any operand) are uniform, if that does not follow from the inputs."""
 
     operand: str
     word: str
@@ -279,7 +279,7 @@ class Deprecated:
 
 @frozen
 class Removed:
-    """From `version` on, no longer for target `target` (empty: for none)."""
+    """Removed from `version` on, for target `target` (empty: for all)."""
 
     version: Version
     target: TargetNeed | None
@@ -312,7 +312,7 @@ class Form:
     uniform: tuple[Conditional[Uniform], ...]
     computes: tuple[Conditional[Computes], ...]
     copies: bool
-    """Whether what is written are operands as they were, or some of them: they may hold nothing where nobody looks at the result."""
+    """Whether the results are unchanged operands, or a selection of them: these may be uninitialized if nobody uses the result."""
     deprecated: tuple[Conditional[Deprecated], ...]
     removed: tuple[Conditional[Removed], ...]
     modelled: bool
@@ -324,7 +324,7 @@ class Form:
     entry: int
     """The line of the first form line of its entry."""
     takes: dict[str, tuple[int, ...]] = attrs.field(init=False, repr=False)
-    """For each modifier of the form, the indices in `slots` of those that take it."""
+    """For each modifier of the form, the indices of the `slots` that accept it."""
 
     @takes.default
     def _takes(self) -> dict[str, tuple[int, ...]]:
@@ -346,7 +346,7 @@ class Form:
 
 @attrs.define
 class _Body:
-    """What the body lines of an entry say, while they are read."""
+    """The body lines of an entry, while being read."""
 
     slots: dict[str, list[Choice]] = attrs.field(factory=dict)
     rules: dict[str, list[OperandRule]] = attrs.field(factory=dict)
@@ -398,7 +398,7 @@ def parse_entries(text: str, file: str = "<isa>", first_line: int = 1) -> Iterat
 
 
 def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
-    """The lines with comments and blank lines gone, and continuation lines joined to the line that they continue."""
+    """The lines without comments and blank lines, with continuation lines joined."""
     pending: tuple[int, str] | None = None
     indent = 0
     for number, raw in enumerate(text.splitlines(), first_line):
@@ -496,7 +496,7 @@ def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
 
 
 def _slots(text: str, body: _Body) -> tuple[tuple[Slot, ...], list[Constraint]]:
-    """The slots of `.sync{.x}.type`, and what braces around several of them say: all or none, the outer before the inner."""
+    """The slots of `.sync{.x}.type`, and the constraints of braces around several of them: all or none, outer before inner."""
     slots: list[Slot] = []
     constraints: list[Constraint] = []
     groups: list[list[str]] = []
@@ -555,7 +555,7 @@ _OPERAND_TOKEN = re.compile(r"[\w-]+|[{}\[\](),|!]|\S")
 
 @lru_cache(maxsize=2048)
 def _variants(text: str) -> tuple[Variant, ...]:
-    """Every variant of the operands that the braces of a form line leave open, the shortest first."""
+    """All variants of the operands for the optional parts of a form line, shortest first."""
     tokens = _OPERAND_TOKEN.findall(text)
     variants, at = _sequence(tokens, 0, "")
     if at < len(tokens):
@@ -770,7 +770,7 @@ _FLAGS: dict[str, tuple[str, object]] = {
 
 
 def _attribute(said: dict[str, Any], limits: dict[str, Any], words: list[str]) -> None:
-    """Adds what the attribute says that `words` begin with, and takes it from them."""
+    """Processes the attribute at the start of `words`, and removes it."""
     word = words.pop(0)
     if word in _FLAGS:
         name, value = _FLAGS[word]

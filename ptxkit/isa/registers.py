@@ -16,8 +16,8 @@ from ptxkit.isa.requirements import Needs, Requirement, parse_needs, requirement
 class SpecialRegister:
     """`%tid` is `SpecialRegister("%tid", (".u32",), 3, …)`: three components `.x .y .z`, and a fourth that reads 0.
 
-    `uniform` is the greatest group of threads that reads one value: thread, warp, cta, cluster or grid; `volatile` says that two
-    reads may differ.
+    `uniform` is the largest group of threads that reads one value: thread, warp, cta, cluster or grid; `volatile` means that two reads may
+    differ.
     """
 
     name: str
@@ -43,7 +43,7 @@ def special_register(name: str) -> SpecialRegister | None:
 
 @cache
 def special_registers() -> dict[str, SpecialRegister]:
-    """Every special register by its name; those with a number in it one by one."""
+    """All special registers by name; numbered ones are listed individually."""
     table = {}
     for line in resources.read("registers.isa").splitlines():
         if not line.strip() or line.startswith("#"):

@@ -1,7 +1,7 @@
-"""What an instruction asks of `.version` and `.target`.
+"""Requirements of instructions for `.version` and `.target`.
 
-A `Requirement` is kept in one normal form: for every known target, the lowest version at which it has what is needed, or None
-if it never has. So the requirement of a module is the greatest of its instructions' at every target, and no case is special.
+A `Requirement` has a normal form: for every known target, the lowest version that satisfies it, or None if there is none. So the
+requirement of a module is the maximum over its instructions for every target, without special cases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxkit.isa.targets import Target, Version, parse_version, runs, split_targe
 
 @frozen
 class TargetNeed:
-    """One of several targets that will do, with the version it needs if that differs from the others'."""
+    """One of several alternative targets, with the version it needs if that differs from the others'."""
 
     target: str
     version: Version | None = None
@@ -33,7 +33,7 @@ class Needs:
 
 @frozen
 class Alternative:
-    """A target that will do, and the lowest `.version` with it. Reads as "`sm_90` or later from 8.0"."""
+    """A sufficient target, with its lowest `.version`. Reads as "`sm_90` or later from 8.0"."""
 
     target: str
     version: Version
@@ -41,16 +41,17 @@ class Alternative:
 
 @attrs.frozen(cache_hash=True)
 class Requirement:
-    """For each of `targets()`, in their order, the lowest `.version`; None where the target lacks it in every version."""
+    """For each of `targets()`, in their order, the lowest `.version`; None if no version suffices."""
 
     least: tuple[Version | None, ...]
 
     def version_for(self, target: str) -> Version | None:
-        """The lowest `.version` with this target, or None if the target won't do. Raises KeyError for an unknown target."""
+        """The lowest `.version` with this target, or None if the target does not suffice. Raises KeyError for an unknown target."""
         return self.least[_columns()[target]]
 
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The least targets that will do: the lowest base target, then `f` and `a` ones that it doesn't imply. Empty: none will."""
+        """The lowest sufficient targets: the lowest base target, then `f` and `a` targets that it does not imply. Empty if there are
+        none."""
         found: list[Alternative] = []
         for target in _from_general_to_special():
             version = self.version_for(target.name)
@@ -66,7 +67,7 @@ class Requirement:
 
 
 def anything() -> Requirement:
-    """The requirement of what every target has: each from the version that brought it."""
+    """The requirement that every target satisfies from its first version on."""
     return requirement(Needs())
 
 
@@ -85,7 +86,7 @@ def _least(target: Target, needs: Needs) -> Version | None:
 
 
 def every(requirements: Iterable[Requirement]) -> Requirement:
-    """What satisfies all of these: of a module, the requirement of its instructions."""
+    """The conjunction of requirements: for a module, those of its instructions."""
     total = anything()
     for other in set(requirements):
         total = _both(total, other)
@@ -98,7 +99,7 @@ def _both(one: Requirement, other: Requirement) -> Requirement:
 
 
 def satisfies(version: Version, target: str, needed: Requirement) -> bool:
-    """Whether a module of this `.version` and `.target` may use what has this requirement. Raises KeyError for an unknown target."""
+    """Whether a module of this `.version` and `.target` satisfies a requirement. Raises KeyError for an unknown target."""
     least = needed.version_for(target)
     return least is not None and version >= least
 

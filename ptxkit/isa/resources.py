@@ -1,6 +1,6 @@
-"""The table's own files, wherever the package is installed."""
+"""The files of the instruction table, wherever the package is installed."""
 
-# pathlib would be the most of what reading a small table costs.
+# importing pathlib would dominate the cost of reading a small table
 # ruff: noqa: PTH112, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(name: str) -> str:
 
 
 def _resources() -> Traversable:
-    # For a package inside a zip file only: importing it takes as long as reading the table for a whole kernel.
+    # only for a package inside a zip file: the import takes as long as reading the table for a whole kernel
     from importlib.resources import files
 
     return files(__package__)

@@ -1,7 +1,7 @@
-"""What binding knows of an operand: not its text, only what decides whether a form takes it.
+"""Shapes of operands: not their text, only what determines whether a form accepts them.
 
-Shapes are made by the functions here, which give the same object for the same shape; they are compared by identity, so that
-looking up what is known of an instruction costs a dictionary access. A shape made otherwise is right too, but found anew each time.
+The functions here return the same object for equal shapes; shapes are compared by identity, so that looking up an instruction costs one
+dictionary access. A shape made otherwise works too, but is bound anew each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OperandShape:
     negated: bool = False
 
     def __str__(self) -> str:
-        """The operand in words, for a message."""
+        """A description of the operand, for messages."""
         if self.kind == "register":
             vector = f".v{self.count} " if self.count > 1 else ""
             return f"{'negated ' if self.negated else ''}`{vector}{self.type}` register"
@@ -46,13 +46,13 @@ class OperandShape:
 
 
 UNKNOWN = OperandShape("unknown")
-"""An operand nothing is known of, as an undeclared register: it never causes a mismatch."""
+"""An operand of which nothing is known, such as an undeclared register: it never causes a mismatch."""
 
 SINK = OperandShape("sink")
 """`_`."""
 
 SCALAR = OperandShape("scalar")
-"""What is indexed and is no array."""
+"""An indexed name that is not an array."""
 
 COMPUTED = OperandShape("computed")
 """An index that is neither a constant nor a register with a constant added."""
@@ -60,7 +60,7 @@ COMPUTED = OperandShape("computed")
 LABEL = OperandShape("label")
 FUNCTION = OperandShape("function")
 KERNEL = OperandShape("function", "kernel")
-"""The name of an `.entry`: a function too, but its address is newer than those of others."""
+"""The name of an `.entry`: also a function, but its address is a later feature than that of others."""
 
 
 @lru_cache(maxsize=4096)
@@ -113,5 +113,5 @@ def pair(first: OperandShape, second: OperandShape) -> OperandShape:
 
 @lru_cache(maxsize=4096)
 def operands(*parts: OperandShape) -> OperandShape:
-    """`(a, b)`, as call has it."""
+    """`(a, b)`, as in a call."""
     return OperandShape("list", parts=parts)

@@ -1,4 +1,4 @@
-"""The instruction table: which forms a mnemonic has. An entry is read when a form of it is first asked for."""
+"""The instruction table: the forms of each mnemonic. An entry is read when one of its forms is first requested."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "dire
 
 
 _NAMING = re.compile(r"^(?:\S|[ \t]+\.).*", re.M)
-"""The lines of an entry that name modifiers: those of its forms, and those that say what may stand in a slot."""
+"""The lines of an entry that name modifiers: those of its forms, and those with the choices of a slot."""
 _MODIFIER = re.compile(r"\.[\w:]+")
 _RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
-"""Modifiers that an entry names without writing them out."""
+"""Modifiers that an entry names without spelling them out."""
 
 
 @frozen
 class _Entry:
-    """Where an entry stands: its text begins at an offset of a file, which is on a line."""
+    """The location of an entry: the offset of its text in a file, and its line."""
 
     file: str
     line: int
@@ -32,9 +32,9 @@ class _Entry:
 
 @cache
 def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
-    """The forms of a mnemonic (`ld`, `mbarrier`), none for an unknown one; without those whose entry does not name all these modifiers.
+    """The forms of a mnemonic (`ld`, `mbarrier`), none for an unknown one; entries that do not name all these modifiers are skipped.
 
-    Raises NotationError for a broken entry.
+    Raises NotationError for an invalid entry.
     """
     found = []
     for entry, named, is_open in _entries(mnemonic):
@@ -45,7 +45,7 @@ def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
 
 @cache
 def _entries(mnemonic: str) -> tuple[tuple[_Entry, frozenset[str], bool], ...]:
-    """The entries of a mnemonic: where each is, the modifiers that it writes out, and whether it names others."""
+    """The entries of a mnemonic: the location of each, the modifiers it spells out, and whether it names others."""
     found = []
     for entry in _index().get(mnemonic, ()):
         lines = "\n".join(_NAMING.findall(_text(entry.file)[entry.start : entry.end]))
@@ -77,7 +77,7 @@ def _text(file: str) -> str:
 
 @cache
 def _index() -> dict[str, tuple[_Entry, ...]]:
-    """Where the entries of each mnemonic are."""
+    """The location of the entries of each mnemonic."""
     index: dict[str, list[_Entry]] = {}
     for file in resources.names():
         if file in NOT_INSTRUCTIONS:
@@ -89,7 +89,7 @@ def _index() -> dict[str, tuple[_Entry, ...]]:
 
 
 def _entries_of_file(file: str) -> Iterator[tuple[set[str], _Entry]]:
-    """The entries of a file, with the mnemonics of their form lines: looks at column 0 only."""
+    """The entries of a file, with the mnemonics of their form lines: examines column 0 only."""
     names: set[str] = set()
     in_body = False
     line = start = offset = 0
@@ -110,7 +110,7 @@ def _entries_of_file(file: str) -> Iterator[tuple[set[str], _Entry]]:
 
 
 def entry_text(form: Form) -> str:
-    """The entry that declares a form, as it stands in its file, without blank lines and comments around it."""
+    """The entry that declares a form, as in its file, without surrounding blank lines and comments."""
     entry = next(p for p in _index()[form.mnemonic] if (p.file, p.line) == (form.file, form.entry))
     lines = _text(entry.file)[entry.start : entry.end].splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip() and not line.lstrip().startswith("#"))

@@ -1,4 +1,4 @@
-"""The targets of PTX: which there are, since when, and which one runs code written for another (ISA 11.1.2)."""
+"""The targets of PTX, the versions that introduced them, and their compatibility (ISA 11.1.2)."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def targets() -> dict[str, Target]:
 def runs(target: str, wanted: str) -> bool:
     """Whether a module for `target` may use what needs `wanted`.
 
-    `sm_90` is had by every later target, `sm_90a` by that one alone, `sm_100f` by the `f` and `a` targets of the family from that
-    member on. A target that was renamed has what its new name has. Raises ValueError for text that is no target.
+    `sm_90` is included in every later target, `sm_90a` in that one alone, `sm_100f` in the `f` and `a` targets of the family from that
+    member on. A renamed target has what its new name has. Raises ValueError for text that is not a target.
     """
     if _runs(target, wanted):
         return True

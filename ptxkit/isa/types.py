@@ -1,4 +1,4 @@
-"""PTX types: their kind and size, and which registers may hold a value of them (ISA 5.2, 5.3, 9.4)."""
+"""PTX types: their kind and size, and the registers that can hold their values (ISA 5.2, 5.3, 9.4)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ IN_REGISTERS = ("untyped", "unsigned", "signed", "float", "packed", "predicate")
 class Type:
     """A PTX type: `.f32` is `Type(".f32", "float", 32, ())`.
 
-    `kind` is one of untyped, unsigned, signed, float, packed, predicate, opaque. `registers` names the register types that hold
-    a type which no register can be declared with; it is empty for a type that follows the general rule.
+    `kind` is one of untyped, unsigned, signed, float, packed, predicate, opaque. `registers` names the register types that hold a type with
+    which no register can be declared; it is empty for a type that follows the general rule.
     """
 
     name: str
@@ -60,11 +60,10 @@ def declarable() -> tuple[Type, ...]:
 
 @cache
 def holders(name: str, how: str = "same") -> frozenset[str]:
-    """The types of the registers that may stand where an instruction says type `name`.
+    """The register types that are accepted where an instruction says type `name`.
 
-    `how` is "same" (5.2 and 9.4: the same size, and one untyped or both integers or both the same float), "wide" (also wider ones,
-    as ld, st and cvt take them), "exact" (that type only) or "bits" (any register of that size).
-    Raises KeyError for a name that is no type.
+    `how` is "same" (5.2 and 9.4: the same size, and one untyped, both integers, or both the same float), "wide" (also wider ones, as for
+    ld, st and cvt), "exact" (that type only) or "bits" (any register of that size). Raises KeyError for a name that is not a type.
     """
     wanted = types()[name]
     if how == "exact":
@@ -85,7 +84,7 @@ def _holds(register: Type, wanted: Type) -> bool:
         return True
     if register.is_integer and wanted.is_integer:
         return True
-    # An .f16x2 register is 32 bits without a meaning of their own: ptxas takes it for an integer, but not conversely.
+    # An .f16x2 register is 32 bits without a fixed meaning: ptxas accepts it as an integer, but not conversely.
     return register.kind == "packed" and wanted.is_integer
 
 

@@ -1,5 +1,5 @@
-"""PTX in an editor: a server of the Language Server Protocol. `ptxkit lsp` starts it.
+"""PTX in an editor: a Language Server Protocol server. `ptxkit lsp` starts it.
 
-`document` holds what is known of an open file; each other module answers one kind of question about it, in offsets into its text, and
-knows nothing of the protocol; `server` translates.
+`document` holds the state of an open file; each other module answers one kind of request about it, in offsets into its text, without
+knowledge of the protocol; `server` translates.
 """

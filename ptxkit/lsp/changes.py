@@ -1,4 +1,4 @@
-"""What changed from one version of a text to the next."""
+"""Differences between two versions of a text."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from ptxkit.frozen import frozen
 
 
 class Outdated(Exception):
-    """The text has changed since: what is found out about it is not wanted any more."""
+    """The text has changed: results for the old version are no longer wanted."""
 
 
 @frozen
 class Change:
-    """Lines of a text that became others; what is in front of them and behind them stayed."""
+    """A range of lines that changed; the text before and after it did not."""
 
     start: int
     old_end: int
     new_end: int
 
     def before(self, offset: int) -> int | None:
-        """Where an offset of the new text was; None in a line that has changed."""
+        """The old offset for an offset of the new text; None in a changed line."""
         if offset < self.start:
             return offset
         return offset - self.new_end + self.old_end if offset >= self.new_end else None
 
     def after(self, offset: int) -> int | None:
-        """Where an offset of the old text is now; None in a line that has changed."""
+        """The new offset for an offset of the old text; None in a changed line."""
         if offset < self.start:
             return offset
         return offset - self.old_end + self.new_end if offset >= self.old_end else None
 
 
 NONE = Change(0, 0, 0)
-"""Nothing has changed."""
+"""No change."""
 
 
 def changed(old: str, new: str) -> Change:
-    """The lines in which two texts differ, with what lies between them."""
+    """The range of lines in which two texts differ."""
     start = _same(old, new)
     start = old.rfind("\n", 0, start) + 1
     end = _same(old, new, start)
@@ -44,7 +44,7 @@ def changed(old: str, new: str) -> Change:
 
 
 def _same(old: str, new: str, start: int | None = None) -> int:
-    """So many characters at the beginning are the same; with `start`, so many at the end behind it."""
+    """The length of the common prefix; with `start`, of the common suffix after it."""
     least, most = 0, min(len(old), len(new)) - (start or 0)
     while least < most:
         middle = (least + most + 1) // 2

@@ -1,4 +1,4 @@
-"""The tokens of a file for an editor that colours by meaning."""
+"""Semantic tokens of a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = (
     "function",
     "property",
 )
-"""The names of token types, by number; those that the protocol does not know are to be mapped by the editor."""
+"""The names of token types, by number; the editor must map those that the protocol does not define."""
 
 _TYPE = {
     Kind.COMMENT: "comment",
@@ -45,7 +45,7 @@ _NUMBER = {kind: TYPES.index(name) for kind, name in _TYPE.items()}
 
 
 def colored(document: Document) -> tuple[Colored, ...]:
-    """Line and column (from 0, in characters), length and number of the type of each token; one that spans lines counts once a line."""
+    """Line and column (from 0, in characters), length and type number of each token; a token that spans lines is split."""
     with collector_paused():
         return tuple(_colored(document))
 

@@ -1,4 +1,4 @@
-"""What may stand where the cursor is. The statement is not whole yet while it is being typed, so it is read as text."""
+"""Completion at the cursor. The statement being typed is incomplete, so it is processed as text."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _WORD = re.compile(r"[\w$%.]*$", re.ASCII)
 
 @attrs.frozen
 class Candidate:
-    """A text that may stand at the cursor in place of the word that is begun there; `kind` is that of a symbol, or what else it is."""
+    """A text that can replace the word begun at the cursor; `kind` is that of a symbol, or of another kind of word."""
 
     text: str
     kind: str
     detail: str
     length: int
-    """Characters before the cursor that it replaces."""
+    """Number of characters before the cursor that it replaces."""
 
 
 def complete(document: Document, offset: int, known: Document | None = None) -> tuple[Candidate, ...]:
-    """The candidates at an offset: modifiers that some form still takes, mnemonics, directives, names in scope, special registers.
+    """The candidates at an offset: modifiers that some form still accepts, mnemonics, directives, names in scope, special registers.
 
-    `known` is a document, a little older perhaps, that says which names there are.
+    `known` is a document, possibly slightly older, that supplies the names.
     """
     known = known or document
     start = document.text.rfind("\n", 0, offset) + 1
@@ -62,7 +62,7 @@ def complete(document: Document, offset: int, known: Document | None = None) -> 
 
 
 def prepare() -> None:
-    """Reads the tables that are the same for every text, so that the first question does not wait for them."""
+    """Loads the tables that are independent of the text, so that the first request does not wait for them."""
     _mnemonics("")
     _directives("")
     special_registers()
@@ -79,7 +79,7 @@ def _summary(mnemonic: str) -> str:
 
 
 def _modifiers(opcode: str) -> tuple[Candidate, ...]:
-    """The modifiers that some form of the mnemonic takes besides those that are there, the one that is begun left out."""
+    """The modifiers that some form of the mnemonic accepts in addition to the present ones, the one being typed excluded."""
     whole, _, begun = opcode.rpartition(".")
     there = split_opcode(whole)[1]
     found: dict[str, str] = {}
@@ -91,14 +91,14 @@ def _modifiers(opcode: str) -> tuple[Candidate, ...]:
 
 
 def _free(form: Form, there: tuple[str, ...]) -> Iterator[str]:
-    """The choices of the slots of a form that none of these modifiers has to fill, in the form's order."""
+    """The choices of a form's slots that none of these modifiers fills, in the form's order."""
     taken: set[int] = set()
     for modifier in there:
         first = next((at for at in form.takes.get(modifier, ()) if at not in taken), None)
         if first is not None:
             taken.add(first)
     last = max(taken, default=-1)
-    # what comes behind the last modifier first: that is where one types
+    # slots after the last modifier first: that is where the user types
     for at in [*range(last + 1, len(form.slots)), *range(last + 1)]:
         slot = form.slots[at]
         if at not in taken:
@@ -125,7 +125,7 @@ def _operands(document: Document, start: int, rest: str) -> tuple[Candidate, ...
 
 
 def _names(scope: Scope, begun: str, types: tuple[str, ...] = (), kinds: tuple[Kind, ...] = ()) -> tuple[Candidate, ...]:
-    """The names visible in a scope that begin so, inner ones first; of a family those registers whose number is begun."""
+    """The names visible in a scope with this prefix, inner ones first; for a family, the registers whose number is begun."""
     found: dict[str, Candidate] = {}
     at: Scope | None = scope
     while at is not None:

@@ -1,4 +1,4 @@
-"""The findings of an open file, by the settings of its project."""
+"""The findings of an open file, with the settings of its project."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.lsp.document import Document
 
 QUICK = ("E", "V")
-"""The families that need no analysis of the program: what an assembler would refuse."""
+"""The families that need no program analysis: what an assembler rejects."""
 
 
 _known = Memory()
-"""What was found in the functions of documents."""
+"""The findings in the functions of documents."""
 
 
 def path_of(uri: str) -> str | None:
-    """The path of a file's URI; None for what is no file, such as a text that was never saved."""
+    """The path of a file URI; None for other URIs, such as of a text that was never saved."""
     parts = urlsplit(uri)
     return url2pathname(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def settings_of(path: str | None) -> tuple[Configuration, str]:
-    """What is settled for a file, and what is wrong with that, if something is."""
+    """The configuration of a file, and the error in it, if any."""
     try:
         return find(Path(path).resolve().parent if path else Path.cwd()), ""
     except BadConfiguration as error:
@@ -40,7 +40,7 @@ def settings_of(path: str | None) -> tuple[Configuration, str]:
 
 
 def findings(document: Document, quick: bool = False, go_on: Callable[[], None] = lambda: None) -> tuple[Diagnostic, ...]:
-    """What the rules find in a document; with `quick`, only those that take no time. Each asks first whether to go on, which may raise."""
+    """The findings in a document; with `quick`, only those of fast rules. Each rule first calls `go_on`, which may raise to abort."""
     go_on()
     rules = tuple([_asking(rule, go_on) for rule in _rules(document.settings) if rule.family in QUICK or not quick])
     found = lint(document.module, rules, facts=document.facts, run=False, store=_known if not quick else None)
@@ -56,14 +56,14 @@ def _asking(rule: Rule, go_on: Callable[[], None]) -> Rule:
 
 
 def is_repairable(found: Diagnostic) -> bool:
-    """Whether a repair of a finding is looked for."""
+    """Whether a repair of a finding is sought."""
     from ptxkit.rewriters.repairs import is_repairable as holds
 
     return holds(found)
 
 
 def repaired(document: Document, found: Diagnostic) -> Fix | str:
-    """A proved repair of a finding of a document, or why there is none."""
+    """A proved repair of a finding, or the reason why there is none."""
     from ptxkit.rewriters.repairs import offer
     from ptxkit.syntax import parse
 
@@ -71,7 +71,7 @@ def repaired(document: Document, found: Diagnostic) -> Fix | str:
 
 
 def _rules(settings: Configuration) -> tuple[Rule, ...]:
-    """The rules that a project asks for; those on by default where it names one that there is not."""
+    """The rules that a project selects; the default ones if it names an unknown rule."""
     try:
         return rules_of(Job(settings.select, settings.ignore, settings.severity))
     except ValueError:

@@ -1,4 +1,4 @@
-"""An open file, and what is known of it."""
+"""An open file and its analysis state."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ptxkit.syntax import Index, Module, Name, Node, Path, parse
 
 
 class Document:
-    """One version of a text. The tree is made when it is first asked for, and so is every fact about it.
+    """One version of a text. The tree and all facts are computed on demand.
 
-    Two threads work on it: one answers, one applies the rules. The tree and the names are made once, by the first user. What is found
-    out about functions is not shared before the rules are through, so that nothing is computed by both for one and the same object.
+    Two threads use it: one answers requests, one applies the rules. The tree and the names are computed once, by the first user. Facts
+    about functions are not shared before the rules are finished, so that the threads never compute on the same objects.
     """
 
     def __init__(self, text: str, path: str | None = None, version: int = 0, settings: Configuration | None = None) -> None:
@@ -34,25 +34,25 @@ class Document:
         self.version = version
         self.settings = settings or Configuration()
         self.is_warm = False
-        """Whether the control flow and the liveness of all functions are known, and cost no time."""
+        """Whether control flow and liveness of all functions are available at no cost."""
         self.is_analysed = False
-        """Whether the rules have been applied: what they asked is known, and costs no time."""
+        """Whether the rules have been applied, so that their facts are available at no cost."""
         self._facts: Facts | None = None
         self._making = threading.Lock()
 
     @property
     def is_parsed(self) -> bool:
-        """Whether the tree and the names are there, and cost no time."""
+        """Whether the tree and the names are available at no cost."""
         return self._facts is not None
 
     @property
     def facts(self) -> Facts:
-        """What the rules ask; its positions and names are known."""
+        """The facts for the rules, with positions and names computed."""
         if self._facts is None:
             with self._making:
                 if self._facts is None:
                     facts = Facts(parse(self.text, self.path), self.settings.target, _version(self.settings.ptx))
-                    # both are kept by the facts from here on
+                    # the facts hold both from here on
                     _ = facts.names, facts.index.line_starts
                     self._facts = facts
         return self._facts
@@ -69,12 +69,12 @@ class Document:
 
     @property
     def names(self) -> Names:
-        """What names mean."""
+        """The resolved names."""
         return self.facts.names
 
     @property
     def routines(self) -> tuple[Routine, ...]:
-        """The functions with what is known of them: rules, which find out more, have some of their own."""
+        """The functions with their facts; the rules, which compute more, have their own."""
         return self._own_routines
 
     @functools.cached_property
@@ -82,9 +82,9 @@ class Document:
         return routines(self.module)
 
     def settle(self, go_on: Callable[[], None] = lambda: None) -> None:
-        """Finds out what hover and hints ask and no rule did: what `is_warm` promises, then what `is_analysed` does.
+        """Computes what hover and hints need and no rule has computed: first for `is_warm`, then for `is_analysed`.
 
-        In between it asks whether to go on, which may raise.
+        In between, it calls `go_on`, which may raise to abort.
         """
         for facts in ((control_flow, liveness), (pressure, ssa, values, uniformity)):
             for routine in self._own_routines:
@@ -98,7 +98,7 @@ class Document:
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
-        """The offset at which each line starts."""
+        """The offset of each line."""
         starts = [0]
         at = self.text.find("\n")
         while at >= 0:
@@ -111,14 +111,14 @@ class Document:
         return bisect.bisect_right(self.line_starts, offset) - 1
 
     def line_text(self, line: int) -> str:
-        """A line, from 0, without its end."""
+        """A line, counted from 0, without its line end."""
         end = self.line_starts[line + 1] if line + 1 < len(self.line_starts) else len(self.text)
         return self.text[self.line_starts[line] : end].rstrip("\r\n")
 
     # --- what stands where
 
     def node_at(self, offset: int) -> tuple[Path, Node]:
-        """The innermost node at an offset; at the end of a word, that of the word."""
+        """The innermost node at an offset; at the end of a word, the node of the word."""
         for at in (offset, offset - 1):
             if 0 <= at < len(self.text):
                 path = self.index.path_at(at)
@@ -137,7 +137,7 @@ class Document:
         return self.names.root
 
     def symbol_at(self, offset: int) -> tuple[Path, Name, Symbol] | None:
-        """The name at an offset and what it means, where it is declared or used; None if it is no name, or nothing declares it."""
+        """The name at an offset and its symbol, at a declaration or a use; None if it is not a name, or undeclared."""
         path, node = self.node_at(offset)
         if not isinstance(node, Name):
             return None
@@ -145,10 +145,10 @@ class Document:
         return None if symbol is None else (path, node, symbol)
 
     def meaning(self, path: Path, name: str) -> Symbol | None:
-        """What the name at a path means."""
+        """The symbol of the name at a path."""
         scope = self.names.scope_of(path)
         if path[1:2] == (0,) and path[:2] in self.names.scopes and self._is_own_name(path):
-            # the name of a function stands outside the scope of its parameters
+            # a function's name is outside the scope of its parameters
             scope = self.names.root
         found = scope.lookup(name)
         if found is None:

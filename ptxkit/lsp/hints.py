@@ -1,4 +1,4 @@
-"""What is shown at the end of a line without being asked: registers at block heads, uniformity of guards, addresses in shared memory."""
+"""Inlay hints at line ends: registers at block heads, uniformity of guards, shared-memory addresses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ptxkit.lsp.document import Document
 from ptxkit.syntax import Address, Name, Node
 
 SMALL = 500
-"""Functions with fewer instructions are analysed when they are asked for; larger ones have hints once the rules are through."""
+"""Smaller functions are analyzed on request; larger ones have hints once the rules are finished."""
 MOST_VALUE = 60
 _OPAQUE = frozenset(("value", "phi", "join"))
 
 
 def hints(document: Document, start: int, end: int) -> tuple[tuple[int, str], ...]:
-    """The hints between two offsets: where each stands, and its text."""
+    """The hints between two offsets: position and text of each."""
     found: list[tuple[int, str]] = []
     for routine in document.routines:
         at = document.index.offset(routine.path)
@@ -65,7 +65,7 @@ def _said(routine: Routine, i: int) -> Iterator[str]:
 
 
 def _shared_address(routine: Routine, i: int) -> str:
-    """What the registers of an address in shared memory hold, as far as that is known."""
+    """The known values of the registers in a shared-memory address."""
     instruction = routine.instructions[i]
     if ".shared" not in instruction.opcode.text:
         return ""

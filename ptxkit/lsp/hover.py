@@ -1,4 +1,4 @@
-"""What is said of the thing under the cursor, as Markdown."""
+"""Hover texts, as Markdown."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _OPAQUE = frozenset(("value", "phi", "join"))
 MOST_LINES = 8
 MOST_VALUE = 120
 SLOW = 4000
-"""From so many instructions on, facts are shown only once they are known."""
+"""For functions with at least this many instructions, facts are shown only once they are available."""
 
 
 def hover(document: Document, offset: int) -> tuple[int, int, str] | None:
-    """Start, end and text for what stands at an offset; None if there is nothing to say."""
+    """Start, end and text for the node at an offset; None if there is nothing to show."""
     path, node = document.node_at(offset)
     if not path:
         return _statement(document, document.index.path_at(min(offset, max(len(document.text) - 1, 0))))
@@ -64,7 +64,7 @@ def hover(document: Document, offset: int) -> tuple[int, int, str] | None:
 
 
 def _statement(document: Document, path: Path) -> tuple[int, int, str] | None:
-    """What is said of a directive as a whole."""
+    """The hover text of a directive."""
     while path and not isinstance(document.module.at(path), Statement):
         path = path[:-1]
     node = document.module.at(path)
@@ -86,7 +86,7 @@ def _statement(document: Document, path: Path) -> tuple[int, int, str] | None:
 
 
 def _origin(document: Document, offset: int) -> str:
-    """The line of the source that a `.loc` names, and the calls around it."""
+    """The source line of a `.loc`, with the calls around it."""
     origin = Origins(document.module, document.index).at(offset)
     if origin is None:
         return "What follows comes from no line of the source."
@@ -98,7 +98,7 @@ def _origin(document: Document, offset: int) -> str:
 
 
 def _number(text: str) -> str | None:
-    """The value of a constant that is not written in plain decimal digits."""
+    """The value of a constant that is not plain decimal."""
     if text[:2] in ("0f", "0F", "0d", "0D"):
         size, form = (8, ">f") if text[1] in "fF" else (16, ">d")
         digits = text[2:]
@@ -160,7 +160,7 @@ _ROLES = {
 
 
 def _needs(requirement: Requirement) -> str:
-    """What a thing requires, in words."""
+    """A requirement as text."""
     found = [f"`{one.target}` from `.version {one.version[0]}.{one.version[1]}`" for one in requirement.alternatives()]
     return f"Needs {' or '.join(found)}." if found else "No target that is known has it."
 
@@ -253,7 +253,7 @@ def _register(document: Document, path: Path, name: str) -> list[str]:
 
 
 def _live(document: Document, routine: Routine, numbers: Numbers) -> str:
-    """The lines in which a register is live, as ranges; a block after the other in the text is one range."""
+    """The lines in which a register is live, as ranges; adjacent blocks share one range."""
     live, flow = liveness(routine), control_flow(routine)
     wanted = sum(1 << number for number in set(numbers))
     ranges: list[list[int]] = []
@@ -280,7 +280,7 @@ def _written_in(routine: Routine, start: int, end: int, numbers: Numbers) -> boo
 
 
 def _value(routine: Routine, i: int, number: int) -> list[str]:
-    """What a register holds at an instruction, as far as that is known, and for which threads it is uniform."""
+    """The known value of a register at an instruction, and the threads for which it is uniform."""
     flow, form = control_flow(routine), ssa(routine)
     block = flow.block_of[i]
     if block not in flow.reachable:
@@ -302,7 +302,7 @@ def _routine(document: Document, path: Path) -> Routine | None:
 
 
 def _instruction_at(document: Document, path: Path) -> tuple[Routine | None, int | None]:
-    """The function around a node, and the number of its instruction."""
+    """The function around a node, and the index of its instruction."""
     routine = _routine(document, path)
     if routine is None:
         return None, None

@@ -1,4 +1,4 @@
-"""What stands above each function: registers, shared memory, the target that it needs."""
+"""Code lenses above each function: registers, shared memory, the required target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxkit.statistics import statistics
 
 
 def lenses(document: Document) -> tuple[tuple[Span, str], ...]:
-    """The name of each function with a body, and what it costs."""
+    """The name span of each function with a body, and its resource usage."""
     peaks = {routine.name: pressure(routine).peak for routine in document.routines}
     needs = {one.function: one for one in needs_of(document.module)}
     counted = statistics(document.module)

@@ -1,4 +1,4 @@
-"""Where a name is declared and used, and what it takes to rename it."""
+"""Declarations, references and renaming."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
 
 
 class CannotRename(Exception):
-    """Why a name can't be changed, or not into that one."""
+    """Why a name cannot be renamed, or not to the given name."""
 
 
 def definition(document: Document, offset: int) -> int | None:
-    """Where the name at an offset is declared; None if it is no name or nothing declares it."""
+    """The position of the declaration of the name at an offset; None if it is not a name, or undeclared."""
     found = document.symbol_at(offset)
     return None if found is None else document.index.offset(found[2].path)
 
 
 def references(document: Document, offset: int, declaration: bool = True) -> tuple[tuple[int, str], ...]:
-    """Where the name at an offset stands with that meaning, each with its text: one register of a family, or all where the family
-    is declared."""
+    """The references to the symbol at an offset, each with its text: one register of a family, or all of them at the family's
+    declaration."""
     found = document.symbol_at(offset)
     if found is None:
         return ()
@@ -37,7 +37,7 @@ def references(document: Document, offset: int, declaration: bool = True) -> tup
 
 
 def highlights(document: Document, offset: int) -> tuple[tuple[int, str, bool], ...]:
-    """The references to the name at an offset, each with whether it is declared or written there, rather than read."""
+    """The references to the name at an offset, each with whether it is declared or written there rather than read."""
     found = document.symbol_at(offset)
     if found is None:
         return ()
@@ -55,7 +55,7 @@ def _is_written(document: Document, at: int, name: str, symbol: Symbol) -> bool:
     i = bisect.bisect_right(routine.paths, own) - 1
     if i < 0 or own[: len(routine.paths[i])] != routine.paths[i]:
         return False
-    # of an instruction that reads and writes one register, the first operand is the one that is written
+    # if an instruction reads and writes one register, its first operand is the destination
     instruction = routine.instructions[i]
     known = registers(routine)
     operand = own[len(routine.paths[i])] - (len(instruction.children) - len(instruction.operands))
@@ -64,9 +64,9 @@ def _is_written(document: Document, at: int, name: str, symbol: Symbol) -> bool:
 
 
 def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
-    """The edits that give the name at an offset another one, wherever it has that meaning. Raises CannotRename.
+    """The edits that rename the symbol at an offset. Raises CannotRename.
 
-    A register of `%r<100>` gets a declaration of its own; at the declaration of a family, the stem of all its registers is changed.
+    A register of `%r<100>` gets its own declaration; at the declaration of a family, the stem of all its registers is changed.
     """
     if not _NAME.fullmatch(new):
         raise CannotRename(f"`{new}` is no name")
@@ -87,7 +87,7 @@ def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
 
 
 def _occurrences(document: Document, name: str, symbol: Symbol) -> tuple[tuple[int, str], ...]:
-    """Where a name stands that means this symbol. The whole text is looked through: declarations are visible in inner scopes."""
+    """The occurrences of a name that denote this symbol. The whole text is searched: declarations are visible in inner scopes."""
     if symbol.count is not None and name == symbol.name:
         pattern = re.compile(rf"(?<![\w$%]){re.escape(name)}\d*(?![\w$])")
     else:
@@ -104,7 +104,7 @@ def _occurrences(document: Document, name: str, symbol: Symbol) -> tuple[tuple[i
 
 
 def _extent(document: Document, symbol: Symbol) -> tuple[int, int]:
-    """Where a symbol may be used: in its function, or everywhere."""
+    """The range in which a symbol may be used: its function, or the whole text."""
     top = document.module.children[symbol.path[0]]
     if symbol.kind is Kind.FUNCTION or not isinstance(top, Function):
         return 0, len(document.text)
@@ -113,7 +113,7 @@ def _extent(document: Document, symbol: Symbol) -> tuple[int, int]:
 
 
 def _own_declaration(document: Document, symbol: Symbol, new: str) -> Edit:
-    """Declares one register behind the statement that declares its family."""
+    """Declares one register after the statement that declares its family."""
     path = symbol.path
     while document.module.at(path) is not symbol.declares:
         path = path[:-1]
@@ -124,7 +124,7 @@ def _own_declaration(document: Document, symbol: Symbol, new: str) -> Edit:
 
 
 def _check(document: Document, new: str, edits: tuple[Edit, ...]) -> None:
-    """Raises CannotRename if after these edits a name means something else than before, or is declared twice."""
+    """Raises CannotRename if these edits change the meaning of a name, or declare one twice."""
     pieces, moved, at, length = [], [], 0, 0
     for edit in edits:
         pieces += [document.text[at : edit.start], edit.text]

@@ -1,4 +1,4 @@
-"""What a file is made of: its functions, variables and labels, and what can be folded."""
+"""The outline of a file: its functions, variables and labels, and its folding ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxkit.syntax import Block, Declaration, Function, Label, Node, Path, Secti
 
 @attrs.frozen
 class Entry:
-    """A named part of a file: its whole stretch and that of its name, and the parts inside."""
+    """A named part of a file: its range, the range of its name, and its parts."""
 
     name: str
     detail: str
@@ -24,7 +24,7 @@ class Entry:
 
 
 def outline(document: Document) -> tuple[Entry, ...]:
-    """The functions with their labels and shared variables, and the variables of the module, in the order of the file."""
+    """The functions with their labels and shared variables, and module-level variables, in document order."""
     found: list[Entry] = []
     for i, child in enumerate(document.module.children):
         if isinstance(child, Function):
@@ -35,7 +35,7 @@ def outline(document: Document) -> tuple[Entry, ...]:
 
 
 def folds(document: Document) -> tuple[tuple[int, int], ...]:
-    """The lines, from 1, between which text can be folded: functions, blocks and sections."""
+    """The line ranges, from 1, that can be folded: functions, blocks and sections."""
     found: list[tuple[int, int]] = []
     stack: list[tuple[Path, Node]] = [((i,), child) for i, child in enumerate(document.module.children)]
     while stack:

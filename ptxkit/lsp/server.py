@@ -1,7 +1,7 @@
-"""The server: the protocol on one side, offsets into texts on the other.
+"""The server: translates between the protocol and offsets into texts.
 
-Findings that need no analysis are sent at once when a text has come to rest, all others when a thread has found them; what is asked
-meanwhile is answered from the tree.
+Findings that need no analysis are sent once a text is stable, all others when the analysis thread has them; requests in between are
+answered from the tree.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from ptxkit.lsp.spans import formatted_part
 from ptxkit.names import Kind
 
 PAUSE = 0.4
-"""Seconds between two changes that are no typing."""
+"""Minimum interval in seconds between two changes that are not typing."""
 REST = 0.15
-"""So many seconds is a text left alone after a change while one types."""
+"""Seconds to wait after a change while the user types."""
 BREATH = 0.025
-"""So many else: what editors ask right after a change is answered first."""
+"""Seconds to wait otherwise: requests that editors send directly after a change are answered first."""
 LARGE = 100_000
-"""Characters of a text that take too long to parse for a question to wait for it."""
+"""Characters of a text that takes too long to parse for a request to wait for it."""
 QUIET = 10.0
-"""Seconds without a change after which what old versions of texts have left is collected."""
+"""Seconds without a change after which garbage of old versions is collected."""
 MOST = 30
-"""So many versions are looked at before that is done anyway."""
+"""Number of versions after which it is collected anyway."""
 
 EXPLAIN = "ptxkit.explain"
-"""The command that says what a rule is."""
+"""The command that explains a rule."""
 
 _SEVERITY = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,
@@ -84,26 +84,26 @@ class Server(LanguageServer):
         super().__init__("ptxkit", ptxkit.__version__)
         self.documents: dict[str, Document] = {}
         self.before: dict[str, Document] = {}
-        """By URI the last document that was parsed and is not the present one: its names will do while one types."""
+        """By URI, the last parsed document before the current one: its names suffice while the user types."""
         self.colors: dict[str, tuple[Document, tuple[tuple[int, int, int, int], ...]]] = {}
         self.found: dict[str, tuple[Document, tuple[Diagnostic, ...]]] = {}
         self.costs: dict[str, tuple[Document, tuple[tuple[Span, str], ...]]] = {}
-        """By URI what stands above the functions."""
+        """By URI, the code lenses."""
         self.shown: dict[str, list[sources.Shown]] = {}
-        """By the URI of a PTX file its findings in files of the source."""
+        """By URI of a PTX file, its findings in source files."""
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.changed: dict[str, float] = {}
-        """By URI when its text was last changed, by the clock of the event loop."""
+        """By URI, the time of the last change, by the clock of the event loop."""
         self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
         self.is_ending = False
         Thread(target=self._work, name="analyst", daemon=True).start()
 
     def shutdown(self) -> NoReturn:
-        """Ends the process, as nothing else is to be said: rules and searches for repairs at work in other threads are not waited for."""
+        """Exits at once: rules and repair searches in other threads are not awaited."""
         os._exit(0 if self.is_ending else 1)
 
     def document(self, uri: str) -> Document:
-        """The document of a URI as it is now; that of a program is empty, since it is no PTX."""
+        """The current document of a URI; empty for a source file, which is not PTX."""
         known = self.documents.get(uri)
         path = path_of(uri)
         if sources.is_source(path):
@@ -119,9 +119,9 @@ class Server(LanguageServer):
         return known
 
     def known(self, document: Document, uri: str, offset: int) -> tuple[Document, int, Change]:
-        """A document to answer from at once, with the offset in it, and what has changed since.
+        """A document for an immediate answer, with the offset in it, and the changes since.
 
-        While a large text has changed and is not parsed yet, it is the one before, unless the change is at the offset.
+        While a large text has changed and is not parsed yet, that is the previous one, unless the change is at the offset.
         """
         before = self.before.get(uri)
         if before is not None and not document.is_parsed and len(document.text) >= LARGE:
@@ -158,7 +158,7 @@ class Server(LanguageServer):
         return lsp.Range(self.position(document, start), self.position(document, end))
 
     def range_after(self, document: Document, change: Change, start: int, end: int) -> lsp.Range | None:
-        """The range in a document of what stood between two offsets before a change; None if it was changed."""
+        """The range in a document for a range before a change; None if it was changed."""
         now = change.after(start)
         return None if now is None else self.range(document, now, now + end - start)
 
@@ -167,24 +167,24 @@ class Server(LanguageServer):
         return self.range(document, span.start, span.end)
 
     def text_edit(self, document: Document, edit: Edit) -> lsp.TextEdit:
-        """An edit as the protocol has it."""
+        """An edit in the protocol's form."""
         return lsp.TextEdit(self.range(document, edit.start, edit.end), edit.text)
 
     # findings
 
     def look_later(self, uri: str) -> None:
-        """Has a document looked at: soon, or while one types, when the next keystroke is late."""
+        """Schedules the analysis of a document: soon, or, while the user types, when the next keystroke is late."""
         if uri in self.waiting:
             self.waiting.pop(uri).cancel()
         loop = asyncio.get_running_loop()
         gap = loop.time() - self.changed.get(uri, -PAUSE)
         self.changed[uri] = loop.time()
-        # what is said of the text as it was is not wanted any more
+        # abort the analysis of the old text
         self.document(uri)
         self.waiting[uri] = loop.call_later(REST if gap < PAUSE else BREATH, self.look, uri)
 
     def look(self, uri: str) -> None:
-        """Has all that is to be found out about a document found out by the other thread."""
+        """Queues the analysis of a document for the other thread."""
         self.waiting.pop(uri, None)
         self.tasks.put((uri, self.document(uri), asyncio.get_running_loop()))
 
@@ -201,7 +201,7 @@ class Server(LanguageServer):
                 gc.freeze()
                 left = 0
             if task is not None:
-                # the garbage collector need not look at the trees of large files, neither now nor while questions are answered
+                # the garbage collector should not examine the trees of large files, neither now nor during requests
                 gc.disable()
                 try:
                     self._analyse(*task)
@@ -211,7 +211,7 @@ class Server(LanguageServer):
                 left += 1
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
-        """In the other thread: applies the rules that take no time, then all, and prepares what hover asks, as long as the text stays."""
+        """In the analysis thread: applies the fast rules, then all, and prepares facts for hover, as long as the text is unchanged."""
 
         def go_on() -> None:
             if self.documents.get(uri) is not document:
@@ -228,13 +228,13 @@ class Server(LanguageServer):
         except Outdated:
             return
         except Exception:
-            # a rule that fails is a bug of ours, and no reason to leave the editor without answers
+            # a failing rule is a bug in ptxkit, and no reason to leave the editor without answers
             logging.getLogger(__name__).exception("a rule failed on %s", uri)
             return
         loop.call_soon_threadsafe(self.refresh)
 
     def refresh(self) -> None:
-        """Has the client ask again for what only the rules find out, if it can."""
+        """Makes the client request again what only the rules compute, if it supports that."""
         able = self.client_capabilities.workspace
         if able is not None and able.inlay_hint is not None and able.inlay_hint.refresh_support:
             self.workspace_inlay_hint_refresh(None)
@@ -253,7 +253,7 @@ class Server(LanguageServer):
         self.publish_sources(before | {one.path for one in self.shown[uri]})
 
     def publish_sources(self, paths: Iterable[Path]) -> None:
-        """Sends the findings of files of the source, as far as these are open."""
+        """Sends the findings of source files that are open."""
         wanted = set(paths)
         if not wanted:
             return
@@ -263,7 +263,7 @@ class Server(LanguageServer):
                 self.publish_source(uri, Path(path).resolve())
 
     def publish_source(self, uri: str, path: Path) -> None:
-        """Sends the findings that open PTX files have in a file of the source."""
+        """Sends the findings that open PTX files have in a source file."""
         lines = self.workspace.get_text_document(uri).lines
         said = [
             self._source_diagnostic(ptx, self.documents[ptx], one, lines)
@@ -307,7 +307,7 @@ class Server(LanguageServer):
 
 
 def server() -> Server:
-    """A server with all its features, not running yet."""
+    """A server with all its features, not yet running."""
     made = Server()
     for register in (_synchronise, _navigate, _write, _act, _show, _annotate):
         register(made)
@@ -376,7 +376,7 @@ def _navigate(ls: Server) -> None:
         return lsp.Location(params.text_document.uri, ls.range(document, at, at + length))
 
     def made_by(path: Path, line: int) -> list[lsp.Location]:
-        """The lines of open PTX files that a line of the source made."""
+        """The lines of open PTX files that come from a source line."""
         return [
             lsp.Location(uri, ls.range(document, at, at + len(".loc")))
             for uri, document in list(ls.documents.items())
@@ -478,7 +478,7 @@ def _write(ls: Server) -> None:
 
 
 def _resolves_edits(ls: Server) -> bool:
-    """Whether the client asks for the edits of an action when it was chosen."""
+    """Whether the client requests the edits of an action when the user selects it."""
     known = ls.client_capabilities.text_document
     resolves = known.code_action.resolve_support if known is not None and known.code_action is not None else None
     return resolves is not None and "edit" in resolves.properties
@@ -524,7 +524,7 @@ def _act(ls: Server) -> None:
     @ls.feature(lsp.CODE_ACTION_RESOLVE)
     @ls.thread()
     def resolved(action: lsp.CodeAction) -> lsp.CodeAction:
-        """The edits of a repair, which takes executions to find: looked for when it was chosen."""
+        """The edits of a repair, which needs executions: computed when the user selects it."""
         data: Any = action.data
         document, found = ls.found.get(data["uri"], (None, ()))
         if document is None or document.version != data["version"] or data["number"] >= len(found):
@@ -548,7 +548,7 @@ def _act(ls: Server) -> None:
 
 
 def _ignoring(document: Document, one: Diagnostic) -> Edit:
-    """A comment in the line above that accepts a finding."""
+    """A comment on the line above that suppresses a finding."""
     start = document.line_starts[one.span.line - 1]
     line = document.line_text(one.span.line - 1)
     margin = line[: len(line) - len(line.lstrip())]

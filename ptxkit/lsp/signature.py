@@ -1,4 +1,4 @@
-"""The forms of the instruction whose operands are being typed. The statement is not whole yet, so it is read as text."""
+"""Signature help: the forms of the instruction whose operands are being typed. The statement is incomplete, so it is processed as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEGUN = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?\s*[%\w$]+\s+)?(?P<opcode>[a-z][\w
 
 @attrs.frozen
 class Signature:
-    """A form as it is written, what it does, and where its operands stand in it."""
+    """A form as written, its summary, and the positions of its operands."""
 
     syntax: str
     summary: str
@@ -23,7 +23,7 @@ class Signature:
 
 
 def signatures(document: Document, offset: int) -> tuple[tuple[Signature, ...], int] | None:
-    """The forms that the opcode before an offset may have, and the number of the operand there; None outside of operands."""
+    """The forms that the opcode before an offset may have, and the index of the current operand; None outside operands."""
     start = document.line_starts[document.line_at(offset)]
     begun = _BEGUN.fullmatch(document.text[start:offset].rpartition(";")[2])
     if begun is None or "//" in begun["operands"]:
@@ -44,7 +44,7 @@ def _operands(syntax: str) -> tuple[tuple[int, int], ...]:
     found = []
     for start, end in _cut(syntax[head:]):
         text = syntax[head + start : head + end]
-        # braces around a comma say that an operand may be left out; those of a vector come first
+        # braces around a comma mark an optional operand; those of a vector start it
         inner = text.strip() if text.lstrip().startswith("{") else text.strip(" {}")
         at = head + start + text.index(inner) if inner else head + start
         found.append((at, at + len(inner)))
@@ -52,7 +52,7 @@ def _operands(syntax: str) -> tuple[tuple[int, int], ...]:
 
 
 def _cut(text: str) -> list[tuple[int, int]]:
-    """The stretches between commas that stand in no brackets."""
+    """The ranges between commas outside brackets."""
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         following = text[at + 1 : at + 2]

@@ -1,4 +1,4 @@
-"""The program that a file was compiled from: where its findings are shown there, and how one jumps between both."""
+"""Source files of a compiled program: findings shown there, and navigation between source and PTX."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LOC = re.compile(r"^[ \t]*(\.loc[ \t]+(\d+)[ \t]+(\d+))", re.MULTILINE)
 
 @attrs.frozen
 class Shown:
-    """A finding in a file of the source."""
+    """A finding in a source file."""
 
     path: Path
     line: int
     """From 1."""
     column: int
-    """From 1; 0: the whole line."""
+    """From 1; 0 for the whole line."""
     found: Diagnostic
 
 
 def is_source(path: str | None) -> bool:
-    """Whether a file is a program, not PTX."""
+    """Whether a file is source code rather than PTX."""
     return path is not None and Path(path).suffix.lower() in SUFFIXES
 
 
 def shown(document: Document, found: Iterable[Diagnostic]) -> Iterator[Shown]:
-    """The findings that stand in a file of the source that is there; one for all that share a line and a cause."""
+    """The findings located in an existing source file; one for all that share a line and a cause."""
     for one in merged(found, ReportAt.AUTO):
         frame = shown_at(one.origin, document.path, ReportAt.AUTO)
         if frame is not None:
@@ -43,7 +43,7 @@ def shown(document: Document, found: Iterable[Diagnostic]) -> Iterator[Shown]:
 
 
 def origin_at(document: Document, offset: int) -> tuple[Path, int] | None:
-    """The file and the line that the code at an offset comes from, if the file is there."""
+    """The source file and line of the code at an offset, if the file exists."""
     line = document.line_at(offset)
     origin: Origin | None = Origins(document.module, document.index).at(document.line_starts[line] + len(document.line_text(line)))
     if origin is None:
@@ -54,7 +54,7 @@ def origin_at(document: Document, offset: int) -> tuple[Path, int] | None:
 
 
 def made_by(document: Document, path: Path, line: int) -> tuple[int, ...]:
-    """The offsets of the `.loc` statements that name a line of a file, or what is inlined there."""
+    """The offsets of the `.loc` statements that name a line of a file, directly or as an inlined call."""
     origins = Origins(document.module, document.index)
     wanted = _names_of(document, path)
     found = []
@@ -66,7 +66,7 @@ def made_by(document: Document, path: Path, line: int) -> tuple[int, ...]:
 
 
 def links(document: Document) -> tuple[tuple[int, int, Path, int], ...]:
-    """Start and end of each `.file` and `.loc` whose file is there, and the file and the line it names."""
+    """Start and end of each `.file` and `.loc` whose file exists, with the file and line."""
     files: dict[int, Path] = {}
     found = []
     for i, child in enumerate(document.module.children):
@@ -82,6 +82,6 @@ def links(document: Document) -> tuple[tuple[int, int, Path, int], ...]:
 
 
 def _names_of(document: Document, path: Path) -> frozenset[str]:
-    """What `.file` calls a file."""
+    """The names that `.file` statements give a file."""
     named = {child.name for child in document.module.children if isinstance(child, File)}
     return frozenset(name for name in named if (found := source_file(name, document.path)) is not None and found.resolve() == path)

@@ -1,4 +1,4 @@
-"""Formatting a part of a text: the formatter changes white space only, so a part of the old text has a counterpart in the new one."""
+"""Range formatting: the formatter changes only white space, so a part of the old text corresponds to a part of the new one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _WORD = re.compile(r"\S")
 
 
 def formatted_part(old: str, new: str, start: int, end: int) -> tuple[int, int, str] | None:
-    """The stretch of the old text, whole lines, and its replacement; None where nothing changes, or the texts differ in more."""
+    """The range of the old text, in whole lines, and its replacement; None if nothing changes, or if the texts differ otherwise."""
     if "".join(old.split()) != "".join(new.split()):
         return None
     start = old.rfind("\n", 0, start) + 1

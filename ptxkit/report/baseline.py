@@ -1,6 +1,6 @@
-"""Findings that are accepted as of today, kept in a file, so that only new ones are reported.
+"""Baselines: files of accepted findings, so that only new ones are reported.
 
-A finding is known by its file, rule, function and the text of its line, not by its location: it stays known when lines move.
+A finding is identified by its file, rule, function and the text of its line, not by its location: it is recognized when lines move.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BadBaseline(Exception):
 
 
 def fingerprint(diagnostic: Diagnostic, lines: list[str], folder: str = ".") -> str:
-    """What a finding is known by; paths count from `folder`. `lines` are those of its file."""
+    """The identity of a finding; paths are relative to `folder`. `lines` are those of its file."""
     line = lines[diagnostic.span.line - 1].strip() if diagnostic.span.line <= len(lines) else ""
     parts = (_relative(diagnostic.path, folder), diagnostic.rule, diagnostic.function or "", line)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -38,7 +38,7 @@ def _relative(path: str | None, folder: str) -> str:
 
 
 def read(path: str) -> Counter[str]:
-    """How often each finding is accepted. Raises BadBaseline."""
+    """The number of accepted occurrences of each finding. Raises BadBaseline."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -52,7 +52,7 @@ def read(path: str) -> Counter[str]:
 
 
 def written(findings: Iterable[tuple[Diagnostic, str]], folder: str = ".") -> str:
-    """The text of a baseline that accepts these findings, each given with its fingerprint."""
+    """The contents of a baseline that accepts these findings, each given with its fingerprint."""
     about: dict[str, Diagnostic] = {}
     counts: Counter[str] = Counter()
     for diagnostic, key in findings:

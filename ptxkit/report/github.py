@@ -1,4 +1,4 @@
-"""Findings as annotations of GitHub Actions: a line for each, which the runner shows beside the code."""
+"""Findings as annotations for GitHub Actions: a line for each, which the runner shows beside the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO:
 
 
 def lines(diagnostics: Iterable[Diagnostic], at: ReportAt = ReportAt.SOURCE) -> Iterator[str]:
-    """A workflow command for each finding; what belongs to it is in the message."""
+    """A workflow command for each finding; related locations are in the message."""
     for diagnostic in diagnostics:
         frame = shown_at(diagnostic.origin, diagnostic.path, at)
         position = _in_ptx(diagnostic) if frame is None else _in_source(frame)
@@ -24,7 +24,7 @@ def lines(diagnostics: Iterable[Diagnostic], at: ReportAt = ReportAt.SOURCE) -> 
 def _in_ptx(diagnostic: Diagnostic) -> dict[str, object]:
     span = diagnostic.span
     position: dict[str, object] = {"file": diagnostic.path or "", "line": span.line, "endLine": span.end_line}
-    # the runner takes columns only within one line
+    # the runner accepts columns only within one line
     return position | ({"col": span.column, "endColumn": span.end_column} if span.line == span.end_line else {})
 
 

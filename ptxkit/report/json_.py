@@ -11,5 +11,5 @@ VERSION = 1
 
 
 def document(diagnostics: Sequence[Diagnostic], files: int) -> dict[str, Any]:
-    """What `ptxkit lint --format json` prints; the fields are those of the README."""
+    """The output of `ptxkit lint --format json`; the fields are those in the README."""
     return {"version": VERSION, "files": files, "diagnostics": [diagnostic.as_json() for diagnostic in diagnostics]}

@@ -1,6 +1,6 @@
-"""Findings as records to be queried: JSON Lines, or Parquet with one row a finding.
+"""Findings as records for queries: JSON Lines, or Parquet with one row for each finding.
 
-Every record has all fields; those of JSON Lines and of Parquet are the same.
+Every record has all fields, the same in both formats.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ptxkit.diagnostics import Diagnostic
 
 SUFFIXES = (".jsonl", ".parquet")
 ROWS = 50_000
-"""Rows of a group in a Parquet file."""
+"""Number of rows of a group in a Parquet file."""
 _NUMBERS = ("line", "column", "end_line", "end_column", "origin_line")
 _REQUIRED = ("rule", "name", "severity", "message", "line", "column", "end_line", "end_column")
 
 
 class CannotWrite(Exception):
-    """Records that cannot be written, with why."""
+    """Records that cannot be written, with the reason."""
 
 
 def record(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A finding as plain data, with fields for where the code comes from."""
+    """A finding as plain data, with fields for the source location."""
     found = diagnostic.as_json()
     origin = found.pop("origin", None) or {}
     fix = found.pop("fix", None)
@@ -44,7 +44,7 @@ def record(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 class Records:
-    """A file of records, written whole when the block is left without an exception. Raises CannotWrite, at the start too."""
+    """A file of records, written atomically when the block ends without an exception. Raises CannotWrite, also on entry."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -63,7 +63,7 @@ class Records:
         return self
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Writes findings behind those that are there."""
+        """Appends findings."""
         self._rows += map(record, diagnostics)
         if self._schema is None or len(self._rows) >= ROWS:
             self._flush()
@@ -120,7 +120,7 @@ _FIELDS = (
 
 
 def _printable(value: Any) -> Any:
-    """The value with no halves of surrogate pairs in its texts, which Parquet cannot hold."""
+    """The value without lone surrogates in its strings, which Parquet cannot hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

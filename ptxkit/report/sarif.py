@@ -1,4 +1,4 @@
-"""Findings in the Static Analysis Results Interchange Format, 2.1.0: what code scanning services and editors read."""
+"""Findings in the Static Analysis Results Interchange Format 2.1.0, for code scanning services and editors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 class About(Protocol):
-    """What a rule says of itself."""
+    """The description of a rule."""
 
     @property
     def id(self) -> str: ...
@@ -94,14 +94,14 @@ def _result(
     if others or sources:
         result["relatedLocations"] = [{"id": i, **location} for i, location in enumerate([*others, *sources], 1)]
     if others:
-        # the witness, step by step, and where it leads to
+        # the witness, step by step, and the finding
         steps = [*others, _placed(path, diagnostic.span, diagnostic.origin, lines, at, diagnostic.message)]
         result["codeFlows"] = [{"threadFlows": [{"locations": [{"location": step} for step in steps]}]}]
     return result
 
 
 def _fix(fix: Fix, path: str) -> dict[str, Any]:
-    """What would cure a finding, as replacements of characters of its file."""
+    """The fix of a finding, as replacements of characters in its file."""
     replacements = [
         {
             "deletedRegion": {"charOffset": edit.start, "charLength": edit.end - edit.start},
@@ -119,7 +119,7 @@ def _kernel(function: str) -> dict[str, Any]:
 
 
 def _placed(path: str, span: Span, origin: Origin | None, lines: list[str], at: ReportAt, message: str | None = None) -> dict[str, Any]:
-    """The location in the source where it is to be shown, else in the PTX."""
+    """The location in the source if it is to be shown, otherwise in the PTX."""
     frame = shown_at(origin, path or None, at)
     if frame is None:
         return _location(path, span, lines, message)
@@ -143,13 +143,13 @@ def _location(path: str, span: Span, lines: list[str], message: str | None = Non
 
 
 def at_line(path: str, line: int, lines: Sequence[str], message: str) -> dict[str, Any]:
-    """The location of a line of a file, with what is said of it."""
+    """The location of a line of a file, with a message."""
     end = len(lines[line - 1]) + 1 if line <= len(lines) else 1
     return _location(path, Span(0, 0, line, 1, line, end), list(lines), message)
 
 
 def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
-    """The lines of the source program that a finding comes from, the innermost first."""
+    """The source lines of a finding, innermost first."""
     found = []
     what = "compiled from here"
     while origin is not None:
@@ -177,7 +177,7 @@ def _uri(path: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """The text without halves of surrogate pairs, which JSON for others may not have."""
+    """The text without lone surrogates, which interchanged JSON must not contain."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

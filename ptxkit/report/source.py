@@ -1,4 +1,4 @@
-"""Where findings are shown: in the program that was compiled, or in the PTX."""
+"""Where findings are shown: in the source program, or in the PTX."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ptxkit.diagnostics import Diagnostic, Origin, Severity
 from ptxkit.origins import frames, own_frame, source_file
 
 MOST = 8
-"""So many lines or kernels are named of what is reported once."""
+"""Maximum number of lines or kernels named in a merged finding."""
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 class ReportAt(enum.StrEnum):
-    """Which location of a finding comes first."""
+    """The location of a finding that is shown first."""
 
     AUTO = "auto"
-    """The source, where its file is found."""
+    """The source, if its file is found."""
     SOURCE = "source"
-    """The source, where `.loc` names it."""
+    """The source, if `.loc` names it."""
     PTX = "ptx"
 
 
 def shown_at(origin: Origin | None, beside: str | None, at: ReportAt) -> Origin | None:
-    """The frame of the user's own source to show, with the path by which the file is found; None where the PTX is to be shown."""
+    """The frame to show in the user's source, with the path under which the file is found; None if the PTX is to be shown."""
     if origin is None or at is ReportAt.PTX:
         return None
     frame = own_frame(origin)
@@ -39,7 +39,7 @@ def shown_at(origin: Origin | None, beside: str | None, at: ReportAt) -> Origin 
 
 
 def _relative(path: Path) -> str:
-    """The path from the current folder, where it is within."""
+    """The path relative to the current folder, if it is within."""
     try:
         return path.resolve().relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -47,20 +47,20 @@ def _relative(path: Path) -> str:
 
 
 def folded(origin: Origin) -> int:
-    """How many frames of headers lie between the instruction and the user's own frame."""
+    """The number of library frames between the instruction and the user's frame."""
     own = own_frame(origin)
     return next((i for i, frame in enumerate(frames(origin)) if frame is own), 0)
 
 
 def headline(diagnostic: Diagnostic) -> str:
-    """The message with the kernel as it was written."""
+    """The message, preceded by the kernel's source name."""
     return diagnostic.message if diagnostic.function is None else f"{short(diagnostic.function)}: {diagnostic.message}"
 
 
 def merged(diagnostics: Iterable[Diagnostic], at: ReportAt) -> list[Diagnostic]:
-    """The findings, one for all that share a rule, a line of the source and the lines of its steps.
+    """The findings, merged if they share a rule, a source line and the lines of their steps.
 
-    So copies of an unrolled loop and instances of a template are one. The worst stands for all; a note names the others.
+    So copies in an unrolled loop and instances of a template become one. The most severe represents all; a note names the others.
     """
     groups: dict[object, list[Diagnostic]] = {}
     for i, one in enumerate(diagnostics):

@@ -1,4 +1,4 @@
-"""How often each rule found something."""
+"""The number of findings of each rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def counts(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    """A line for each rule and severity, the most frequent first: findings, and files that have one."""
+    """An entry for each rule and severity, most frequent first: findings, and files with findings."""
     found: dict[tuple[str, str, Severity], tuple[int, set[str | None]]] = {}
     for diagnostic in diagnostics:
         key = (diagnostic.rule, diagnostic.name, diagnostic.severity)
@@ -26,7 +26,7 @@ def counts(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
 
 
 def table(diagnostics: Iterable[Diagnostic]) -> Table:
-    """The counts, for people."""
+    """The counts as a table for display."""
     from rich.table import Table
 
     shown = Table("findings", "files", "rule", "name", "severity", box=None, pad_edge=False)

@@ -18,7 +18,7 @@ MAX_WIDTH = 160
 
 
 def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX) -> Text:
-    """A finding with its excerpt; `lines` are those of the file, without their ends."""
+    """A finding with its excerpt; `lines` are those of the file, without line ends."""
     from rich.text import Text
 
     frame = shown_at(diagnostic.origin, diagnostic.path, at)
@@ -56,7 +56,7 @@ def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX
 
 
 def _repair(text: Text, fix: Fix) -> None:
-    """A repair that was proved: the difference, and what is said of it."""
+    """A proved repair: the diff and its notes."""
     text.append("  repair: ", "green")
     text.append(f"{_printable(fix.message)}\n")
     for line in fix.diff.split("\n"):
@@ -71,21 +71,21 @@ def _position(frame: Origin) -> str:
 
 
 def _source_excerpt(text: Text, frame: Origin, beside: str | None, color: str, mark: str) -> None:
-    """The line of the source with a mark under the column that `.loc` names."""
+    """The source line with a mark under the column that `.loc` names."""
     lines = source_lines(frame.path, beside) or ()
     column = max(1, frame.column)
     _excerpt(text, Span(0, 0, frame.line, column, frame.line, column + 1), list(lines), color, mark)
 
 
 def _compiled(text: Text, origin: Origin, span: Span, path: str | None, lines: list[str]) -> None:
-    """The PTX that came of it, and the frames between."""
+    """The PTX compiled from it, and the frames between."""
     line = " ".join(lines[span.line - 1].partition("//")[0].split()) if span.line <= len(lines) else ""
     text.append("  = ", "dim")
     text.append(_printable(f"{path or '<text>'}:{span.line}:{span.column}{_calls(origin)}: {line}")[: 2 * MAX_WIDTH] + "\n", "italic")
 
 
 def _calls(origin: Origin) -> str:
-    """Where the user's own frame was inlined, and the headers that lie between it and the instruction, folded."""
+    """The calls where the user's frame was inlined, and the number of library frames between it and the instruction."""
     own = own_frame(origin)
     calls = "".join([f", inlined at {call.path}:{call.line}" for call in list(frames(own))[1:] if not is_library(call.path)])
     hidden = folded(origin)
@@ -109,7 +109,7 @@ def _excerpt(text: Text, span: Span, lines: list[str], color: str, mark: str) ->
 
 
 def described(origin: Origin, beside: str | None) -> str:
-    """`from a.cu:12:5, inlined at a.cu:30: x = y;`: the user's own frame, with the line of the source where its file is found."""
+    """`from a.cu:12:5, inlined at a.cu:30: x = y;`: the user's frame, with the source line if its file is found."""
     own = own_frame(origin)
     shown = excerpt(own, beside)
     text = f"from {_position(own)}{_calls(origin)}"
@@ -124,7 +124,7 @@ def _origin(text: Text, origin: Origin | None, beside: str | None) -> None:
 
 
 def _printable(text: str) -> str:
-    """The text without control characters and halves of surrogate pairs, which a terminal would act on or choke on."""
+    """The text without control characters and lone surrogates, which could affect a terminal."""
     return "".join(character if character == "\t" or character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 

@@ -1,6 +1,6 @@
-"""Asking a real compiler whether it takes a module: the CUDA driver, nvJitLink or ptxas, whichever is there.
+"""Asks a real compiler whether it accepts a module: the CUDA driver, nvJitLink or ptxas, whichever is available.
 
-Nothing is imported or loaded before `revalidate` is called, and then, unless requested otherwise, the compiler only in a child process.
+Nothing is imported or loaded before `revalidate` is called, and then, by default, the compiler runs in a child process only.
 """
 
 from __future__ import annotations

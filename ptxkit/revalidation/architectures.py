@@ -1,4 +1,4 @@
-"""Which architecture to make code for."""
+"""The architectures to compile for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ptxkit.isa.targets import split_target, targets
 from ptxkit.syntax import Module
 
 OLDEST = "sm_75"
-"""The oldest that the compilers of CUDA 13 make code for; modules for older ones are compiled for it by them."""
+"""The oldest architecture that the compilers of CUDA 13 support; modules for older ones are compiled for it."""
 
 
 def named_target(module: Module) -> str | None:
@@ -15,9 +15,10 @@ def named_target(module: Module) -> str | None:
 
 
 def architectures(module: Module, target: str | None) -> tuple[str, ...]:
-    """Those to try, best first: the one wanted; else the one that the module names, its newer name, and for an old one the oldest.
+    """The architectures to try, best first: the requested one; otherwise that of the module, its newer name, and for an old one the oldest
+    supported.
 
-    Raises ValueError for a `target` that does not look like one.
+    Raises ValueError for an invalid `target`.
     """
     if target is not None:
         split_target(target)
@@ -27,6 +28,6 @@ def architectures(module: Module, target: str | None) -> tuple[str, ...]:
         return (OLDEST,)
     known = targets().get(named)
     if known is None:
-        return named, OLDEST  # that there is no such target, the compiler shall say
+        return named, OLDEST  # the compiler will report that there is no such target
     older = (OLDEST,) if known.number < split_target(OLDEST)[0] else ()
     return named, *filter(None, [known.renamed]), *older

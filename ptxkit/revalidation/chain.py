@@ -1,4 +1,4 @@
-"""One validator after the other, until one can judge."""
+"""Tries one validator after another until one can judge."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ def revalidate(
 ) -> Verdict:
     """Asks a real compiler about a module: the first of these validators that can judge it.
 
-    `target` (such as `sm_90a`) is the architecture to compile for instead of the one that the module names. The compiler runs in a child
-    process for at most `timeout` seconds; a crash, a signal or no answer in time is the verdict *compiler bug*. With `isolated=False`
-    the driver and nvJitLink are loaded into this process, which is faster, without limit of time, ends with them if they crash, and lets
-    the driver keep its cache on disk.
-    With `optimized=False` it does not optimize: a kernel of megabytes is judged in a part of the time, and what is said of registers and
-    spills is of code that nobody runs.
-    With `relocatable`, functions and variables that are `.extern` may be defined elsewhere; otherwise they make the module invalid.
+    `target` (such as `sm_90a`) overrides the architecture that the module names. The compiler runs in a child process for at most `timeout`
+    seconds; a crash, a signal or a timeout gives the verdict *compiler bug*. With `isolated=False`, the driver and nvJitLink are loaded
+    into this process: faster, without time limit, fatal if they crash, and with the driver's disk cache. With `optimized=False`, the
+    compiler does not optimize: large kernels are judged much faster, but registers and spills are those of unoptimized code. With
+    `relocatable`, `.extern` functions and variables may be defined elsewhere; otherwise they make the module invalid.
 
-    Where no validator can judge, the verdict is *unavailable*, never *valid*. Raises ValueError for a name that is no validator's or a
-    `target` that does not look like one.
+    If no validator can judge, the verdict is *unavailable*, never *valid*. Raises ValueError for an unknown validator or an invalid
+    `target`.
     """
     for name in using:
         if name not in VALIDATORS:
@@ -70,7 +68,7 @@ def revalidate(
             skipped.append(Skipped(name, str(why)))
             continue
         except CompilerBug as bug:
-            if lacks_architecture(bug.log):  # nvJitLink ends the process where it has never heard of one
+            if lacks_architecture(bug.log):  # nvJitLink exits if it does not know the architecture
                 skipped.append(Skipped(name, f"{name} {bug.version or ''} makes no code for {request.architectures[0]}".replace("  ", " ")))
                 continue
             reason = f"{bug} in {timeout:g} s" if str(bug) == "no answer" else str(bug)
@@ -83,7 +81,7 @@ def revalidate(
 def _encoded(text: str) -> bytes:
     try:
         return files.encode(text)
-    except UnicodeEncodeError:  # half of a surrogate pair, which no file has
+    except UnicodeEncodeError:  # a lone surrogate, which no file contains
         return text.encode("utf-8", "surrogatepass")
 
 
@@ -102,7 +100,7 @@ def _ask(name: str, request: Request, timeout: float, isolated: bool) -> Answer:
 
 
 def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verdict:
-    """The verdict on an answer. Raises Unavailable if the PTX is too new or too old for the compiler."""
+    """The verdict for an answer. Raises Unavailable if the PTX is too new or too old for the compiler."""
     said = messages(answer.log)
     for message in said:
         newest = _TOO_NEW.match(message.text)
@@ -135,7 +133,7 @@ def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verd
 
 
 def _unexplained(module: Module, status: str) -> Message:
-    """What stands for the message of a compiler that gives none, with what ptxkit itself has against the module."""
+    """Replaces the message of a compiler that gives none, with ptxkit's own diagnosis."""
     ours = next(iter(module.diagnostics), None)
     missing = "" if module.version is not None else "; ptxkit: the module names no `.version`"
     why = f"; ptxkit: {ours.message}" if ours is not None else missing
@@ -143,7 +141,7 @@ def _unexplained(module: Module, status: str) -> Message:
 
 
 def _unresolved_allowed(said: tuple[Message, ...], answer: Answer) -> tuple[tuple[Message, ...], Answer]:
-    """The messages without those that something is missing to be linked, and the answer as it is without them."""
+    """The messages except for unresolved symbols, and the answer without them."""
     rest = tuple([message for message in said if not message.is_unresolved])
     if len(rest) == len(said):
         return said, answer
@@ -151,7 +149,7 @@ def _unresolved_allowed(said: tuple[Message, ...], answer: Answer) -> tuple[tupl
 
 
 def _located(name: str, module: Module, target: str | None, said: tuple[Message, ...]) -> tuple[tuple[Diagnostic, ...], tuple[Path, ...]]:
-    """The messages as findings in the order of the file, each once, and their nodes."""
+    """The messages as findings in document order, without duplicates, and their nodes."""
     if not said:
         return (), ()
     locator = Locator(module, target)

@@ -1,4 +1,4 @@
-"""The CUDA driver, through cuda-python's `cuda.bindings`: the compiler that will see the module in the end."""
+"""The CUDA driver, through cuda-python's `cuda.bindings`: the compiler that is used in the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxkit.revalidation.verdict import Resources
 
 _LOG_BYTES = 1 << 20
 _REFUSED = frozenset(("CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_SOURCE"))
-"""The errors that speak of the module; all others are the driver's or the machine's, unless the log says more."""
+"""Errors that concern the module; all others concern the driver or the machine, unless the log says otherwise."""
 
 
 class Driver:
@@ -40,7 +40,7 @@ class Driver:
         self.architecture = f"sm_{major}{minor}"
 
     def compile(self, request: Request) -> Answer:
-        """Loads a module and its kernels, and unloads it. Raises Unavailable if the device is not of the kind that the module is for."""
+        """Loads a module and its kernels, and unloads it. Raises Unavailable if the device does not match the module's architecture."""
         if request.target is not None and split_target(request.target)[0] != split_target(self.architecture)[0]:
             raise Unavailable(f"the GPU is of {self.architecture}, not {request.target}")
         known = targets().get(request.named or "")
@@ -88,7 +88,7 @@ class Driver:
         return Answer(True, text, self.version, self.architecture, status, found)
 
     def _resources(self, module: Any, kernels: tuple[str, ...], text: str) -> tuple[Resources, ...]:
-        """The driver's figures, and from the log those that it has no attribute for."""
+        """The driver's figures, supplemented from the log."""
         logged = {one.kernel: one for one in log.resources(text)}
         found = []
         for kernel in kernels:

@@ -1,4 +1,4 @@
-"""Asking a validator in a child process, so that a compiler that crashes or hangs takes nobody with it."""
+"""Asks a validator in a child process, so that a compiler that crashes or hangs affects nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxkit.revalidation.verdict import Resources
 def ask(name: str, request: Request, timeout: float) -> Answer:
     """The answer of a validator to a request.
 
-    Raises Unavailable if it is not there or cannot be loaded, CompilerBug if it dies or outlasts `timeout` with the module in hand.
+    Raises Unavailable if it is missing or cannot be loaded, CompilerBug if it dies or exceeds `timeout` while processing the module.
     """
     if not sys.executable:
         raise Unavailable("this Python does not know its program, so it can start no child process")
@@ -60,6 +60,6 @@ def _message(name: str, request: Request, timeout: float) -> bytes:
 
 
 def _environment() -> dict[str, str]:
-    """The child finds what this process finds, and the driver compiles at once and keeps nothing on disk."""
+    """The environment of the child: the same modules, and a driver that compiles eagerly and without disk cache."""
     path = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
     return {**os.environ, "PYTHONPATH": path, "CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "EAGER"}

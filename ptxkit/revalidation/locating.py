@@ -1,8 +1,8 @@
-"""Where in the tree a compiler's message belongs.
+"""Locates a compiler's messages in the tree.
 
-ptxas names a line and words: the opcode's line and the instruction, a name and its line, a modifier, the number of an operand. From these
-come the statement, the node in it, and the column. Where it only says that an instruction's operands do not fit, the instruction table
-tells which one.
+ptxas gives a line and some words: the line of the opcode with the instruction, a name with its line, a modifier, the index of an operand.
+From these follow the statement, the node in it, and the column. If it only says that an instruction's operands do not fit, the instruction
+table determines which one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ABOUT_ROUNDING = re.compile(r"Illegal rounding modifier|Multiple rounding modif
 
 @attrs.frozen
 class Location:
-    """A node, the part of it that is meant, and what ptxkit itself has to say of it."""
+    """A node, the part of it concerned, and ptxkit's own diagnosis."""
 
     path: Path
     span: Span
@@ -68,7 +68,7 @@ class Location:
 
 @attrs.frozen
 class _Site:
-    """A statement and where it stands, without what leads it."""
+    """A statement and its range, without leading text."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class _Site:
 
 
 class Locator:
-    """Finds the locations of messages about one module; what it needs to know is computed when first asked."""
+    """Locates messages about one module; what it needs is computed on demand."""
 
     def __init__(self, module: Module, target: str | None) -> None:
         self.module = module
@@ -87,7 +87,7 @@ class Locator:
         self._lines: dict[int, tuple[list[_Site], dict[str, list[int]]]] = {}
 
     def locate(self, message: Message) -> Location:
-        """The location of a message; asked again with the same words and line, the next statement there that they fit as well."""
+        """The location of a message; for a repeated message, the next statement that matches equally well."""
         line = self._line(message)
         if line is None or line > len(self.index.line_starts):
             return self._by_name(message.text)
@@ -102,18 +102,18 @@ class Locator:
     # --- lines --------------------------------------------------------------------------------------------------------------------
 
     def _line(self, message: Message) -> int | None:
-        """The line of the file, which is not what the compiler counts after `# 100 "a.cu"`."""
+        """The line of the file, which differs from the compiler's count after `# 100 "a.cu"`."""
         if message.line is None:
             return None
         if not self._counted:
             return message.line
         found = self._counted.get(message.line, {})
-        # of a name that nothing declares it says so at the end, and names the file that it is in then
+        # undeclared names are reported at the end, with the file that contains them
         return found.get(message.source, next(iter(found.values()), None))
 
     @functools.cached_property
     def _counted(self) -> dict[int, dict[str | None, int]]:
-        """For each number that the compiler gives to lines the lines that have it, by the file named for them; empty without markers."""
+        """For each line number of the compiler, the lines that have it, by the file named for them; empty without line markers."""
         parts: list[tuple[int, int, str | None]] = [(1, 1, None)]
         for site in self._sites:
             marker = _MARKER.match(self.index.text, site.start) if type(site.node) is Line else None
@@ -127,7 +127,7 @@ class Locator:
         return found if len(parts) > 1 else {}
 
     def _in_line(self, line: int) -> Location:
-        """The innermost node around the first character of a line, and that of the line's text."""
+        """The innermost node around the first character of a line, and the range of the line's text."""
         text = self.index.line_text(line)
         start = self.index.line_starts[line - 1] + len(text) - len(text.lstrip())
         return Location(self._around(start), self.index.between(start, start + len(text.strip())))
@@ -140,7 +140,7 @@ class Locator:
     # --- messages without a statement ---------------------------------------------------------------------------------------------
 
     def _of_syntax(self, line: int, word: str) -> Location:
-        """The word where parsing stopped; where the line has it several times, the one nearest to where our parser stopped."""
+        """The word at which parsing stopped; if the line has it several times, the one closest to where our parser stopped."""
         first = self.index.line_starts[line - 1]
         ours = next((one for one in syntax_errors(self.module, self.index) if one.span.line <= line <= one.span.end_line), None)
         note = ours.message if ours is not None else ""
@@ -175,7 +175,7 @@ class Locator:
         return path
 
     def _of_character(self, line: int) -> Location:
-        """The first character of a line that ptxas does not take."""
+        """The first character of a line that ptxas does not accept."""
         start = self.index.line_starts[line - 1]
         text = self.index.line_text(line)
         at = next((i for i, character in enumerate(text) if not "\0" < character < "\x7f"), 0)
@@ -185,7 +185,7 @@ class Locator:
         return Location(self._around(at), self.index.between(at, min(at + 1, len(self.index.text))), note)
 
     def _by_name(self, text: str) -> Location:
-        """The declaration of what a message names that has no line; else the directive that it speaks of."""
+        """The declaration of a name in a message without a line; otherwise the directive that it mentions."""
         symbols = resolve(self.module).root.symbols
         for word in _QUOTED.findall(text):
             if word in symbols:
@@ -204,7 +204,7 @@ class Locator:
 
     @functools.cached_property
     def _sites(self) -> list[_Site]:
-        """Every statement in the order of the file; of functions and sections their headers."""
+        """Every statement in document order; for functions and sections, their headers."""
         sites = []
         stack: list[tuple[Path, Node]] = [((), self.module)]
         while stack:
@@ -221,7 +221,7 @@ class Locator:
         return [site.start for site in self._sites]
 
     def _site(self, text: str, line: int) -> _Site | None:
-        """The statement on a line that a message fits best; asked again, the next one that it fits as well."""
+        """The statement on a line that best matches a message; for a repeated message, the next one that matches equally well."""
         queue = self._queues.get((line, text))
         if queue is None:
             queue = self._queues[line, text] = self._fitting(_QUOTED.findall(text), line)
@@ -230,7 +230,7 @@ class Locator:
         return queue[0] if len(queue) == 1 else queue.popleft()
 
     def _fitting(self, words: list[str], line: int) -> deque[_Site]:
-        """The statements on a line that have the most of these words, those first that start there."""
+        """The statements on a line that contain the most of these words, those that start there first."""
         sites, index = self._on_line(line)
         counts = Counter([i for word in words for i in index.get(word) or index.get(_first_word(word)) or ()])
         most = max(counts.values(), default=0)
@@ -239,7 +239,7 @@ class Locator:
         return deque(sorted(fitting, key=lambda site: site.start < start))
 
     def _on_line(self, line: int) -> tuple[list[_Site], dict[str, list[int]]]:
-        """The statements that are on a line, and which of them have a word."""
+        """The statements on a line, and which of them contain each word."""
         found = self._lines.get(line)
         if found is None:
             starts = self.index.line_starts
@@ -279,7 +279,7 @@ class Locator:
         return Location(site.path, self.index.between(site.start, site.end))
 
     def _of_problem(self, problem: Problem) -> Location:
-        """The location of what the instruction table found; the modifier, if it is about one."""
+        """The location of a problem found by the instruction table; the modifier, if it concerns one."""
         node = self.module.at(problem.path)
         modifier = _MODIFIER_MEANT.match(problem.message)
         at = _modifier(node.text, modifier[1]) if modifier is not None and isinstance(node, Opcode) else None
@@ -293,7 +293,7 @@ class Locator:
         return problem.message if problem is not None else ""
 
     def _word(self, site: _Site, word: str, line: int, in_address: bool) -> Location | None:
-        """A name, number, keyword or modifier of the statement, on that line, and in an address if that is asked, if it is there too."""
+        """A name, number, keyword or modifier of the statement, preferably on that line, and in an address if requested."""
         found = []
         for path, node in site.node.walk():
             if node.children or isinstance(node, Error):
@@ -310,7 +310,7 @@ class Locator:
         return next((location for location in found if location.span.line == line), found[0] if found else None)
 
     def _spoken_of(self, site: _Site, text: str) -> Location | None:
-        """What a message means without a word that stands there."""
+        """What a message refers to without quoting a word of the statement."""
         node = site.node
         if not isinstance(node, Instruction):
             return None
@@ -333,17 +333,17 @@ class Locator:
 
     @functools.cached_property
     def _problems(self) -> dict[Path, Problem]:
-        """What the instruction table has against statements, by their paths."""
+        """The instruction table's problems with statements, by path."""
         problems = checking.problems(self.module, resolve(self.module), self.module.version, self.target)
         return self._by_statement([(problem.path, problem) for problem in problems])
 
     @functools.cached_property
     def _undeclared(self) -> dict[Path, Path]:
-        """The first name in a statement that nothing declares."""
+        """The first undeclared name in a statement."""
         return self._by_statement([(use.path, use.path) for use in resolve(self.module).unresolved])
 
     def _by_statement(self, found: list[tuple[Path, T]]) -> dict[Path, T]:
-        """The first of the things in each statement."""
+        """The first item in each statement."""
         statements = {site.path for site in self._sites}
         kept: dict[Path, T] = {}
         for path, thing in found:
@@ -355,7 +355,7 @@ class Locator:
 
 
 def _arguments(instruction: Instruction) -> Iterator[Path]:
-    """The operands as ptxas counts them: the parts of `[map, {x, y}]` are one each."""
+    """The operands as ptxas counts them: each part of `[map, {x, y}]` is one."""
     for i, operand in enumerate(instruction.children):
         if i < len(instruction.children) - len(instruction.operands):
             continue
@@ -367,7 +367,7 @@ def _arguments(instruction: Instruction) -> Iterator[Path]:
 
 
 def _words_of(node: Node) -> set[str]:
-    """What a message may say of a statement: its names and numbers, its opcode and what that begins with, the modifiers."""
+    """The words of a statement that a message may quote: names and numbers, the opcode and its prefixes, the modifiers."""
     words = {leaf.text for _, leaf in node.walk() if not leaf.children}
     if isinstance(node, Instruction):
         parts = node.opcode.text.split(".")
@@ -383,7 +383,7 @@ def _first_word(text: str) -> str:
 
 
 def _modifier(opcode: str, word: str) -> int | None:
-    """Where in an opcode a modifier stands; `.shared` is found in `.shared::cta` too."""
+    """The offset of a modifier in an opcode; `.shared` also matches in `.shared::cta`."""
     if not word.startswith("."):
         return None
     for match in re.finditer(re.escape(word), opcode):
@@ -393,7 +393,7 @@ def _modifier(opcode: str, word: str) -> int | None:
 
 
 def _words(line: str, word: str) -> Iterator[int]:
-    """Where a word stands in a line, not as a part of another."""
+    """The offsets of a word in a line, as a whole word."""
     if not word:
         return
     edges = r"(?<![\w$%.])" if word[0].isalnum() or word[0] in "_$%" else "", r"(?![\w$])" if word[-1].isalnum() or word[-1] in "_$" else ""

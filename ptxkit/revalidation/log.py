@@ -1,4 +1,4 @@
-"""The compiler's log, taken apart. ptxas is inside of all three validators, so they speak one language."""
+"""Parses the compiler's log. All three validators contain ptxas, so the format is the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SEVERITIES = {"fatal": Severity.ERROR, "error": Severity.ERROR, "warning": Seve
 
 @attrs.frozen
 class Message:
-    """Something that the compiler says of the module. `line` counts from 1; `source` is the file that it names."""
+    """A message of the compiler about the module. `line` counts from 1; `source` is the file that it names."""
 
     severity: Severity
     text: str
@@ -32,24 +32,24 @@ class Message:
 
     @property
     def is_unresolved(self) -> bool:
-        """Whether it is only that something `.extern` is not there to be linked."""
+        """Whether it only reports an unresolved `.extern` symbol."""
         return _UNRESOLVED.match(self.text) is not None
 
     @property
     def is_bug(self) -> bool:
-        """Whether the compiler speaks of itself."""
+        """Whether the message reports an internal compiler error."""
         return self.severity is Severity.ERROR and _BUG.search(self.text) is not None
 
 
 def messages(log: str) -> tuple[Message, ...]:
-    """The errors, warnings and numbered advice in a log. What only sums up others is left out."""
+    """The errors, warnings and numbered advice in a log, without summary messages."""
     found = [message for line in log.splitlines() if (message := _message(line.strip())) is not None]
     last = [message for message in found if "assembly aborted due to errors" not in message.text]
     return tuple(last or found)
 
 
 def lacks_architecture(log: str) -> bool:
-    """Whether the compiler says that it makes no code for the architecture asked for."""
+    """Whether the compiler reports that it does not support the requested architecture."""
     return _NO_ARCHITECTURE.search(log) is not None
 
 
@@ -79,7 +79,7 @@ _CONSTANT = re.compile(r"(\d+) bytes cmem\[\d+\]")
 
 
 def resources(log: str) -> tuple[Resources, ...]:
-    """What each kernel takes, from the lines that `-v` adds."""
+    """The resource usage of each kernel, from the lines that `-v` adds."""
     found: dict[str, Resources] = {}
     kernel = function = ""
     for line in log.splitlines():
@@ -94,7 +94,7 @@ def resources(log: str) -> tuple[Resources, ...]:
         elif kernel in found and (match := _USED.search(line)):
             found[kernel] = _used(found[kernel], int(match[1]), line)
         elif function in found and (match := _LINKED.search(line)):
-            # nvJitLink's linker knows the frames of what is called; its count of barriers is wrong
+            # nvJitLink's linker knows the frames of callees; its count of barriers is wrong
             constant = _sum(_CONSTANT.findall(line), found[function].constant)
             found[function] = attrs.evolve(found[function], stack=int(match[1]), constant=constant)
     return tuple(found.values())

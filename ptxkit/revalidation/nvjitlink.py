@@ -1,4 +1,4 @@
-"""nvJitLink, the linker library of the CUDA toolkit, through ctypes. It needs no driver and no GPU, and has ptxas inside."""
+"""nvJitLink, the linker library of the CUDA toolkit, through ctypes. It needs neither driver nor GPU, and contains ptxas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATUS = {
 
 
 class NvJitLink:
-    """The nvJitLink of the wheel nvidia-nvjitlink, else of CUDA_HOME or the system. Raises Unavailable if there is none."""
+    """The nvJitLink of the wheel nvidia-nvjitlink, otherwise of CUDA_HOME or the system. Raises Unavailable if there is none."""
 
     def __init__(self) -> None:
         self._library = _load()
@@ -34,10 +34,10 @@ class NvJitLink:
         self.version = f"{major.value}.{minor.value}"
 
     def compile(self, request: Request) -> Answer:
-        """Compiles and links a module for the first architecture that it knows. Raises Unavailable for none.
+        """Compiles and links a module for the first architecture that it supports. Raises Unavailable if it supports none.
 
-        Success is not all: since 12.9 at least, a failed link after a module of an unknown `.version` (in one process) returns success
-        with the error in the log. So the log decides too.
+        The result code is not sufficient: since 12.9 at least, a failed link after a module of an unknown `.version` (in one process)
+        returns success with the error in the log. So the log is checked, too.
         """
         for architecture in request.architectures:
             handle = ctypes.c_void_p()

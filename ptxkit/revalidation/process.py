@@ -1,4 +1,4 @@
-"""Programs that may crash or hang, run so that the caller lives and nothing of them stays."""
+"""Runs programs that may crash or hang, without affecting the caller or leaving processes behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 
 @attrs.frozen
 class Finished:
-    """A program that has ended, or was ended: `code` is None if that was for the time."""
+    """A program that has exited or was killed: `code` is None after a timeout."""
 
     code: int | None
     output: bytes
@@ -20,10 +20,10 @@ class Finished:
 
     @property
     def crash(self) -> str | None:
-        """How it died, if it neither ended by itself nor was ended for the time."""
+        """How it crashed, if it neither exited by itself nor was killed after a timeout."""
         if self.code is None or 0 <= self.code < 128 or self.code == 255:
             return None
-        number = -self.code if self.code < 0 else self.code - 128  # as a shell says it
+        number = -self.code if self.code < 0 else self.code - 128  # as a shell reports it
         try:
             return f"it was killed by {signal.Signals(number).name}"
         except ValueError:
@@ -31,7 +31,7 @@ class Finished:
 
 
 def run(command: Sequence[str], data: bytes, timeout: float, environment: Mapping[str, str] | None = None) -> Finished:
-    """Runs a program on these bytes until it ends or the time (in seconds) is over; then it and what it started are killed.
+    """Runs a program on these bytes until it exits or the timeout (in seconds) expires; then it and its child processes are killed.
 
     Raises OSError if it cannot be started.
     """
@@ -49,7 +49,7 @@ def run(command: Sequence[str], data: bytes, timeout: float, environment: Mappin
 
 
 def tail(text: str) -> str:
-    """The last line of what a program wrote, in parentheses, if it wrote any."""
+    """The last line of a program's output, in parentheses, if there is any."""
     lines = text.strip().splitlines()
     return f" ({lines[-1][:200]})" if lines else ""
 

@@ -17,7 +17,7 @@ _VERSION = re.compile(r"release [\d.]+, V(\d[\d.]*)")
 
 
 class Ptxas:
-    """The first ptxas of: the PATH, CUDA_HOME or CUDA_PATH, the wheel nvidia-cuda-nvcc. Raises Unavailable if there is none that runs."""
+    """The first ptxas in: the PATH, CUDA_HOME or CUDA_PATH, the wheel nvidia-cuda-nvcc. Raises Unavailable if none runs."""
 
     def __init__(self, timeout: float) -> None:
         self.deadline = time.monotonic() + timeout
@@ -36,7 +36,8 @@ class Ptxas:
         raise Unavailable("; ".join(reasons) or "no ptxas on the PATH, in CUDA_HOME, or from a wheel")
 
     def compile(self, request: Request) -> Answer:
-        """Assembles a module for the first architecture that this ptxas knows. Raises Unavailable for none, CompilerBug for a crash."""
+        """Assembles a module for the first architecture that this ptxas supports. Raises Unavailable if it supports none, CompilerBug
+        for a crash."""
         for architecture in request.architectures:
             with tempfile.TemporaryDirectory(prefix="ptxkit-", ignore_cleanup_errors=True) as folder:
                 answer = self._compile(request, architecture, Path(folder))

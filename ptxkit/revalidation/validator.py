@@ -1,4 +1,4 @@
-"""What the chain and the validators say to each other."""
+"""The interface between the chain and the validators."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ptxkit.revalidation.verdict import Resources
 
 
 class Unavailable(Exception):
-    """A validator that is not there, or cannot judge this module; says what is missing."""
+    """A validator that is missing or cannot judge this module; the message says what is missing."""
 
 
 class CompilerBug(Exception):
-    """A compiler that crashed or hung on the module; says how. `log` is what it wrote before."""
+    """A compiler that crashed or hung on the module; the message says how. `log` is its output before that."""
 
     def __init__(self, reason: str, version: str | None = None, log: str = "") -> None:
         super().__init__(reason)
@@ -28,11 +28,11 @@ class Request:
 
     source: bytes
     architectures: tuple[str, ...]
-    """The first that the compiler knows is taken."""
+    """The first one that the compiler supports is used."""
     target: str | None = None
-    """The architecture that the caller insists on."""
+    """The architecture that the caller requests."""
     named: str | None = None
-    """The one that the module names."""
+    """The architecture that the module names."""
     kernels: tuple[str, ...] = ()
     relocatable: bool = False
     optimized: bool = True
@@ -40,20 +40,20 @@ class Request:
 
 @attrs.frozen
 class Answer:
-    """What a compiler returns; that it `accepted` is what it claims, the log may say otherwise."""
+    """A compiler's result; `accepted` is its own claim, which the log may contradict."""
 
     accepted: bool
     log: str
     version: str
     architecture: str
     status: str = ""
-    """The name of the error code, for when the log is silent."""
+    """The name of the error code, for an empty log."""
     resources: tuple[Resources, ...] = ()
     cubin: bytes | None = attrs.field(default=None, repr=False)
 
 
 class Validator(Protocol):
-    """A compiler that is there. Making one raises Unavailable if it is not."""
+    """An available compiler. The constructor raises Unavailable if it is not."""
 
     version: str
 
@@ -62,6 +62,6 @@ class Validator(Protocol):
 
 
 def end_of_text(source: bytes) -> str | None:
-    """What ptxas says of a text with a NUL in it; the libraries would take what stands before that for the whole."""
+    """The message of ptxas for a text with a NUL; the libraries would treat the text before it as complete."""
     at = source.find(b"\0")
     return None if at < 0 else f"ptxas fatal   : Unexpected EOF encountered on line {source.count(10, 0, at) + 1}\n"

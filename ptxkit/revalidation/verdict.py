@@ -1,4 +1,4 @@
-"""What comes of asking a compiler."""
+"""The result of a validation."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Outcome(enum.StrEnum):
     VALID = "valid"
     INVALID = "invalid"
     COMPILER_BUG = "compiler bug"
-    """The compiler crashed, hung, or says itself that it failed."""
+    """The compiler crashed, hung, or reports an internal error."""
     UNAVAILABLE = "unavailable"
-    """Nothing could judge the module: there is no validator, or none that knows its target or PTX version."""
+    """Nothing could judge the module: there is no validator, or none that supports its target or PTX version."""
 
 
 @attrs.frozen
 class Resources:
-    """The registers and memory of a kernel, in bytes per thread (stack, spills) or per block (shared); None if the validator does not say.
+    """The registers and memory of a kernel, in bytes per thread (stack, spills) or per block (shared); None if not reported.
 
-    nvJitLink compiles as for a program of many parts, so its figures are those of `ptxas -c`: a kernel that calls functions often takes
-    more registers than when ptxas or the driver compile it whole.
+    nvJitLink compiles for separate linking, so its figures are those of `ptxas -c`: a kernel that calls functions often uses more registers
+    than when ptxas or the driver compile it as a whole.
     """
 
     kernel: str
@@ -37,15 +37,15 @@ class Resources:
     spill_stores: int | None = None
     spill_loads: int | None = None
     shared: int | None = None
-    """Declared in the module; what a launch adds is not in it."""
+    """Declared in the module, without the dynamic part of a launch."""
     constant: int | None = None
-    """ptxas (where it says) and nvJitLink count the bank of the kernel's parameters, the driver does not."""
+    """ptxas (if it reports it) and nvJitLink count the bank of kernel parameters, the driver does not."""
     barriers: int | None = None
 
 
 @attrs.frozen
 class Skipped:
-    """A validator that was not asked in the end, and why."""
+    """A validator that was skipped, and why."""
 
     validator: str
     reason: str
@@ -53,44 +53,44 @@ class Skipped:
 
 @attrs.frozen
 class Verdict:
-    """What a validator says about a module."""
+    """The verdict of a validator on a module."""
 
     outcome: Outcome
     validator: str | None = None
     """`"driver"`, `"nvjitlink"` or `"ptxas"`; None if there was none."""
     version: str | None = None
-    """That of the validator."""
+    """The version of the validator."""
     target: str | None = None
-    """The architecture that code was made for."""
+    """The architecture compiled for."""
     reason: str = ""
     """Why it is a compiler bug, or unavailable."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """The compiler's messages at our nodes, in the order of the file."""
+    """The compiler's messages, located in the tree, in document order."""
     paths: tuple[Path, ...] = ()
-    """For each diagnostic the node it is about; `()` where the compiler does not say."""
+    """For each diagnostic, the node concerned; `()` if unknown."""
     resources: tuple[Resources, ...] = ()
-    """Per kernel, of a valid module."""
+    """Resource usage of each kernel of a valid module."""
     skipped: tuple[Skipped, ...] = ()
     """The validators that were tried before."""
     log: str = attrs.field(default="", repr=False)
-    """All that the compiler wrote."""
+    """The complete output of the compiler."""
     cubin: bytes | None = attrs.field(default=None, repr=False)
     """The machine code, if the validator returns it (the driver does not)."""
 
     @property
     def ok(self) -> bool:
-        """Whether a compiler has taken the module."""
+        """Whether a compiler has accepted the module."""
         return self.outcome is Outcome.VALID
 
     def kernel(self, name: str) -> Resources:
-        """What a kernel takes. Raises KeyError."""
+        """The resource usage of a kernel. Raises KeyError."""
         for resources in self.resources:
             if resources.kernel == name:
                 return resources
         raise KeyError(name)
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as in the JSON output of `ptxkit validate`, version 1."""
+        """The verdict in the JSON format of `ptxkit validate`, version 1."""
         return {
             "verdict": self.outcome.value,
             "validator": self.validator,

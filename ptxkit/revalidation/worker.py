@@ -1,7 +1,7 @@
-"""The child process in which a compiler is loaded: `python -m ptxkit.revalidation.worker`, spoken to by `ptxkit.revalidation.isolation`.
+"""The child process that loads a compiler: `python -m ptxkit.revalidation.worker`, driven by `ptxkit.revalidation.isolation`.
 
-In: a line of JSON, then the module. Out: a line that says the compiler is there (or not), a line with its answer, then the machine code.
-A compiler that takes the process down is thereby known to have had the module in hand.
+Input: a line of JSON, then the module. Output: a line that says whether the compiler is available, a line with its answer, then the machine
+code. So the parent knows whether a compiler that crashes was processing the module.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ptxkit.revalidation.validator import CompilerBug, Request, Unavailable, Val
 def main() -> None:
     """Answers one request."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints shall not mix with the answer
+    os.dup2(2, 1)  # keeps the output of libraries out of the answer
     header = json.loads(sys.stdin.buffer.readline())
     if hasattr(signal, "alarm"):
-        signal.alarm(int(header["timeout"]) + 10)  # should the parent be killed, and so not there to end this one
+        signal.alarm(int(header["timeout"]) + 10)  # in case the parent is killed and cannot end this process
     request = Request(
         sys.stdin.buffer.read(),
         tuple(header["architectures"]),
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def load(name: str) -> Validator:
-    """The driver or nvJitLink, loaded into this process. Raises Unavailable if it is not there."""
+    """The driver or nvJitLink, loaded into this process. Raises Unavailable if it is missing."""
     if name == "driver":
         from ptxkit.revalidation.driver import Driver
 

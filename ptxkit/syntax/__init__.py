@@ -1,9 +1,9 @@
-"""Source to tree and back. Knows no instruction.
+"""Source text to tree and back. Independent of the instruction set.
 
-This is the door: what stands here is what the rest of ptxkit may use. Names load when used; who does not parse needs no parser. Inside,
-each module imports only modules before it in this list: `literals`, `lexical`, `tree`; the kinds of nodes: `leaves`, `operands`,
-`constants`, `declarations`, `statements`; `positions`, `errors`, `module`; `nodes`, which gathers them; and what makes them of text:
-`grammar`, `lowering`, `plans`, `shapes`, `initializers`, `recovery`, `parsing`.
+This is the public interface of the package for the rest of ptxkit. Names load when used, so that code that does not parse needs no parser.
+Within the package, each module imports only modules before it in this list: `literals`, `lexical`, `tree`; the kinds of nodes: `leaves`,
+`operands`, `constants`, `declarations`, `statements`; `positions`, `errors`, `module`; `nodes`, which collects them; and the modules that
+build them from text: `grammar`, `lowering`, `plans`, `shapes`, `initializers`, `recovery`, `parsing`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # kinds of nodes have capitals; all else is a module
+    # kinds of nodes are capitalized; everything else is a module
     home = _HOME.get(name, "nodes" if name[:1].isupper() else None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

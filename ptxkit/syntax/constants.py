@@ -14,7 +14,7 @@ PRECEDENCE = {
     for level, symbols in enumerate(("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"), start=2)
     for symbol in symbols.split()
 }
-"""Binary operators by how tightly they bind."""
+"""Binary operators by precedence."""
 
 WARP_SIZE = 32
 
@@ -34,9 +34,9 @@ _OPERATIONS: dict[str, Callable[[int | float, int | float], int | float | bool]]
 
 
 def constant_value(node: Node) -> int | float | None:
-    """The value of a constant expression, or None if it is none, names something, or divides by zero.
+    """The value of a constant expression, or None if it is not constant, contains a name, or divides by zero.
 
-    Integers are exact: they are not cut to 64 bits.
+    Integers are exact: they are not truncated to 64 bits.
     """
     if isinstance(node, Number):
         try:
@@ -60,7 +60,7 @@ def constant_value(node: Node) -> int | float | None:
 
 
 def constant_integer(node: Node) -> int | None:
-    """The value of a constant expression that is an integer; None for anything else."""
+    """The value of a constant expression if it is an integer; otherwise None."""
     value = constant_value(node)
     return value if isinstance(value, int) else None
 

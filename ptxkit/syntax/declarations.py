@@ -28,7 +28,7 @@ class Attribute(Composite):
 
 
 class AttributeItem(Composite):
-    """One attribute with what it takes: `.unified(1, 2)`."""
+    """One attribute with its arguments: `.unified(1, 2)`."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Pointer(Composite):
 
     @property
     def space(self) -> str | None:
-        """The space pointed to; generic where none is written."""
+        """The space pointed to; generic if none is written."""
         return text_of(self.children, Space)
 
     @property
@@ -87,7 +87,7 @@ class Braces(Composite):
 
 
 class Setting(Composite):
-    """`addr_mode_0 = wrap` in the initialiser of a sampler or texture (5.3): both words are the language's, not the program's."""
+    """`addr_mode_0 = wrap` in the initializer of a sampler or texture (5.3): both words are keywords of the language."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class Declarator(Composite):
 
     @property
     def count(self) -> int | None:
-        """100 for `%r<100>`, which declares %r0 to %r99; None for a plain name, or a count that is no constant."""
+        """100 for `%r<100>`, which declares %r0 to %r99; None for a plain name, or for a count that is not constant."""
         found: Range | None = self.first(Range)
         return None if found is None else constant_integer(found.children[0])
 
@@ -117,7 +117,7 @@ class Declarator(Composite):
 
 
 class Declares:
-    """What a declaration and a parameter have in common."""
+    """The common part of declarations and parameters."""
 
     __slots__ = ()
     children: tuple[Node, ...]
@@ -137,19 +137,19 @@ class Declares:
 
     @property
     def type(self) -> str | None:
-        """The type with its dot, or None where the declaration names none."""
+        """The type with its dot, or None if the declaration has none."""
         plain = [child.text for child in self.children if type(child) is Keyword]
         return plain[-1] if plain else None
 
     @property
     def align(self) -> int | None:
-        """The alignment in bytes that is written there."""
+        """The alignment in bytes, as written."""
         found = next((child for child in self.children if isinstance(child, Align)), None)
         return found.bytes if found else None
 
     @property
     def pointer(self) -> Pointer | None:
-        """What `.ptr` says of a kernel parameter."""
+        """The `.ptr` attribute of a kernel parameter."""
         return next((child for child in self.children if isinstance(child, Pointer)), None)
 
     @property
@@ -186,7 +186,7 @@ class Parameters(Composite):
 
 
 class PerformanceDirective(Composite):
-    """`.maxntid 128, 1, 1` and its like, after a function's parameters (11.4, 11.7)."""
+    """`.maxntid 128, 1, 1` and similar directives, after a function's parameters (11.4, 11.7)."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The syntax errors of a module, from the error nodes, open blocks and headers without a body in its tree."""
+"""The syntax errors of a module, from the error nodes, unclosed blocks and headers without a body in its tree."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ RULES = {
     "E004": "unknown-directive",
     "E005": "unfinished-text",
 }
-"""The syntax findings by id. What makes them is the parser; the rules' pages stand in `ptxkit.analyses.rules`."""
+"""Syntax findings by id. The parser detects them; their documentation pages are those of `ptxkit.analyses.rules`."""
 
 
 def syntax_errors(module: Container, file: str | None, index: Index | None = None) -> tuple[Diagnostic, ...]:
-    """The syntax errors and unknown directives of a module in document order; `file` is where it was read."""
+    """The syntax errors and unknown directives of a module in document order; `file` is its path."""
     troubles = list(_troubles(module))
     if not troubles:
         return ()
     if any(type(node) is Error and node.message.startswith("comment") for _, node in troubles):
-        # the comment took the closing braces with it
+        # the comment includes the closing braces
         troubles = [(path, node) for path, node in troubles if type(node) is not Block]
     positions = index or Index(module)
     closes = _closes_before(module, positions, troubles)
@@ -50,7 +50,7 @@ def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
                 continue  # declared only, in a module or in the body of a function
             children = node.children
             for i in [i for i, child in enumerate(children) if type(child) in _SUSPECTS or (not path and i in outside)][::-1]:
-                # of a row of lone semicolons one is reported
+                # of consecutive lone semicolons, one is reported
                 if type(children[i]) is not Empty or not i or type(children[i - 1]) is not Empty:
                     stack.append(((*path, i), children[i]))
         elif _is_trouble(path, node):
@@ -68,7 +68,7 @@ def _is_trouble(path: Path, node: Node) -> bool:
 
 
 def _outside(module: Container) -> frozenset[int]:
-    """Where instructions outside any function begin, unless a `}` too many before or after them says it already."""
+    """The start of each run of instructions outside any function, unless a stray `}` before or after it is reported already."""
     found: set[int] = set()
     first: int | None = None
     after_error = False
@@ -120,7 +120,7 @@ def _diagnostic(module: Container, file: str | None, index: Index, path: Path, n
 
 
 def _closes_before(module: Container, index: Index, troubles: list[tuple[Path, Node]]) -> dict[Path, tuple[Related, ...]]:
-    """For the first stray `}` or instruction behind each function the end of that function: its brace may be the one too many."""
+    """For the first stray `}` or instruction after each function, the end of that function: its brace may be the extra one."""
     functions = [i for i, child in enumerate(module.children) if isinstance(child, Function) and child.body is not None]
     found: dict[Path, tuple[Related, ...]] = {}
     reported = -1
@@ -144,6 +144,6 @@ def _one_token(index: Index, start: int) -> Span:
 
 
 def _function(module: Container, path: Path) -> str | None:
-    """The name of the function that a path leads into."""
+    """The name of the function that contains a path."""
     top = module.children[path[0]] if path else None
     return top.name if isinstance(top, Function) else None

@@ -1,6 +1,6 @@
-"""The grammar file, loaded when it is first needed."""
+"""The grammar, loaded on first use."""
 
-# pathlib would be a good part of what loading it costs.
+# importing pathlib would be a large part of the loading time
 # ruff: noqa: PTH112, PTH118, PTH120, PTH123
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _text() -> str:
     if os.path.isdir(os.path.dirname(path)):
         with open(path, encoding="utf-8") as file:
             return file.read()
-    # for a package inside a zip file only: importing it takes as long as parsing a small kernel
+    # only for a package inside a zip file: the import takes as long as parsing a small kernel
     from importlib.resources import files
 
     return files(__package__).joinpath("ptx.peg").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The braces of initialisers, cut element by element: tables have hundreds of thousands, too many to be one shape (5.4.4)."""
+"""The braces of initializers, parsed element by element: tables have hundreds of thousands, too many for one shape (5.4.4)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _RUN, _WHOLE_ROW, _MARK, _WORD, _TERM = 2, 3, 4, 5, 6
 
 
 class Initializers(dict[str, Node]):
-    """The elements and rows of a file's initialisers by their text; each is parsed once."""
+    """The elements and rows of a file's initializers by their text; each is parsed once."""
 
     def __init__(self, leaves: dict[str, Node]) -> None:
         super().__init__()
         self._leaves = leaves
 
     def braces(self, text: str, at: int) -> tuple[Braces, int] | None:
-        """The braces that begin here, and where they end; None where something in them is unusual or broken."""
+        """The braces that start here, and their end; None if something in them is unusual or invalid."""
         stack: list[tuple[list[str], list[Node]]] = []
         literals, children = ["{"], []  # type: list[str], list[Node]
         at += 1

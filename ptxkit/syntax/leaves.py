@@ -1,4 +1,4 @@
-"""Nodes that are their text: names, numbers, strings, opcodes and the words that start with a dot."""
+"""Leaf nodes: names, numbers, strings, opcodes and dotted words."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from ptxkit.syntax.tree import Leaf, Node
 
 
 class Name(Leaf):
-    """An identifier: a register, variable, label, function, special register, or `_`. What it means, `ptxkit.names` tells."""
+    """An identifier: a register, variable, label, function, special register, or `_`. `ptxkit.names` resolves it."""
 
     __slots__ = ()
 
 
 class Number(Leaf):
-    """A literal number as written, with the sign if that stands right before it."""
+    """A literal number as written, with the sign if directly attached."""
 
     __slots__ = ()
 
     @property
     def value(self) -> int | float:
-        """The number: an int, or a float for `1.5`, `0f…` and `0d…`. Raises ValueError for what only looks like one, such as `09`."""
+        """The number: an int, or a float for `1.5`, `0f…` and `0d…`. Raises ValueError for an invalid literal such as `09`."""
         return number_value(self.text)
 
 
 class Numbers(Leaf):
-    """A run of eight or more plain numbers with commas between them, kept as one leaf because tables have thousands."""
+    """Eight or more plain numbers separated by commas, kept as one leaf because tables have thousands."""
 
     __slots__ = ()
 
     def with_element(self, i: int, number: str) -> Numbers:
-        """The same run and layout with another number at this index. Raises IndexError, or ValueError if the text is no number."""
+        """The same numbers and layout with another number at this index. Raises IndexError, or ValueError if the text is not a number."""
         number_value(number)
         parts = self.text.split(",")
         old = parts[i]
@@ -53,13 +53,13 @@ class String(Leaf):
 
 
 class Opcode(Leaf):
-    """The operation with its modifiers, which are a bag: questions do not depend on their order."""
+    """The operation with its modifiers, which queries treat as unordered."""
 
     __slots__ = ()
 
     @property
     def mnemonic(self) -> str:
-        """What stands before the first dot."""
+        """The text before the first dot."""
         return self._plain.partition(".")[0]
 
     @property
@@ -69,12 +69,12 @@ class Opcode(Leaf):
 
     @property
     def _plain(self) -> str:
-        """The text without the white space and the comments in it."""
+        """The text without white space and comments."""
         text = self.text
         return text if text.replace(".", "_").replace(":", "_").isidentifier() else lexical.without_trivia(text)
 
     def has(self, *modifiers: str) -> bool:
-        """Whether all of these modifiers are there."""
+        """Whether all of these modifiers are present."""
         present = self.modifiers
         return all(modifier in present for modifier in modifiers)
 
@@ -116,7 +116,7 @@ class DataType(Keyword):
 
 
 class Selector(Keyword):
-    """What picks a part: `.x` of a vector, `.b0` or `.h1` of a video operand, `.unified` of an address."""
+    """A selector of a part: `.x` of a vector, `.b0` or `.h1` of a video operand, `.unified` of an address."""
 
     __slots__ = ()
 
@@ -134,7 +134,7 @@ class Operator(Leaf):
 
 
 def integer_of(node: Node) -> int | None:
-    """The value of a number that is an integer; None for anything else."""
+    """The value of a number if it is an integer; otherwise None."""
     try:
         value = node.value if isinstance(node, Number) else None
     except ValueError:

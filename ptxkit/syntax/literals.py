@@ -1,4 +1,4 @@
-"""What literal numbers mean (4.5)."""
+"""Values of literal numbers (4.5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 
 def number_value(text: str) -> int | float:
-    """The value of a literal as written. Raises ValueError if it is none, or if it has thousands of digits."""
+    """The value of a literal as written. Raises ValueError if it is invalid, or if it has thousands of digits."""
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
     head = text[:2].lower()
     if head == "0f" and len(text) == 10:

@@ -1,7 +1,7 @@
-"""From the grammar's parse tree to nodes.
+"""Converts the grammar's parse tree to nodes.
 
-One walk serves two purposes. With `leaf` making real leaves it is the plain parser of a statement; with `leaf` making placeholders
-for the parts of a shape that vary, it gives the plan that `shapes.py` builds nodes from.
+One walk serves two purposes. With a `leaf` that makes real leaves, it is the plain parser of a statement; with a `leaf` that makes
+placeholders for the varying parts of a shape, it yields the plan from which `shapes.py` builds nodes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ STATEMENTS: dict[str, type[nodes.Statement]] = {
 }
 
 INNER_STATEMENTS = frozenset({"performance"})
-"""Rules inside which a statement rule (`pragma` after a function's parameters) is plain text and children."""
+"""Rules within which a statement rule (`pragma` after a function's parameters) is plain text and children."""
 
 
 Leaf = Callable[[type[nodes.Leaf], int, int], Any]
@@ -96,7 +96,7 @@ Make = Callable[[type[Node], Shape, list[Any], int], Any]
 def lower(tree: PegNode, leaf: Leaf, make: Make) -> Any:
     """The node for a parse tree whose root is (or only wraps) one rule that makes a node.
 
-    `leaf(kind, start, end)` and `make(kind, shape, children, start)` construct; positions count in the text that was parsed.
+    `leaf(kind, start, end)` and `make(kind, shape, children, start)` construct nodes; positions are offsets in the parsed text.
     """
     rule = tree.expr_name
     if rule in LEAVES:
@@ -136,9 +136,9 @@ def _node_of(peg: PegNode, leaf: Leaf, make: Make) -> Any:
 
 
 def plain(rule: str, text: str, leading: str = "") -> Node:
-    """The node of a text by the grammar alone, without shapes: slow, and the measure of the fast path.
+    """The node of a text by the grammar alone, without shapes: slow, and the reference for the fast path.
 
-    Raises parsimonious.exceptions.ParseError where the text is not of that rule.
+    Raises parsimonious.exceptions.ParseError for text that does not match the rule.
     """
 
     def leaf(kind: type[nodes.Leaf], start: int, end: int) -> Node:

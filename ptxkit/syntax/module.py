@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False, eq=True)
 class Module(Container):
-    """A PTX file. `trailing` is the white space and the comments after the last statement."""
+    """A PTX file. `trailing` is the white space and comments after the last statement."""
 
     children: tuple[Node, ...]
     trailing: str = ""
@@ -43,7 +43,7 @@ class Module(Container):
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """All functions, kernels included, declarations too, in document order."""
+        """All functions in document order, including kernels and declarations."""
         return tuple([child for child in self.children if type(child) is Function])
 
     @property
@@ -57,7 +57,7 @@ class Module(Container):
         return tuple([child for child in self.children if type(child) is Declaration])
 
     def function(self, name: str) -> Function:
-        """The function of that name, with a body if there is one. Raises KeyError."""
+        """The function of that name, preferably with a body. Raises KeyError."""
         found = [function for function in self.functions if function.name == name]
         if not found:
             raise KeyError(name)
@@ -65,7 +65,7 @@ class Module(Container):
 
     @property
     def version(self) -> tuple[int, int] | None:
-        """The PTX version that the file claims, such as (8, 5)."""
+        """The PTX version that the file declares, such as (8, 5)."""
         return next((child.number for child in self.children if type(child) is Version), None)
 
     @property
@@ -75,7 +75,7 @@ class Module(Container):
 
     @property
     def address_size(self) -> int:
-        """32 or 64; 32 where the file says nothing (11.1.3)."""
+        """32 or 64; 32 by default (11.1.3)."""
         return next((child.bits for child in self.children if type(child) is AddressSize), 32)
 
     @property
@@ -86,6 +86,6 @@ class Module(Container):
 
 def syntax_errors(module: Module, index: Index | None = None) -> tuple[Diagnostic, ...]:
     """The syntax errors and unknown directives in document order."""
-    from ptxkit.syntax import errors  # most who parse never ask
+    from ptxkit.syntax import errors  # most callers of the parser never need them
 
     return errors.syntax_errors(module, module.path, index)

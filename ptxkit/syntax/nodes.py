@@ -1,4 +1,4 @@
-"""Every kind of node, by its name; where each is defined says what it is part of."""
+"""Every kind of node by name; the modules that define them group them by their role."""
 
 from __future__ import annotations
 

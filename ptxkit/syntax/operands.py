@@ -1,4 +1,4 @@
-"""Operands of instructions, and what they are made of."""
+"""Operands of instructions, and their parts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Vector(Composite):
 
 
 class Address(Composite):
-    """`[a]`, `[a+4]`, `[map, {x, y}]`: what stands in brackets."""
+    """`[a]`, `[a+4]`, `[map, {x, y}]`: an operand in brackets."""
 
     __slots__ = ()
 
@@ -66,12 +66,12 @@ class Address(Composite):
 
     @property
     def base(self) -> Node:
-        """What the address starts from: a register, a variable, a number."""
+        """The base of the address: a register, a variable, a number."""
         return self.children[0]
 
     @property
     def offset(self) -> Node | None:
-        """What is added to the base (or taken off, see `offset_sign`)."""
+        """The offset added to the base (or subtracted, see `offset_sign`)."""
         return self.children[1] if self._has_offset else None
 
     @property
@@ -81,15 +81,15 @@ class Address(Composite):
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """The parts between commas; the first is the base, without what is added to it."""
+        """The parts between commas; the first is the base, without offset."""
         rest = self.children[2 if self._has_offset else 1 :]
         return (self.base, *[part for part in rest if not isinstance(part, Selector)])
 
 
 class Element(Composite):
-    """`a[3]`: an element of an array by its number, standing for its address (6.4.2).
+    """`a[3]`: an array element by index, denoting its address (6.4.2).
 
-    The number is a constant expression, or a register with or without a constant added.
+    The index is a constant expression, or a register with or without a constant added.
     """
 
     __slots__ = ()
@@ -101,7 +101,7 @@ class Element(Composite):
 
     @property
     def number(self) -> Node:
-        """Which element."""
+        """The index of the element."""
         return self.children[1]
 
 
@@ -166,7 +166,7 @@ class Cast(Composite):
 
 
 class Apply(Composite):
-    """`generic(x)` or the mask `0xff00(x)` of an initialiser (5.4.4)."""
+    """`generic(x)` or the mask `0xff00(x)` of an initializer (5.4.4)."""
 
     __slots__ = ()
 
@@ -181,7 +181,7 @@ class Apply(Composite):
 
 
 class Group(Composite):
-    """What stands in parentheses: the arguments of a call, or one expression."""
+    """A parenthesized operand: the arguments of a call, or one expression."""
 
     __slots__ = ()
 

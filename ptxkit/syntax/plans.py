@@ -1,10 +1,10 @@
-"""Plans: how a node is built of any text of one shape; and those of the commonest shapes, worked out beforehand.
+"""Plans, from which nodes of a shape are built; and the precomputed plans of the most common shapes.
 
-`plans.json` holds what the grammar says of shapes that many files have (`benchmarks/plans.py` writes it, a test compares). A file that has
-no others needs no grammar: reading that takes longer than most files.
+`plans.json` holds the grammar's results for shapes that many files contain (`benchmarks/plans.py` writes it, a test compares). A file
+without other shapes does not need the grammar, which takes longer to load than most files.
 """
 
-# pathlib would be a good part of what loading them costs.
+# importing pathlib would be a large part of the loading time
 # ruff: noqa: PTH118, PTH120, PTH123
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key = tuple[str, ...]
 
 @frozen
 class Slot:
-    """A leaf whose text is a slot (or a node that is one)."""
+    """A leaf whose text is a slot (or a slot that is a node)."""
 
     kind: type[Node]
     index: int
@@ -32,7 +32,7 @@ class Slot:
 
 @frozen
 class Plan:
-    """A composite or statement to be built; its parts are nodes ready made, slots and plans."""
+    """A composite or statement to build; its parts are finished nodes, slots and plans."""
 
     kind: type[Any]
     form: Shape
@@ -40,18 +40,18 @@ class Plan:
 
 
 def ready(rule: str, key: Key) -> Plan | Slot | Node | None:
-    """The plan for a rule and shape, if it was worked out beforehand."""
+    """The plan for a rule and shape, if it was precomputed."""
     found = _table().get((rule, key))
     return None if found is None else _decoded(found)
 
 
 def shapes() -> list[tuple[str, Key]]:
-    """The rules and shapes of all plans that were."""
+    """The rules and shapes of all precomputed plans."""
     return list(_table())
 
 
 def written(plans: dict[tuple[str, Key], Plan | Slot | Node]) -> str:
-    """The text of the file that holds these plans."""
+    """The contents of the file for these plans."""
     lines = [json.dumps([rule, key, _encoded(plan)]) for (rule, key), plan in sorted(plans.items(), key=lambda one: one[0])]
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
@@ -62,7 +62,7 @@ def _table() -> dict[tuple[str, Key], Any]:
         with open(os.path.join(os.path.dirname(__file__), "plans.json"), encoding="utf-8") as file:
             found = json.load(file)
     except OSError:
-        # a package inside a zip file goes without
+        # not used for a package inside a zip file
         return {}
     return {(rule, tuple(key)): plan for rule, key, plan in found}
 
@@ -75,7 +75,7 @@ def _encoded(plan: Plan | Slot | Node) -> list[Any]:
     if isinstance(plan, nodes.Leaf):
         return [type(plan).__name__, plan.text]
     assert isinstance(plan, nodes.Composite)
-    # what has no slot in it is ready made
+    # a plan without slots is a finished node
     return [type(plan).__name__, plan.shape.literals, [_encoded(child) for child in plan.children], True]
 
 

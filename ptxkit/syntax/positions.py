@@ -1,4 +1,4 @@
-"""Where a node stands: computed from the tree when asked, since nodes do not know."""
+"""Positions of nodes, computed from the tree on demand, since nodes do not store them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxkit.syntax.tree import Container, Node, Path
 
 
 class Index:
-    """Positions in a module's text. Making one prints the module once; each question is then cheap."""
+    """Positions in a module's text. Construction prints the module once; queries are then cheap."""
 
     def __init__(self, module: Container) -> None:
         self.module = module
         texts: list[str] = []
         at = 0
-        # by block, section or function, where its children start
+        # by block, section or function, the start of its children
         own: list[int] = []
         self._children: dict[Path, list[int]] = {(): own}
         stack: list[tuple[Path, Iterator[str | Node], list[int]]] = [((), iter(module.pieces()), own)]
@@ -43,12 +43,12 @@ class Index:
 
     @property
     def starts(self) -> Sequence[int]:
-        """Where the children of the module start, with what leads them."""
+        """The start of each child of the module, including its leading text."""
         return self._children[()]
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
-        """The offset at which each line starts."""
+        """The offset of each line."""
         starts = [0]
         at = self.text.find("\n")
         while at >= 0:
@@ -62,7 +62,7 @@ class Index:
         return line, offset - self.line_starts[line - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """A line without its end; lines count from 1."""
+        """A line without its line end; lines count from 1."""
         start = self.line_starts[line - 1]
         end = self.line_starts[line] if line < len(self.line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
@@ -76,7 +76,7 @@ class Index:
         return Span(start, end, line, column, end_line, end_column)
 
     def offset(self, path: Path) -> int:
-        """Where the node at a path starts; a statement starts after the white space and comments that lead it."""
+        """The start of the node at a path; for a statement, after its leading white space and comments."""
         at = known = 0
         while known < len(path) and (starts := self._children.get(path[:known])) is not None:
             at = starts[path[known]]
@@ -96,7 +96,7 @@ class Index:
         return at + _leading(node)
 
     def path_at(self, offset: int) -> Path:
-        """The path of the innermost node that has the character at an offset; what leads a statement belongs to the block around it."""
+        """The path of the innermost node at an offset; leading text of a statement belongs to the block around it."""
         path: Path = ()
         at = 0
         while (starts := self._children.get(path)) is not None:
@@ -122,7 +122,7 @@ class Index:
             path, node = (*path, i), piece
 
     def span(self, path: Path) -> Span:
-        """The span of the node at a path, without what leads it; of a function, that of its header."""
+        """The span of the node at a path, without its leading text; for a function, that of its header."""
         node = self.module.at(path)
         start = self.offset(path)
         if isinstance(node, Headed):
@@ -138,5 +138,5 @@ def _leading(node: Node) -> int:
 
 @per_object
 def index_of(module: Container) -> Index:
-    """The positions in a module, remembered for the last few modules."""
+    """The positions in a module, cached for the last few modules."""
     return Index(module)

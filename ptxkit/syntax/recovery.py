@@ -1,4 +1,4 @@
-"""What is wrong with a statement that the grammar refused, and how much text is given up for it: as little as can be."""
+"""Error recovery: diagnoses statements that the grammar rejects, and skips as little text as possible."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LINE_REST = re.compile(
 _STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{lexical.TRIVIA}|{lexical.STRING}|["/]|{lexical.NOT})*+;?')
 BYTE_ORDER_MARK = "\ufeff"
 _LONG = 10_000
-"""A statement that is longer goes on to its semicolon, however many lines that takes."""
+"""A longer statement extends to its semicolon, over any number of lines."""
 
 
 def missing_semicolon(leading: str, body: str) -> Error:
-    """The error node for a statement that wants nothing but its semicolon."""
+    """The error node for a statement that lacks only its semicolon."""
     return Error(leading, body, "missing `;`", len(body), "E002")
 
 
 def rest_of_statement(text: str, at: int, end: int) -> str:
-    """The text that is given up for a statement that begins at `at` and was followed to `end` in vain."""
+    """The text to skip for a statement that begins at `at` and was scanned to `end` in vain."""
     if end - at > _LONG:
         match = _STATEMENT_REST.match(text, end)
         assert match is not None
@@ -35,9 +35,9 @@ def rest_of_statement(text: str, at: int, end: int) -> str:
 
 
 def refused(leading: str, text: str, at: int, cutter: Cutter, failure: Failure | None) -> Error:
-    """The error node for a statement that begins at `at`; `cutter` has taken its tokens and looks at the next one.
+    """The error node for a statement that begins at `at`; `cutter` has taken its tokens up to the next one.
 
-    Without a failure the tokens that were taken are sound, and the next one is the trouble.
+    Without a failure, the tokens taken are valid, and the next one is the error.
     """
     message, where, rule = _trouble(at, text, cutter, failure)
     end = cutter.at + len(cutter.token) if cutter.kind == UNCLOSED or cutter.end == at else cutter.end
@@ -88,7 +88,7 @@ def _quoted(token: str) -> str:
 
 
 def _offset(cutter: Cutter, failure: Failure) -> int:
-    """How far into the statement a failure lies that was found in its shape."""
+    """The offset in the statement of a failure in its shape."""
     before = 2 * (failure.slot + 1)
     slots = [slot if isinstance(slot, str) else slot.text for slot in cutter.slots[: failure.slot + 1]]
     return sum(map(len, cutter.shape()[:before:2])) + sum(map(len, slots)) + failure.offset

@@ -1,8 +1,8 @@
-"""Parse each shape once.
+"""Parses each shape once.
 
-PTX is repetitive: a file of 50,000 instructions has a few hundred shapes. A text is cut into tokens; names, numbers and strings are the
-*slots*, everything else is the shape. The grammar parses the shape with stand-ins in its slots, and the answer becomes a plan that
-builds the node of any text of that shape. So the grammar stays the only definition of the syntax, and is asked seldom.
+PTX is repetitive: a file of 50,000 instructions has a few hundred shapes. A text is split into tokens; names, numbers and strings are the
+*slots*, everything else is the shape. The grammar parses the shape with placeholders in its slots, and the result becomes a plan that
+builds the node of any text of that shape. So the grammar stays the only definition of the syntax, and is rarely run.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from ptxkit.syntax.nodes import Node, Shape
 from ptxkit.syntax.plans import Key, Plan, Slot, ready
 
 MAX_DEPTH = 30
-"""Brackets in a statement may be nested this deep: the grammar recurses into them."""
+"""Maximum nesting of brackets in a statement: the grammar recurses into them."""
 
 MAX_TOKENS = 50_000
-"""A statement may have this many tokens besides what stands in the braces of an initialiser."""
+"""Maximum number of tokens of a statement, not counting the braces of an initializer."""
 
 RESERVED = frozenset({"function_name", "inlined_at"})
-"""Names that the grammar knows as words of its own."""
+"""Names that the grammar treats as keywords."""
 
 _LETTERS = {RUN_TOKEN: "r", STRING_TOKEN: "s", NUMBER_TOKEN: "d", NAME_TOKEN: "n"}
 STAND_IN = {"n": "a", "d": "1", "s": '""', "r": "1,1,1,1,1,1,1,1", "o": "a", "k": ".x", "b": "{}"}
-"""What the grammar sees in place of a slot: name, number, string, run of numbers, opcode, unknown directive, braces of an initialiser."""
+"""The placeholder for each kind of slot: name, number, string, run of numbers, opcode, unknown directive, braces of an initializer."""
 
 Slots = list[Any]
 """The texts of the slots; for braces, the node."""
@@ -56,13 +56,13 @@ _DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
 
 
 class Hopeless(Exception):
-    """A statement that is too long, or nested too deep, to be looked at."""
+    """A statement that is too long or too deeply nested to parse."""
 
 
 class Cutter:
-    """Cuts a statement into tokens, one at a time, and remembers the shape and the slots so far.
+    """Splits a statement into tokens, one at a time, and records the shape and slots so far.
 
-    White space and comments only become part of the shape when a token follows them.
+    White space and comments become part of the shape only when a token follows.
     """
 
     __slots__ = ("_left", "_literal", "_match", "_text", "at", "brackets", "end", "key", "kind", "slots", "token", "trivia", "unmatched")
@@ -73,15 +73,15 @@ class Cutter:
         self._literal = ""
         self._left = MAX_TOKENS
         self.at = at
-        """Where the next token stands."""
+        """The start of the next token."""
         self.end = at
-        """Where the last token that was taken ends."""
+        """The end of the last token taken."""
         self.key: list[str] = []
         self.slots: Slots = []
         self.brackets: list[tuple[str, int]] = []
-        """The brackets that are open, and where they stand."""
+        """The open brackets, with their positions."""
         self.unmatched: tuple[str, int] | None = None
-        """The first bracket that closes nothing."""
+        """The first unmatched closing bracket."""
         self.kind, self.token, self.trivia = END, "", ""
         self._look()
 
@@ -94,7 +94,7 @@ class Cutter:
         self.at = self.end + len(self.trivia)
 
     def take(self) -> None:
-        """Takes the next token, and looks at the one behind it. Raises Hopeless."""
+        """Takes the next token, and advances to the one after it. Raises Hopeless."""
         kind, token = self.kind, self.token
         self._left -= 1
         if self._left < 0:
@@ -133,18 +133,18 @@ class Cutter:
                 self.unmatched = (token, self.at)
 
     def take_whole(self, letter: str, content: Any, end: int) -> None:
-        """Takes what stands from the next token up to `end` as one slot."""
+        """Takes everything from the next token up to `end` as one slot."""
         self._slot(letter, content)
         self.end = end
         self._look()
 
     def shape(self) -> Key:
-        """The shape of what was taken."""
+        """The shape of the tokens taken."""
         return (*self.key, self._literal)
 
 
 def cut_with_cutter(text: str) -> tuple[Key, Slots]:
-    """The shape and the slots of a whole text, which must not end in white space or a comment. Raises Hopeless."""
+    """The shape and the slots of a complete text, which must not end in white space or a comment. Raises Hopeless."""
     cutter = Cutter(text, 0)
     while cutter.kind != END:
         cutter.take()
@@ -161,9 +161,9 @@ _LETTER_OF = {**dict.fromkeys("0123456789.-", "d"), '"': "s"}
 
 
 def cut(text: str) -> tuple[Key, Slots] | None:
-    """The shape and the slots of a text without comments; None if there is more to it than one regular expression can tell.
+    """The shape and the slots of a text without comments; None if one regular expression cannot split it.
 
-    Gives the same as `cut_with_cutter`, a few times faster.
+    Returns the same as `cut_with_cutter`, several times faster.
     """
     key: list[str] = []
     slots: Slots = []
@@ -183,7 +183,7 @@ def cut(text: str) -> tuple[Key, Slots] | None:
 
 @frozen
 class Failure:
-    """A shape that is not in the grammar. `slot` and `offset` say where: so many characters after that slot (-1: after the start)."""
+    """A shape that the grammar rejects. The position is `offset` characters after the slot `slot` (-1: after the start)."""
 
     slot: int
     offset: int
@@ -195,16 +195,16 @@ class Unplannable(Exception):
 
 @functools.lru_cache(maxsize=16384)
 def plan(rule: str, key: Key) -> Plan | Slot | Node | Failure | None:
-    """How to build a node of this rule and shape; a Failure if the grammar refuses it; None if it must be parsed plainly.
+    """How to build a node of this rule and shape; a Failure if the grammar rejects it; None if it must be parsed plainly.
 
-    Raises Hopeless where the grammar would recurse too deep.
+    Raises Hopeless if the grammar would recurse too deeply.
     """
     found = ready(rule, key)
     return by_grammar(rule, key) if found is None else found
 
 
 def by_grammar(rule: str, key: Key) -> Plan | Slot | Node | Failure | None:
-    """The same, worked out now."""
+    """The same, without precomputed plans."""
     from parsimonious.exceptions import ParseError
 
     pieces, starts, ends, at = [], [], [], 0
@@ -253,7 +253,7 @@ def by_grammar(rule: str, key: Key) -> Plan | Slot | Node | Failure | None:
 
 
 def build(what: Plan | Slot | Node, slots: Slots, leaves: dict[str, Node]) -> Node:
-    """The node that a plan gives with these slots. `leaves` has (or makes) the name or number for a text, so that nodes share them."""
+    """The node of a plan with these slots. `leaves` holds (or creates) the name or number for each text, so that nodes share them."""
     if type(what) is Slot:
         kind, content = what.kind, slots[what.index]
         if kind is nodes.Name or kind is nodes.Number:
@@ -266,6 +266,6 @@ def build(what: Plan | Slot | Node, slots: Slots, leaves: dict[str, Node]) -> No
 
 
 def build_statement(what: Plan, leading: str, slots: Slots, leaves: dict[str, Node]) -> Node:
-    """The statement that a plan gives with these slots."""
+    """The statement of a plan with these slots."""
     made: Node = what.kind(leading, what.form, tuple([build(part, slots, leaves) for part in what.parts]))
     return made

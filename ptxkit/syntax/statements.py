@@ -1,4 +1,4 @@
-"""Statements: what stands in a module or in a block; and the blocks, functions and sections that hold statements."""
+"""Statements of modules and blocks; and the blocks, functions and sections that contain statements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxkit.syntax.tree import Composite, Container, Node, Path, Shape, node
 
 @node
 class Statement(Node):
-    """What stands in a module or a block. `leading` is the white space and the comments before it."""
+    """A statement in a module or a block. `leading` is the white space and comments before it."""
 
     leading: str
     shape: Shape
@@ -30,7 +30,7 @@ class Statement(Node):
 
     @property
     def body_text(self) -> str:
-        """The text without what leads it."""
+        """The text without its leading part."""
         return self.shape.template % tuple([child.text for child in self.children])
 
     def with_children(self, children: Sequence[Node]) -> Self:
@@ -39,7 +39,7 @@ class Statement(Node):
         return attrs.evolve(self, children=tuple(children))
 
     def with_leading(self, leading: str) -> Self:
-        """The same statement after other white space and comments. Raises ValueError if it is not only that."""
+        """The same statement after other white space and comments. Raises ValueError if the text contains anything else."""
         return attrs.evolve(self, leading=lexical.trivia(leading))
 
     def pieces(self) -> Iterator[str | Node]:
@@ -72,7 +72,7 @@ class Instruction(Statement):
         return children[2 if type(children[0]) is Guard else 1 :]
 
     def with_opcode(self, opcode: str) -> Instruction:
-        """The same instruction, layout and operands with another opcode. Raises ValueError if it is none."""
+        """The same instruction, layout and operands with another opcode. Raises ValueError if it is invalid."""
         if not lexical.is_opcode(opcode):
             raise ValueError(f"not an opcode: {opcode!r}")
         i = 1 if self.guard else 0
@@ -101,7 +101,7 @@ class Declaration(Declares, Statement):
 
 
 class Header(Statement):
-    """All of a function before its body."""
+    """The part of a function before its body."""
 
     __slots__ = ()
 
@@ -133,7 +133,7 @@ class Header(Statement):
 
     @property
     def directives(self) -> tuple[PerformanceDirective, ...]:
-        """What stands after the parameters, `.pragma` too."""
+        """The directives after the parameters, including `.pragma`."""
         return self.all(PerformanceDirective)
 
     @property
@@ -220,7 +220,7 @@ class Alias(Statement):
 
     @property
     def aliased(self) -> Name:
-        """The function that it stands for."""
+        """The function that it denotes."""
         return self.children[1]  # type: ignore[return-value]
 
 
@@ -231,7 +231,7 @@ class Targets(Statement):
 
     @property
     def are_labels(self) -> bool:
-        """Whether these are labels of branches, not functions."""
+        """Whether these are branch labels rather than functions."""
         return self.shape.tokens[0] == ".branchtargets"
 
     @property
@@ -339,7 +339,7 @@ class Datum(Composite):
 
     @property
     def sign(self) -> int:
-        """1, or -1 where the offset is taken off."""
+        """1, or -1 if the offset is subtracted."""
         return -1 if self.shape.tokens[1] == "-" else 1
 
 
@@ -354,7 +354,7 @@ class Unknown(Statement):
 
 
 class Line(Statement):
-    """`#line …`, `@@DWARF …`: a line that is kept as it is."""
+    """`#line …`, `@@DWARF …`: a line that is kept unchanged."""
 
     __slots__ = ()
 
@@ -367,7 +367,7 @@ class Empty(Statement):
 
 @node
 class Error(Node):
-    """Text that is not PTX, kept. `offset` is where in `body_text` the trouble was seen, `rule` the id of the finding."""
+    """Text that is not PTX, preserved. `offset` is the position of the error in `body_text`, `rule` the id of the finding."""
 
     leading: str
     body_text: str
@@ -389,7 +389,7 @@ class Error(Node):
 
 @node
 class Block(Container):
-    """`{ … }`: a scope. `close` is the closing brace with what leads it, empty where the brace is missing."""
+    """`{ … }`: a scope. `close` is the closing brace with its leading text, empty if the brace is missing."""
 
     leading: str
     children: tuple[Node, ...]
@@ -466,7 +466,7 @@ class Function(Headed):
         return self.header.is_entry
 
     def statements(self) -> Iterator[tuple[Path, Node]]:
-        """All statements of the body with their paths from this function, in document order, inner scopes included."""
+        """All statements of the body with their paths from this function, in document order, including inner scopes."""
         if self.body is None:
             return
         stack: list[tuple[Path, Iterator[tuple[int, Node]]]] = [((1,), iter(enumerate(self.body.children)))]
@@ -482,7 +482,7 @@ class Function(Headed):
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """The instructions in document order, those of inner scopes included."""
+        """The instructions in document order, including inner scopes."""
         found: list[Instruction] = []
         stack: list[Iterator[Node]] = [iter(self.body.children)] if self.body else []
         while stack:

@@ -1,8 +1,8 @@
-"""What every node of the tree can do: print, be walked, be edited.
+"""The common operations of tree nodes: printing, walking, editing.
 
-Every node is a *leaf* that holds its text, a *composite* that holds a shape (the literal text between its children) and the children,
-or a *container* that holds statements. So printing, editing and finding positions are the same three lines for all of them, and every
-byte of a file belongs to exactly one leaf or one piece of literal text.
+Every node is a *leaf* that holds its text, a *composite* that holds a shape (the literal text between its children) and the children, or a
+*container* that holds statements. So printing, editing and locating work the same for all of them, and every byte of a file belongs to
+exactly one leaf or one piece of literal text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import attrs
 __all__ = ["Composite", "Container", "Leaf", "Node", "Path", "Shape", "node", "shape"]
 
 Path = tuple[int, ...]
-"""Where a node stands: the index of a child, of its child, and so on, from the module (or from the node that was asked)."""
+"""The location of a node: the index of a child, of its child, and so on, from the module (or from the node queried)."""
 
 _COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/", re.S)
 
@@ -29,7 +29,7 @@ class Shape:
     literals: tuple[str, ...]
     template: str = attrs.field(init=False, eq=False, repr=False)
     tokens: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
-    """The pieces without white space and comments, which may stand anywhere in them."""
+    """The pieces without white space and comments, which may occur anywhere in them."""
 
     @template.default
     def _template(self) -> str:
@@ -42,12 +42,12 @@ class Shape:
 
 @functools.lru_cache(maxsize=65536)
 def shape(*literals: str) -> Shape:
-    """The shape with these pieces of text; the same object for the same pieces, which keeps trees small."""
+    """The shape with these pieces of text; the same object for equal pieces, which keeps trees small."""
     return Shape(literals)
 
 
 class Node:
-    """What all nodes can do. `text` prints, `children` are the nodes inside, in order."""
+    """The base of all nodes. `text` prints, `children` are the nodes inside, in order."""
 
     __slots__ = ()
     text: str | Any
@@ -57,26 +57,26 @@ class Node:
         return ()
 
     def with_children(self, children: Sequence[Node]) -> Self:
-        """The same node with other children; as many as it has, except in containers."""
+        """The same node with other children; with the same number, except in containers."""
         if children:
             raise ValueError(f"a {type(self).__name__} has no children")
         return self
 
     def pieces(self) -> Iterator[str | Node]:
-        """The text in order, cut into literal pieces (maybe empty) and child nodes."""
+        """The text in order, split into literal pieces (possibly empty) and child nodes."""
         yield self.text
 
     def at(self, path: Path) -> Node:
-        """The node at a path. Raises IndexError where there is none."""
+        """The node at a path. Raises IndexError if there is none."""
         node: Node = self
         for step in path:
             node = node.children[step]
         return node
 
     def replace(self, path: Path, *nodes: Node) -> Self:
-        """A new tree with these nodes in place of the one at `path`; all else is shared with this one.
+        """A new tree with these nodes instead of the one at `path`; everything else is shared with this one.
 
-        Where a statement stands there may be any number of nodes, none removes it; elsewhere exactly one.
+        For a statement, there may be any number of nodes, none to remove it; elsewhere exactly one.
         """
         if not path:
             (node,) = nodes
@@ -106,15 +106,15 @@ class Node:
         return self.replace(path)
 
     def append(self, path: Path, *nodes: Node) -> Self:
-        """A new tree with these statements at the end of the block (or the module, or node of statements) at `path`; it may be empty."""
+        """A new tree with these statements at the end of the block (or the module, or container) at `path`, which may be empty."""
         container = self.at(path)
         return self.replace(path, container.with_children((*container.children, *nodes)))
 
     def edit(self, edits: Mapping[Path, Sequence[Node]]) -> Self:
-        """A new tree with the nodes that stand for each path in place of the one there, for any number of edits at once.
+        """A new tree with the nodes for each path instead of the one there, for any number of edits at once.
 
-        All paths count in this tree; as in `replace`, no nodes remove a statement and several insert. Raises ValueError for an edit
-        inside of what another edit replaces, IndexError where a path leads nowhere.
+        All paths refer to this tree; as in `replace`, no nodes remove a statement and several insert. Raises ValueError for an edit inside
+        a node that another edit replaces, IndexError for an invalid path.
         """
         below: dict[int, dict[Path, Sequence[Node]]] = {}
         count = len(self.children)
@@ -148,7 +148,7 @@ class Node:
         return (node for _, node in self.walk() if isinstance(node, kind))
 
     def dump(self, depth: int = 100) -> str:
-        """The subtree, a node a line, indented: for people."""
+        """The subtree as indented text, one node per line."""
         lines = []
         for path, node in self.walk():
             if len(path) <= depth:
@@ -216,11 +216,12 @@ def _plain(text: str) -> str:
 
 
 class Container(Node):
-    """A node that holds statements: a block, a function, a section, a module."""
+    """A node that contains statements: a block, a function, a section, a module."""
 
     __slots__ = ()
     as_html: ClassVar[Callable[[str], str]] = staticmethod(_plain)
-    """How notebooks show the text. `import ptxkit` sets the one with colours, which stands on the syntax and cannot be imported here."""
+    """How notebooks display the text. `import ptxkit` installs the colored version, which depends on this package and cannot be imported
+    here."""
 
     def _repr_html_(self) -> str:
         return Container.as_html(self.text.strip("\r\n"))

@@ -1,4 +1,4 @@
-"""Where the kernels of a test run: on the machine, under all monitors, or on a GPU. Nothing is loaded before it is needed."""
+"""Backends for kernel tests: the machine, under all monitors, or a GPU. Loaded on demand."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 Size = int | tuple[int, ...]
 BACKENDS = ("auto", "machine", "gpu")
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1)
-"""The orders of threads and of what is in flight under which `assert_equal_on` runs a kernel on the machine."""
+"""The schedules, of threads and of operations in flight, under which `assert_equal_on` runs a kernel on the machine."""
 SHOWN = 5
-"""So many findings are in the message."""
+"""Maximum number of findings in the message."""
 
 
 class FindingsError(AssertionError):
-    """Monitors found something in a launch; `findings` are theirs."""
+    """Monitors reported `findings` in a launch."""
 
     def __init__(self, kernel: str, findings: Sequence[Any]) -> None:
         said = [
@@ -34,15 +34,15 @@ class FindingsError(AssertionError):
 
 @attrs.define
 class Backend:
-    """Where kernels run: `on` is `machine` or `gpu`. On the machine `checks` are the monitors, and what they find fails the launch."""
+    """Runs kernels on the `machine` or a `gpu`. On the machine, `checks` are the monitors, and any finding fails the launch."""
 
     on: str
     target: str | None = None
-    """The GPU that the machine is; that of each module if None."""
+    """The GPU that the machine emulates; None for the target of each module."""
     checks: str | tuple[str, ...] = "all"
     schedule: str | int | None = None
     budget: float = 60.0
-    """Seconds for one launch on the machine."""
+    """Time limit for one launch on the machine, in seconds."""
     _device: Device | None = None
 
     def launch(
@@ -57,11 +57,11 @@ class Backend:
     ) -> None:
         """Launches a kernel and waits for it.
 
-        Arrays (numpy, or anything with the buffer protocol) are copied in and, if they can be written to, back; numbers are converted as
-        their parameter is declared.
+        Arrays (NumPy, or anything with the buffer protocol) are copied in and, if writable, back; numbers are converted to the declared
+        type of their parameter.
 
-        Raises FindingsError for what monitors find; `ptxkit.machine.Fault`, or on a GPU DeviceError, for a kernel that cannot go on;
-        ValueError for a module with errors.
+        Raises FindingsError for findings of monitors; `ptxkit.machine.Fault`, or on a GPU DeviceError, for a kernel that faults; ValueError
+        for a module with errors.
         """
         __tracebackhide__ = True
         found = _module(module)
@@ -95,8 +95,8 @@ class Backend:
 
 
 def backend(on: str = "auto", target: str | None = None, checks: str | tuple[str, ...] = "all") -> Backend:
-    """The backend of a name: `machine`, `gpu`, or `auto`, which is a GPU if there is one. Raises ValueError for another; NoDevice for `gpu`
-    where there is none."""
+    """The backend of a name: `machine`, `gpu`, or `auto` for a GPU if there is one. Raises ValueError for other names; NoDevice for
+    `gpu` without a GPU."""
     if on not in BACKENDS:
         raise ValueError(f"{on!r} is none of {', '.join(BACKENDS)}")
     if on == "machine":
@@ -127,13 +127,13 @@ def assert_equal_on(
     cluster: Size | None = None,
     shared: int = 0,
 ) -> None:
-    """Asserts that a kernel leaves the same in its arrays on all backends, and under all `schedules` of the machine.
+    """Asserts that a kernel leaves the same array contents on all backends, and under all `schedules` of the machine.
 
-    Each launch is from the same arguments, which are not changed.
+    Each launch starts from the same arguments, which are not modified.
 
-    `expected` are arrays by the number of the argument, which the kernel is to leave. Floats may differ by `atol + rtol * |x|`, where x is
-    the expected one, or that of the first backend. Raises AssertionError with the backends, the argument and the first element that
-    differs, and what `Backend.launch` raises.
+    `expected` are the expected arrays, by index of the argument. Floats may differ by `atol + rtol * |x|`, where x is the expected value,
+    or that of the first backend. Raises AssertionError with the backends, the argument and the first element that differs, and the
+    exceptions of `Backend.launch`.
     """
     import numpy as np
 
@@ -153,7 +153,7 @@ def assert_equal_on(
 
 
 def _each(backends: Sequence[Backend | str], schedules: Sequence[str | int]) -> list[Backend]:
-    """The backends, the machine once for each schedule."""
+    """The backends, with the machine once for each schedule."""
     found: list[Backend] = []
     for one in backends:
         where = backend(one) if isinstance(one, str) else one
@@ -175,7 +175,7 @@ def _same(name: str, wanted: Mapping[int, Any], other: str, left: Mapping[int, A
         if array.shape != found.shape:
             raise AssertionError(f"argument {i}: {name} has shape {array.shape}, {other} {found.shape}")
         is_float = found.dtype.kind == "f"
-        # bits are compared where no tolerance is given: NaN is equal to itself
+        # without tolerance, bits are compared: NaN equals itself
         same = (
             np.isclose(found, array, rtol, atol, equal_nan=True)
             if is_float and (rtol or atol)

@@ -1,4 +1,4 @@
-"""The pytest plugin: `--ptxkit-on`, and the fixture `ptxkit_backend`. Importing it loads nothing but pytest."""
+"""The pytest plugin: `--ptxkit-on`, and the fixture `ptxkit_backend`. Importing it loads only pytest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ptxkit_backend(request: pytest.FixtureRequest) -> Backend:
-    """Where the kernels of a test run, as `--ptxkit-on` says: a `ptxkit.testing.Backend`."""
+    """The backend selected by `--ptxkit-on`: a `ptxkit.testing.Backend`."""
     from ptxkit.testing.backends import backend
 
     said = str(request.config.getoption("--ptxkit-checks"))

@@ -1,7 +1,7 @@
-"""A page that shows a PTX file beside the program that it was compiled from, and beside the machine code, with findings and graphs.
+"""A page that shows a PTX file beside its source program and its machine code, with findings and graphs.
 
-`linking` says which line made which, `sass` asks the toolkit for the machine code, `page` writes HTML. Nothing here knows a rule or an
-analysis: findings and graphs are handed in.
+`linking` relates the lines, `sass` gets the machine code from the toolkit, `page` writes HTML. The package is independent of rules and
+analyses: findings and graphs are passed in.
 """
 
 from ptxkit.view.page import Graphs, page

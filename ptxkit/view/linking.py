@@ -1,4 +1,4 @@
-"""Which line of the source made which lines of the PTX and of the machine code."""
+"""Relates lines of the source to lines of the PTX and of the machine code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxkit.origins import Origins, frames, own_frame
 from ptxkit.syntax import Index, Module
 
 _CODE = re.compile(r"\s*(?:[\w$]+:\s*)?\{?\s*(?:@!?\s*[%\w$]+\s+)?[a-z]")
-"""A line that begins with an instruction: directives begin with a dot, comments with a slash, an inner label stands alone."""
+"""A line that begins with an instruction: directives begin with a dot, comments with a slash, an inner label is on its own line."""
 
 
 @attrs.frozen
@@ -20,15 +20,15 @@ class Links:
     """The links of a file. A key is a line of the user's source; without `.loc`, it is a line of the PTX."""
 
     files: tuple[str, ...]
-    """The user's own files, as `.file` names them."""
+    """The user's own files, as named by `.file`."""
     keys: tuple[tuple[int, int], ...]
-    """By key the number of the file and the line, from 1."""
+    """By key, the file index and the line, from 1."""
     of_line: tuple[int, ...]
-    """By line of the PTX, from 0, its key; -1 for a line that no line of the source made."""
+    """By line of the PTX, from 0, its key; -1 for a line without a source line."""
     calls: tuple[tuple[str, ...], ...]
-    """By origin, the locations from the innermost call to the kernel, as `file:line`."""
+    """By source location, the frames from the innermost call to the kernel, as `file:line`."""
     origin_of_line: tuple[int, ...]
-    """By line of the PTX, from 0, its origin; -1 for none."""
+    """By line of the PTX, from 0, its source location; -1 for none."""
 
     @property
     def has_source(self) -> bool:
@@ -37,7 +37,7 @@ class Links:
 
 
 def links(module: Module, index: Index, lines: Sequence[str]) -> Links:
-    """The links of the lines of a module, which is cut at each line feed."""
+    """The links of the lines of a module, split at line feeds."""
     origins = Origins(module, index)
     files: dict[str, int] = {}
     keys: dict[tuple[int, int], int] = {}

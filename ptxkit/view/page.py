@@ -1,6 +1,6 @@
-"""The page: one file with its data, style and script, which loads nothing.
+"""The page: a single file with its data, style and script, which loads nothing else.
 
-All text of the file stands in the page as JSON and is put into it as text nodes, so none of it is read as HTML.
+All text from the file is embedded as JSON and inserted as text nodes, so none of it is parsed as HTML.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ptxkit.view.palette import DARK, LIGHT
 from ptxkit.view.sass import Sass
 
 _LONGEST = 20_000
-"""Characters of a line that are shown: an initializer may be one line of megabytes."""
+"""Maximum number of characters shown in a line: an initializer may be one line of megabytes."""
 
 
 @attrs.frozen
 class Graphs:
-    """A page with the control flow graphs of some functions, in this order; without one, `reason` says why."""
+    """A page with the control flow graphs of some functions, in this order; if there is none, `reason` says why."""
 
     page: str = ""
     functions: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ def page(
     why: Mapping[str, str] | None = None,
     heat: Mapping[int, int] | None = None,
 ) -> str:
-    """The page for a module. In place of machine code stands the reason why there is none, if it is to be said.
+    """The page for a module. Instead of machine code, `sass` may be the reason why there is none.
 
-    `functions` restricts what is shown to these; `why` explains rules by their ids. `heat` has, by line of
-    the PTX, how many threads executed it: lines are coloured by that.
+    `functions` restricts the page to these; `why` explains rules by id. `heat` gives, by line of the PTX, how many threads executed it, for
+    coloring.
     """
     index = Index(module)
     lines = module.text.split("\n")
@@ -171,11 +171,11 @@ def _colors() -> str:
 
 
 def _clean(text: str) -> str:
-    """The text without lone surrogates and control characters, which no page can hold."""
+    """The text without lone surrogates and control characters, which a page cannot contain."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", "\ufffd", text)
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the script it stands in."""
+    """JSON that cannot close the script element around it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,4 +1,4 @@
-"""The colours of the page, by what they stand for: those of the pictures, for light and for dark paper."""
+"""The colors of the page, by meaning: those of the pictures, for light and dark paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine code of a module, by ptxas and nvdisasm where both are found."""
+"""The machine code of a module, from ptxas and nvdisasm if both are available."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Sass:
 
     lines: tuple[str, ...]
     of_line: tuple[int, ...]
-    """By line the line of the PTX, from 1, that it was made of; 0 where none is known."""
+    """By line, the line of the PTX, from 1, that it comes from; 0 if unknown."""
     functions: tuple[tuple[str, int], ...]
-    """The functions with the line, from 0, at which each begins."""
+    """The functions, each with its first line, from 0."""
 
 
 def disassembled(module: Module, target: str, timeout: float) -> Sass:
@@ -55,7 +55,7 @@ def disassembled(module: Module, target: str, timeout: float) -> Sass:
 
 
 def parsed(text: str) -> Sass:
-    """What `nvdisasm -c -gp` prints, without its directives."""
+    """Parses the output of `nvdisasm -c -gp`, without its directives."""
     lines: list[str] = []
     of_line: list[int] = []
     functions: list[tuple[str, int]] = []

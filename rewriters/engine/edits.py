@@ -324,7 +324,7 @@ class _Batch:
             children = self._children(path[:-1])
             position = before(children, path[-1])
             if flow.blocks[0].predecessors:
-                # # a loop starts here: the code must precede everything that its label leads
+                # a loop starts here: the code must precede everything that its label leads
                 path = (*routine.path, 1, routine.paths[0][1])
                 children = function.body.children
                 position = path[-1]

@@ -46,14 +46,14 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             leading("", leader, mask, x, base),
             apart(base, x),
             buffer.copied(base, copy),
-            # # the element that this thread accesses, and its part of the warp beside it
+            # the element that this thread accesses, and its part of the warp beside it
             f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;",
             f"shr.u32 {phase}, {phase}, {groups.bit_length() - 1};",
             *([_pairs(unit, phase, (x, copy, total), mask, (first, again))] if words > 1 else []),
             f"shl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};",
             f"match.any.sync.b32 {x}, {x}, {mask};\nmov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};",
             f"setp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
-            # # the bank of that element: how many leading threads access it
+            # the bank of that element: how many leading threads access it
             f"and.b32 {unit}, {unit}, {groups - 1};\nshl.b32 {unit}, {unit}, 2;\nor.b32 {unit}, {unit}, {phase};",
             f"match.any.sync.b32 {x}, {unit}, {mask};\nand.b32 {x}, {x}, {degree};\npopc.b32 {degree}, {x};",
             f"mov.u32 {total}, 0;\nmov.u32 {copy}, 0;",
@@ -87,7 +87,7 @@ def _pairs(unit: str, phase: str, scratch: tuple[str, str, str], mask: str, test
     lines = [f"mov.u32 {halved}, 0;"]
     for distance in (1, 2):
         lines += [f"shfl.sync.bfly.b32 {x}, {unit}, {distance}, 31, {mask};", f"setp.eq.u32 {same}, {x}, {unit};"]
-        # # an inactive thread accesses nothing
+        # an inactive thread accesses nothing
         lines += [f"mov.u32 {y}, %laneid;", f"xor.b32 {y}, {y}, {distance};", f"shr.u32 {y}, {mask}, {y};", f"and.b32 {y}, {y}, 1;"]
         lines += [f"setp.eq.or.u32 {same}, {y}, 0, {same};", f"vote.sync.all.pred {all_}, {same}, {mask};"]
         lines += [f"selp.b32 {halved}, 1, {halved}, {all_};"]

@@ -55,7 +55,7 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         site = plan.site(probed.routine, probed.access.instruction, space=probed.space, kind=probed.kind, bytes=width)
         checks = [f"mov.u32 {kind}, 3;\n{_last_byte(probed, width, a, last, x)}"]
         for load, end in known:
-            # # relative to the start of the allocation, so that addresses before it are beyond its end
+            # relative to the start of the allocation, so that addresses before it are beyond its end
             checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
             checks.append(
                 f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {end};\nsetp.lt.and.u64 {test}, {word}, {end}, {test};"
@@ -84,7 +84,7 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         if probed.access.space:
             code = f"{declared}\n{under(probed.guard, probed.address)}\n{under(probed.guard, body)} }}"
         else:
-            # # a generic address in another space is not checked; null is in none
+            # a generic address in another space is not checked; null is in none
             where = f"{probed.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
             where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
             code = f"{declared}\n{under(probed.guard, where)}\n{under(f'@{here}', body)} }}"

@@ -63,7 +63,7 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
         if sample > 1 and not branches:
             record = f"{{ .reg .pred {both}; {_both(both, chosen, probed.guard)}\n{record} }}"
         if branches:
-            # # all threads of a warp take the same path here, so converged code stays converged
+            # all threads of a warp take the same path here, so converged code stays converged
             skip = plan.batch.fresh.label(f"p{plan.number}_skip")
             record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
         plan.put(Before(probed.site, probed.around(record), converged=branches), site=number)

@@ -36,7 +36,7 @@ def sectors(plan: Plan, *, at: str = "") -> None:
     for number, probed in enumerate(found):
         width = probed.access.bytes
         row = number * ROW
-        # # If sectors ascend from thread to thread in a full warp, count those that differ from the previous one; comparing all pairs takes
+        # If sectors ascend from thread to thread in a full warp, count those that differ from the previous one; comparing all pairs takes
         # longer the more there are. Three threads add one number each, at once; in smaller groups the first thread adds the rest.
         body = f"""!mov.pred {adds}, 0;
 !mov.pred {first}, 0;

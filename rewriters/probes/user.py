@@ -93,7 +93,7 @@ def _maker(code: str, file: str) -> Callable[[Site], str | None]:
     except OSError:
         raise
     except (Exception, SystemExit) as error:
-        raise ValueError(_said(file, error)) from error
+        raise ValueError(_described_error(file, error)) from error
     if not callable(made):
         raise ValueError(f"user: {file} has no function `probe`")
 
@@ -101,7 +101,7 @@ def _maker(code: str, file: str) -> Callable[[Site], str | None]:
         try:
             text = made(site)
         except (Exception, SystemExit) as error:
-            raise ValueError(_said(file, error)) from error
+            raise ValueError(_described_error(file, error)) from error
         if text is not None and not isinstance(text, str):
             raise ValueError(f"user: {file}: `probe` gives text or None, not {text!r}")
         return text
@@ -109,7 +109,7 @@ def _maker(code: str, file: str) -> Callable[[Site], str | None]:
     return checked
 
 
-def _said(file: str, error: BaseException) -> str:
+def _described_error(file: str, error: BaseException) -> str:
     """An error in the user's Python file, with its line."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None

@@ -81,7 +81,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
         f"@{leader} red.global.add.u64 [{base}+{row}], 1;\npopc.b32 {x}, {mask};\ncvt.u64.u32 {sum_}, {x};",
         f"@{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};",
     ]
-    # # the bits as an unsigned 32-bit or 64-bit number
+    # the bits as an unsigned 32-bit or 64-bit number
     if kind == "f16":
         lines.append(f"mov.b16 {half}, {name};\ncvt.f32.f16 {single}, {half};\nmov.b32 {low}, {single};")
     elif kind == "bf16":
@@ -103,7 +103,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.eq.u{size} {test}, {bare}, 0;\n{add(24, test)}")
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.eq.u{size} {test}, {bare}, {infinity};\n{add(40, test)}")
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.gt.u{size} {nan}, {bare}, {infinity};\n{add(32, nan)}")
-        # # order as unsigned integers: invert all bits of negative numbers, and the sign of the others
+        # order as unsigned integers: invert all bits of negative numbers, and the sign of the others
         lines.append(
             f"shr.s{size} {bare}, {value}, {int(size) - 1};\nor.b{size} {bare}, {bare}, {SIGN[int(size)]};\n"
             f"xor.b{size} {value}, {value}, {bare};"

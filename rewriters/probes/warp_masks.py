@@ -42,7 +42,7 @@ def warp_masks(plan: Plan, *, kept: int = 4) -> None:
     sites: list[tuple[Routine, int]] = []
     rows: dict[Routine, list[_Row]] = {}
     for routine in plan.routines:
-        # # a thread that exits in a called function does not reach the exits of this one
+        # a thread that exits in a called function does not reach the exits of this one
         repeated = _repeated(routine, kept) if not (exits and calls(routine)) else {}
         flow = control_flow(routine)
         first: dict[Edge, int] = {}
@@ -107,7 +107,7 @@ def _steady(routine: Routine) -> dict[int, Edge]:
     }
     if not entries:
         return {}
-    # # what holds for all threads of a CTA holds for every shape
+    # what holds for all threads of a CTA holds for every shape
     level = Level.CTA if uniformity(routine).assumption else Level.WARP
     _, branches, _ = uniformity(routine).levels()
     steady = [loop for loop in entries if all(branches[block] >= level for block in bits(loop.blocks))]

@@ -34,7 +34,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.found: dict[Key, int] = {}
         self._tables: dict[Key, int] = {}  # by the key of an array of tables, the index of the last one
-        # # adjacent brackets are one token only in a header, at the start of a line
+        # adjacent brackets are one token only in a header, at the start of a line
         self._tokens = [(token[0], token.start()) for token in _TOKEN.finditer(text) if token[0][0] != "#"]
         self._tokens.append(("\n", len(text)))
         self._at = 0

@@ -115,7 +115,7 @@ class _Search:
             except (Refused, ValueError):
                 continue
             if len(text) <= len(self.best.text) and text != self.best.text:
-                # # parse again, as edited text may parse differently
+                # parse again, as edited text may parse differently
                 self.accept(parse(text, self.best.path))
 
     def accept(self, module: Module) -> bool:
@@ -140,7 +140,7 @@ class _Search:
             """The module with all edits except those kept back."""
             done = everything.keys() - {number for number, _ in kept}
             edits = {path: nodes for number in sorted(done) for path, nodes in everything[number].items()}
-            # # edits within a removed statement are dropped, too
+            # edits within a removed statement are dropped, too
             return base.edit({path: nodes for path, nodes in edits.items() if not any(path[:n] in edits for n in range(1, len(path)))})
 
         def first(candidates: Iterator[Sequence[tuple[int, Edits]]]) -> tuple[int, Sequence[tuple[int, Edits]]] | None:

@@ -46,6 +46,6 @@ class Judging(Monitor):
         self._is_over = self._is_over or self._is_enough(found)
 
     def block(self, lanes: Any, body: Any, block: Any, taken: Any) -> None:
-        # # by now all monitors have received the findings
+        # by now all monitors have received the findings
         if self._is_over:
             raise Fault(GIVEN_UP, "the rest of the run says nothing more")

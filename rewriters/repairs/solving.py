@@ -205,12 +205,12 @@ class _Solving:
             return self._argued(edits)
 
         def is_enough(found: Set[Key]) -> bool:
-            # # a race may be reported under another rule when more of it is observed
+            # a race may be reported under another rule when more of it is observed
             lines = {key[1] for key in own.found}
             return target <= found or (not own.fault and any(key[1] not in lines for key in found))
 
         ran = self.trying.run(edits, is_enough=is_enough)
-        # # a run that ended early shows nothing of what would have followed
+        # a run that ended early shows nothing of what would have followed
         new = ran.found.keys() - own.found.keys() if ran is not None and not own.fault else ()
         if ran is None or new or not _ends_no_worse(own, ran) or _is_stuck(own, ran):
             return Says.NO
@@ -322,7 +322,7 @@ class _Solving:
             if first is None or ran is None:
                 continue
             if ran.fault == UNFIT and self.trying.kernel in after.complete:
-                # # a launch that ended early did not cover what follows
+                # a launch that ended early did not cover what follows
                 ran = self.trying.run(edits, under, after.examples[self.trying.kernel]) or ran
             if not self._is_as_good(first, ran, under):
                 return None
@@ -335,7 +335,7 @@ class _Solving:
 
     def _is_as_good(self, first: Run, ran: Run, under: Conditions) -> bool:
         """Whether a run shows neither the finding nor anything new. `first` is the original run that showed it."""
-        # # the original text is run only if it makes a difference
+        # the original text is run only if it makes a difference
         is_as_good = ran.found.keys() <= first.found.keys() and _ends_no_worse(first, ran)
         own = first if is_as_good else self.trying.own(under) or first
         if _is_stuck(own, ran):
@@ -343,7 +343,7 @@ class _Solving:
             return False
         target = self._target(own)
         others = own.found.keys() - target
-        # # if other findings occur in a launch, too, what else it shows by chance says nothing about the repair
+        # if other findings occur in a launch, too, what else it shows by chance says nothing about the repair
         again = ran.found.keys() & target if others or own.fault else ran.found.keys()
         if under.contents != COUNT:
             again |= ran.found.keys() - own.found.keys()

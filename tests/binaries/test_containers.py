@@ -8,8 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 from ptxkit import binaries
 from ptxkit.binaries import Damaged, Entry, Missing, compression, fatbin
@@ -155,7 +156,7 @@ def test_a_text_is_not_binary(text: str) -> None:
     assert not binaries.is_binary(text.encode())
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.data())
 def test_any_mutation_gives_texts_or_says_what_is_wrong(data: st.DataObject) -> None:
     raw = bytearray(data.draw(st.sampled_from(FILES)).read_bytes())

@@ -63,3 +63,23 @@ def test_a_replay_works_as_it_is_printed(name: str) -> None:
     assert command is not None
 
     assert CliRunner().invoke(main, shlex.split(command[1])).stdout == first
+
+
+@pytest.mark.skipif(not RACES.is_dir(), reason="../shared/races is not there")
+@pytest.mark.parametrize(
+    ("name", "findings", "why"),
+    [
+        ("gpuverify-reduced_strength_with_requires", 2, "happens with `param_1` = 769, and may not happen with other inputs"),
+        ("gpuverify-globalarray_fail", 1, "happens only if the host writes `A` before the launch"),
+        ("gvbench-CUDA50_6_Advanced_segmentationTreeThrust_getVerticesMapping", 1, "only where words of `param_1` and `param_0` are equal"),
+    ],
+)
+def test_what_is_undecided_says_each_thing_once(name: str, findings: int, why: str) -> None:
+    """Copies of an unrolled loop are one finding; the reasons do not repeat it."""
+    lines = CliRunner().invoke(main, launch(name)).stdout.splitlines()
+    reasons = [line for line in lines if line.startswith("  undecided: ")]
+
+    assert lines[0].endswith(": undecided")
+    assert sum("data race: " in line for line in lines) == findings
+    assert any(why in line for line in reasons)
+    assert len([line for line in lines if "give what is missing" in line]) <= 1

@@ -6,8 +6,9 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 from ptxkit.syntax import Index, Module, Node, Path, Statement, nodes, parse, shapes
 from ptxkit.syntax.lowering import plain
@@ -87,7 +88,7 @@ def test_a_good_file_has_no_errors(good_text: str) -> None:
     assert [d for d in parse(good_text).diagnostics if d.severity == "error"] == []
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text())
 def test_any_text_prints_back(text: str) -> None:
     module = parse(text)
@@ -96,7 +97,7 @@ def test_any_text_prints_back(text: str) -> None:
     assert isinstance(module.diagnostics, tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary())
 def test_any_bytes_print_back(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
@@ -107,7 +108,7 @@ WORDS = [*'{}()[];,@!:=+-"#. \n\0', "/*", "*/", "//", "a", "%r1", "1", "0f1", "m
 WORDS += [".reg", ".global", ".entry", ".func", ".u32", ".param", ".loc", ".b8", ".section", ".pragma"]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(WORDS), max_size=60), st.sampled_from(["", " "]))
 def test_any_heap_of_words_prints_back(words: list[str], space: str) -> None:
     text = space.join(words)
@@ -135,7 +136,7 @@ def mutated(text: str, lot: random.Random) -> str:
     return "".join(tokens)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(0, 1 << 32))
 def test_a_mutated_kernel_prints_back(seed: int) -> None:
     text = mutated(KERNEL, random.Random(seed))
@@ -205,13 +206,13 @@ def test_the_grammar_alone_gives_equal_statements_in_a_file(good_text: str) -> N
     assert_agreement(good_text[:40_000])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(0, 1 << 32))
 def test_the_grammar_alone_gives_equal_statements_in_a_mutated_kernel(seed: int) -> None:
     assert_agreement(mutated(KERNEL, random.Random(seed)))
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.lists(st.sampled_from([*WORDS, "1.5", "x", "0x1F", "%tid.x", ".shared::cta", "+-", "%", " ", "a-1", "0f3F800000"]), max_size=12))
 def test_both_ways_to_cut_agree(words: list[str]) -> None:
     text = "".join(words)

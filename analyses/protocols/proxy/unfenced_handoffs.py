@@ -63,7 +63,7 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
     open_ = [access for access in writes if access.instruction in bare and access.instruction not in fenced]
     found: dict[int, UnfencedHandoff] = {}
     for read in reads:
-        wrong = [Crossing(access, read, -1, False, False) for access in _met(routine, read, open_)]
+        wrong = [Crossing(access, read, -1, False, False) for access in _overlapping_writes(routine, read, open_)]
         one = _never_fenced(routine, wrong, bare) or _fenced_late(routine, wrong)
         if one is not None:
             found.setdefault(one.barrier, one)
@@ -73,7 +73,7 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
 def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """The fences that follow writes before any signal, and the instructions that signal writes before a fence."""
     fences = set(proxy_fences(routine))
-    # # the completion signals of copies are excluded: correct code often has no fence there
+    # the completion signals of copies are excluded: correct code often has no fence there
     copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
 
@@ -90,7 +90,7 @@ def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]
     return fenced, bare
 
 
-def _met(routine: Routine, read: ProxyAccess, writes: list[ProxyAccess]) -> list[ProxyAccess]:
+def _overlapping_writes(routine: Routine, read: ProxyAccess, writes: list[ProxyAccess]) -> list[ProxyAccess]:
     """The writes that probably cover the first bytes that are read."""
     ends = first_ends(routine, read)
     near = [access for access in writes if access.root is read.root]
@@ -121,7 +121,7 @@ def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | N
         fences = [i for i in proxy_fences(routine) if comes_to(routine, write, i)]
         if not fences:
             continue
-        bare, late = _tellings(routine, write)
+        bare, late = _signals_of(routine, write)
         signalled = {use.instruction: use.where for use in uses(routine) if use.arrives and use.instruction in bare | late}
         if not bare or bare & late or len(signalled) < len(bare | late) or None in signalled.values():
             continue
@@ -141,7 +141,7 @@ def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
     return any(_may_be(location, other) for other in locations)
 
 
-def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
+def _signals_of(routine: Routine, write: int) -> tuple[set[int], set[int]]:
     """The mbarrier arrivals that may signal a write with no fence between, and those that follow one, up to the next such write."""
     fences = set(proxy_fences(routine))
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}

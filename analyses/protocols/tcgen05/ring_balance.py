@@ -67,7 +67,7 @@ def outrun(routine: Routine) -> Iterator[Finding]:
     for back in given:
         for ring in filled:
             for loop in _outrun(routine, back, ring):
-                if loop in signalled or not _comes_of(follows, back, ring, rings):
+                if loop in signalled or not _depends_on(follows, back, ring, rings):
                     continue
                 signalled.add(loop)
                 flow = control_flow(routine)
@@ -199,9 +199,9 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
         if not waits or not loop.blocks & committed or not loop.is_reducible:
             continue
         iteration = _iterations(routine)[loop.index]
-        ahead = _most(iteration, weight, loop.header)
+        ahead = _max_weights(iteration, weight, loop.header)
         for block in bits(waits):
-            onward = _most(iteration, weight, block) if block in ahead else {}
+            onward = _max_weights(iteration, weight, block) if block in ahead else {}
             ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
             if ends and ahead[block] + max(ends) < 0:
                 yield loop
@@ -282,10 +282,10 @@ def _sources(routine: Routine, block: int) -> set[int]:
     return {numbering[number].instruction for number in islice(filter(lambda one: one >= 0, map(value, seen)), MOST_KINDS)}
 
 
-def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
+def _max_weights(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The maximum weight of the paths from the start of a block to other blocks within one iteration; empty if it is unbounded."""
     most = {start: 0}
-    # # a path takes each back edge at most once, unless the weight grows with every iteration
+    # a path takes each back edge at most once, unless the weight grows with every iteration
     for _ in range(iteration.back + 2):
         changed = False
         for block, following in iteration.onward.items():
@@ -301,7 +301,7 @@ def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[
     return {}
 
 
-def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
+def _depends_on(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
     """Whether one ring is signalled only after the other, directly or through a third."""
     if follows(back, ring):
         return True
@@ -329,12 +329,12 @@ def _needs(routine: Routine, ring: _Ring, those: int, count: int) -> bool:
     others = [arrivals_besides(routine, use, those) for use in ring.arrivals]
     if None in others:
         return False
-    # # threads of other CTAs may wait elsewhere
+    # threads of other CTAs may wait elsewhere
     if any(use.is_remote or use.step.is_multicast for use in ring.arrivals) and any(others):
         return False
     if sum(one for one in others if one is not None) < count:
         return True
-    # # if the expected count equals the number of threads that arrive, anywhere, each arrives once
+    # if the expected count equals the number of threads that arrive, anywhere, each arrives once
     reach = uniformity(routine).reach
     whole = 0
     for use in ring.arrivals:

@@ -132,7 +132,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
             yield Finding(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
             continue
         tree, blocks = dominators(routine).tree, control_flow(routine).block_of
-        # # if other warps free it, the exits of the allocating warps need not matter
+        # if other warps free it, the exits of the allocating warps need not matter
         if not all(tree.dominates(blocks[i], blocks[free]) for free in frees):
             continue
         end = _end(routine, i, frees)
@@ -241,7 +241,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, {*uses, *barriers, *frees}, step):
         if i not in frees or not state:
             continue
-        # # warps that do not reach the free may still be using the memory
+        # warps that do not reach the free may still be using the memory
         others = [use for use in sorted(state) if not dominators(routine).post.dominates(flow.block_of[i], flow.block_of[use])]
         if others:
             yield Finding(
@@ -260,7 +260,7 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
     waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.MBARRIER]
     signalled = set()
     for i in known.starts[MMAS]:
-        # # a copy completes before the MMA that reads it, whichever thread issues and commits that: the two are ordered as a pair
+        # a copy completes before the MMA that reads it, whichever thread issues and commits that: the two are ordered as a pair
         if not _reads_and_writes(routine, i) or any(comes_to(routine, i, commit) for commit in known.commits):
             continue
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
@@ -299,7 +299,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
-            # # an arrival need not be the one that publishes the store if a wait for the store follows it
+            # an arrival need not be the one that publishes the store if a wait for the store follows it
             is_late = i not in mmas and any(comes_to(routine, i, wait) for wait in waits)
             message = "a store to tensor memory may be in flight here: nothing has waited for it"
             yield Finding(i, message, [(first, "started here")], False, is_note=is_late)
@@ -315,7 +315,7 @@ def stores_read_back(routine: Routine) -> Iterator[Finding]:
     stored: dict[Term, int] = {}
     home = -1
     for i in sorted({*waits, *known.starts[STORES], *loads_}):
-        # # in another block, the same term may have another value
+        # in another block, the same term may have another value
         if i in waits or block_of[i] != home:
             stored, home = {}, block_of[i]
         address = _address(routine, i) if i not in waits else None
@@ -372,7 +372,7 @@ def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], di
     """The mbarrier waits, as in `fences_after`."""
     fenced, bare = fences_after(routine, keeps)
     mbarriers = {use.instruction for use in uses(routine)}
-    # # a barrier of all threads follows the allocation of tensor memory, and needs no fence there
+    # a barrier of all threads follows the allocation of tensor memory, and needs no fence there
     return fenced, {wait: i for wait, i in bare.items() if wait in mbarriers}
 
 

@@ -186,7 +186,7 @@ def _renewed(routine: Routine, operands: dict[int, list[_Operand]], numbers: dic
             for operand in own
             for leaf in operand.stage
         }
-        # # without a changing index, an operation in flight may be of any iteration: then every loop header starts anew
+        # without a changing index, an operation in flight may be of any iteration: then every loop header starts anew
         for block in blocks or headers:
             found[block] = found.get(block, 0) | 1 << numbers[i]
     return found

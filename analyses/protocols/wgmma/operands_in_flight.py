@@ -139,7 +139,7 @@ class _Reading(Observer):
 
     def _add(self, moment: Moment, operation: Operation, message: str, threads: tuple[int, int] | None) -> None:
         if moment.hinges(operation) and moment.skipped(operation):
-            # # what this path avoids may be unavoidable whenever the operation is started
+            # what this path avoids may be unavoidable whenever the operation is started
             return
         model = moment.model(operation) if threads is None else moment.model(operation, thread=threads[1], others=threads[:1])
         if model is None:

@@ -1,1 +1,1 @@
-"""What no assembler would take: syntax, names, forms, types."""
+"""What no assembler accepts: syntax, names, forms, types."""

@@ -1,4 +1,4 @@
-"""Names that nothing declares, by what stands in such a location."""
+"""Undeclared names, classified by their position."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ Found = tuple[Use, tuple[str, ...], tuple[tuple[Path, str], ...]]
 
 
 def undeclared(facts: Facts, kind: Kind) -> Iterator[Found]:
-    """The undeclared names in locations of one kind, each with notes (a similar name) and a related location (a label of another
-    function)."""
+    """The undeclared names of one kind, each with notes (a similar name) and a related location (a label of another function)."""
     for use in facts.names.unresolved:
         if _kind_wanted(facts.module, use) is kind:
             yield use, _similar(use), _elsewhere(facts, use)
 
 
 def _kind_wanted(module: Module, use: Use) -> Kind:
-    """What an undeclared name would have to be, from where it stands."""
+    """The kind that an undeclared name would need, judging by its position."""
     statement, inside = _statement_around(module, use.path)
     if isinstance(statement, Targets):
         return Kind.FUNCTION if statement.shape.literals[0].startswith(".calltargets") else Kind.LABEL
@@ -53,7 +52,7 @@ def _statement_around(module: Module, path: Path) -> tuple[Node, Path]:
 
 
 def _similar(use: Use) -> tuple[str, ...]:
-    """A note with the declared name that is most like the one used."""
+    """A note with the most similar declared name."""
     names: list[str] = []
     scope: Scope | None = use.scope
     while scope is not None:
@@ -70,7 +69,7 @@ def _similar(use: Use) -> tuple[str, ...]:
 
 
 def _elsewhere(facts: Facts, use: Use) -> tuple[tuple[Path, str], ...]:
-    """Where else the name is a label: in another function, or in a scope that does not enclose the use."""
+    """Other declarations of the name as a label: in another function, or in a scope that does not enclose the use."""
     for scope in facts.names.all_scopes:
         symbol: Symbol | None = scope.symbols.get(use.name)
         if symbol is not None and symbol.kind is Kind.LABEL:

@@ -9,7 +9,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What the checks of declarations say."""
+    """The problems found by the declaration checks."""
     return facts.problem_reports(RULE)
 
 

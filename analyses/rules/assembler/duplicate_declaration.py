@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, first: Symbol, second: Symbol) -> Fix | None:
-    """Without the second declaration, if it says of a register the same as the first."""
+    """Removes the second declaration, if it declares the same register identically."""
     if first.kind is not Kind.REGISTER or (first.name, first.type, first.vector, first.count) != (
         second.name,
         second.type,

@@ -10,7 +10,7 @@ from ptxkit.syntax import AddressSize, Node, Path, Target, Version
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """`.version`, `.target` and `.address_size` that are missing, repeated or out of order."""
+    """Missing, repeated or misordered `.version`, `.target` and `.address_size`."""
     seen: dict[type[Node], Path] = {}
     for i, child in enumerate(facts.module.children):
         kind = type(child)

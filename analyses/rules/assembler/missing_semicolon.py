@@ -11,12 +11,12 @@ from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What the parser found of this kind."""
+    """The errors of this kind found by the parser."""
     return (attrs.evolve(found, fix=_fix(facts, found)) for found in facts.syntax if found.rule == RULE.id)
 
 
 def _fix(facts: Facts, found: Diagnostic) -> Fix:
-    """With a semicolon after what is there; what was meant to follow it nobody knows."""
+    """Adds a semicolon after the existing text; what was meant to follow is unknown."""
     text, at = facts.index.text, found.span.start
     while at and text[at - 1].isspace():
         at -= 1

@@ -9,7 +9,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What the instruction table says."""
+    """The problems found with the instruction table."""
     return facts.problem_reports(RULE)
 
 

@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names of functions that nothing declares."""
+    """Undeclared function names."""
     for use, notes, related in undeclared(facts, Kind.FUNCTION):
         yield facts.report(RULE, use.path, f"function `{use.name}` is not declared", *notes, related=related)
 

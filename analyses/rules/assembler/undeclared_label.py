@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names of labels that nothing declares."""
+    """Undeclared label names."""
     for use, notes, related in undeclared(facts, Kind.LABEL):
         yield facts.report(RULE, use.path, f"label `{use.name}` is not declared", *notes, related=related)
 

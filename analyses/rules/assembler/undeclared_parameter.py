@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names of parameters that nothing declares."""
+    """Undeclared parameter names."""
     for use, notes, related in undeclared(facts, Kind.PARAMETER):
         yield facts.report(RULE, use.path, f"parameter `{use.name}` is not declared", *notes, related=related)
 

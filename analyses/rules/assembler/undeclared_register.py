@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names of registers that nothing declares."""
+    """Undeclared register names."""
     for use, notes, related in undeclared(facts, Kind.REGISTER):
         yield facts.report(RULE, use.path, f"register `{use.name}` is not declared", *notes, related=related)
 

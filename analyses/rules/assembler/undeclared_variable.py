@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names of variables that nothing declares."""
+    """Undeclared variable names."""
     for use, notes, related in undeclared(facts, Kind.VARIABLE):
         yield facts.report(RULE, use.path, f"variable `{use.name}` is not declared", *notes, related=related)
 

@@ -9,7 +9,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What the parser found of this kind."""
+    """The errors of this kind found by the parser."""
     return (diagnostic for diagnostic in facts.syntax if diagnostic.rule == RULE.id)
 
 

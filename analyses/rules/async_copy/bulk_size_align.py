@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Sizes and addresses of bulk copies that are no multiples of what they must be, and copies beyond the end of a variable."""
+    """Misaligned sizes and addresses of bulk copies, and copies beyond the end of a variable."""
     return reports(facts, RULE, lambda routine: operand_findings(routine, CopyFault.BULK_SIZE_ALIGN, lambda queue: queue != COPY))
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Writes to the source of a bulk copy that may not have read it."""
+    """Writes to the source of a bulk copy that may not have read it yet."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

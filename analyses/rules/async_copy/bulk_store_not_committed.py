@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits for bulk groups that a bulk copy is in none of."""
+    """Waits for bulk groups while a bulk copy is uncommitted."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Ends of threads whose bulk copies may still read."""
+    """Exits of threads whose bulk copies may still read their source."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits by threads that did not start the copy, and waits that no barrier signals."""
+    """Waits by threads that did not start the copy, and waits that no barrier publishes."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies that are pending where the function ends."""
+    """Copies that are pending at the end of the function."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Reads of what another thread copied, after its wait but before any barrier."""
+    """Reads of another thread's copied data, after its wait but before any barrier."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

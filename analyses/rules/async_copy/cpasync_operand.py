@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Addresses of copies that are not aligned, and more bytes to read than to write."""
+    """Misaligned addresses of copies, and copies that read more bytes than they write."""
     return reports(facts, RULE, lambda routine: operand_findings(routine, CopyFault.CPASYNC_OPERAND, lambda queue: queue == COPY))
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies into one location that no commit separates."""
+    """Copies to the same location with no commit between."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

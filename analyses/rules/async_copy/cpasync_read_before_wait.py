@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Reads that meet a copy in flight, with no wait at fault."""
+    """Reads of the destination of a copy in flight, if no wait is at fault."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

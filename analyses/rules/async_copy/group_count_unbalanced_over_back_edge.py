@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits in loops that some paths go through again without a commit."""
+    """Waits in loops with iterations that commit nothing on some paths."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies into what another thread read since the last barrier."""
+    """Copies into memory that another thread has read since the last barrier."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits that come before the commit of what is read next."""
+    """Waits before the commit of the data that is read next."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits that let the group be pending that is read next."""
+    """Waits that leave the group pending whose data is read next."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -14,7 +14,7 @@ from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Thread counts of barriers, held in a register, that are not whole warps; or zero where threads only arrive."""
+    """Thread counts of barriers, in a register, that are not a multiple of the warp size; or zero for arrivals."""
     for routine in facts.routines:
         for use in barriers(routine).cta:
             i = use.instruction

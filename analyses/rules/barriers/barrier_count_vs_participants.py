@@ -14,7 +14,7 @@ MOST_SHOWN = 4
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Barriers for another number of threads than come to them."""
+    """Barriers whose thread count differs from the number of threads that reach them."""
     for routine in facts.routines:
         reported = set()
         for group in named_barriers(routine):
@@ -53,7 +53,7 @@ def _warps(site: Site) -> str:
     return f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {', '.join(numbers)}" if numbers else "no warps"
 
 
-"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+"""From a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
     id="B003",

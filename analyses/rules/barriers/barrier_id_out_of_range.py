@@ -14,7 +14,7 @@ from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Numbers of barriers, held in a register, that no barrier has."""
+    """Barrier numbers, in a register, that are out of range."""
     for routine in facts.routines:
         for use in barriers(routine).cta:
             i = use.instruction

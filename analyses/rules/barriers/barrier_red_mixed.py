@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Reductions at a barrier at which other threads only arrive or wait."""
+    """Reductions at a barrier where other threads only arrive or wait."""
     for routine in facts.routines:
         for group in named_barriers(routine):
             for reducing, plain in mixtures(group):
@@ -25,7 +25,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
-"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+"""From a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
     id="B005",

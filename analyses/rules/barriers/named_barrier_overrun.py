@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Arrivals at a barrier at which nobody waits, and warps that come to a barrier again before it can be complete."""
+    """Arrivals at a barrier at which no thread waits, and warps that reach a barrier again before it can complete."""
     for routine in facts.routines:
         yield from _again(facts, routine)
         yield from _alone(facts, routine)
@@ -35,7 +35,7 @@ def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
 
 
 def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
-    """Arrivals of some of the warps at a barrier to which no others come, to wait or to arrive."""
+    """Arrivals of some warps at a barrier that no other warps reach."""
     groups = named_barriers(routine)
     for group in groups:
         if any(site.use.waits for site in group.sites) or group.threads == group.total:
@@ -53,7 +53,7 @@ def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
             )
 
 
-"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+"""From a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
     id="B006",

@@ -15,11 +15,11 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 
 FEW = 4
-"""Up to so many are reported one by one in a function; of more, which are its convention, the first."""
+"""Up to this many are reported individually in a function; of more, which are its convention, only the first."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Masks of the threads that happen to be there, from which the mask of an instruction that waits for its members is made."""
+    """Member masks that are computed from the threads that happen to be active."""
     for routine in facts.routines:
         uses: dict[int, list[int]] = {}
         for i, bound in such(routine, lambda bound: bound.members is not None and bound.members.reads):
@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _sources(routine: Routine, i: int, child: int) -> list[int]:
-    """The instructions that found out the threads from which the registers of an operand are computed."""
+    """The instructions that determined the active threads from which the registers of an operand are computed."""
     numbering, named, bounds = ssa(routine), registers(routine), bindings(routine)
     read = set(named.of(i, routine.instructions[i].children[child]))
     used = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]

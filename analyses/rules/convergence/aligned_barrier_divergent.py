@@ -14,14 +14,14 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Aligned barriers of the CTA that one thread executes and another of its warp does not; without a count also: of its CTA."""
+    """Aligned CTA barriers that one thread executes and another of its warp does not; without a count, also another of its CTA."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_fault(routine, divergence)]
         yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
 
 
 def _is_fault(routine: Routine, divergence: Divergence) -> bool:
-    """Whether threads miss a barrier of the CTA; whole warps may come to the same barrier by another instruction on their path."""
+    """Whether threads miss a barrier of the CTA; whole warps may reach the same barrier through another instruction."""
     demand = divergence.demand
     if demand is None or not demand.bound.form.threads:
         return False

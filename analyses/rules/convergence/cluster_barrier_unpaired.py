@@ -15,7 +15,7 @@ MOST_SHOWN = 6
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Threads that arrive at the cluster's barrier twice without waiting, or wait without having arrived."""
+    """Threads that arrive at the cluster barrier twice without waiting, or wait without having arrived."""
     for routine, fault in cluster_barrier_faults(facts.routines):
         if is_specimen(routine):
             continue

@@ -15,7 +15,7 @@ from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Threads that execute an instruction whose mask of members leaves them out."""
+    """Threads that execute an instruction whose member mask excludes them."""
     for routine in facts.routines:
         for i in masked(routine):
             found = stranger(routine, i)

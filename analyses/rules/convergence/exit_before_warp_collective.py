@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Instructions of a whole warp, which must be there, of which some threads have ended before."""
+    """Instructions for a whole warp of which some threads have exited."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _has_left(routine, divergence)]
         yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")

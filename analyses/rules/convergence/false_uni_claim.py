@@ -17,7 +17,7 @@ from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Branches, calls and returns that say `.uni` where threads of a warp part."""
+    """Branches, calls and returns marked `.uni` at which threads of a warp diverge."""
     for routine in facts.routines:
         flow = control_flow(routine)
         for i, bound in such(routine, lambda bound: bound.flow and bound.has(".uni")):
@@ -44,7 +44,7 @@ def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, routine: Routine, i: int) -> Fix:
-    """Without the promise."""
+    """Removes `.uni`."""
     opcode = routine.instructions[i].opcode
     at = routine.instructions[i].children.index(opcode)
     return Fix("leave `.uni` away", (fixing.replace(facts.index, (*routine.where(i), at), opcode.text.replace(".uni", "")),))

@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Masks of members that name lanes which wait for others somewhere else."""
+    """Member masks with lanes that wait for others elsewhere."""
     for routine in facts.routines:
         for i in masked(routine):
             found = missing(routine, i)

@@ -19,36 +19,35 @@ from ptxkit.isa.binding import Bound
 from ptxkit.syntax import Path, constant_value
 
 REGISTERS = 65536
-"""Registers of a multiprocessor that has the instruction (sm_90 and later)."""
+"""Registers of a multiprocessor that supports the instruction (sm_90 and later)."""
 MOST = 256
 STEP = 8
-"""Registers are handed out in so many per thread."""
+"""Registers are allocated in multiples of this per thread."""
 WARPGROUP = 4 * WARP
 
 
 @frozen
 class Change:
-    """An instruction that changes how many registers the threads of a warpgroup have."""
+    """An instruction that changes the register count of a warpgroup's threads."""
 
     instruction: int
     takes: bool
-    """Whether it takes from the pool (`.inc`)."""
+    """Whether it requests registers from the pool (`.inc`)."""
     count: int
 
 
 @frozen
 class Start:
-    """Registers of each thread when the kernel starts."""
+    """Registers of each thread at kernel start."""
 
     count: int
     is_exact: bool
-    """Otherwise there are not more."""
+    """Otherwise, an upper bound."""
     why: str
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Changes of the number of registers that have no effect, go in the wrong direction, can never be granted, or follow one another at
-    once."""
+    """Changes of the register count that have no effect, go in the wrong direction, can never be granted, or directly follow each other."""
     for routine in facts.routines:
         changes = {change.instruction: change for change in _changes(routine)}
         if not changes or not routine.function.header.is_entry:
@@ -94,12 +93,13 @@ def _start(routine: Routine) -> Start | None:
     return Start(count, False, f"the kernel starts with at most {count}, as {ctas} x {threads} threads share {REGISTERS} registers")
 
 
-# A state is what threads may have done last: a change, by its instruction; -1: none yet. And whether they surely have not waited since.
+# A state holds the last changes that threads may have made, by instruction (-1: none), each with whether they certainly have not waited
+# since.
 State = frozenset[tuple[int, bool]]
 
 
 def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], start: Start | None) -> Iterator[Diagnostic]:
-    """Releases to more registers than the threads have, requests of less, and changes that nothing separates."""
+    """Releases to a higher count, requests for a lower one, and changes with no wait between."""
     flow = control_flow(routine)
     stops: dict[int, list[int]] = {}
     for i in sorted(_waits(routine) | changes.keys()):
@@ -126,7 +126,7 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
 
 
 def _after(routine: Routine, changes: dict[int, Change], i: int, state: State) -> State:
-    """What holds after a change, or after a location where threads may wait."""
+    """The state after a change, or after a point where threads may wait."""
     if i in changes:
         new = frozenset([(i, True)])
         return new if routine.instructions[i].guard is None else state | new
@@ -141,7 +141,7 @@ def _waits(routine: Routine) -> set[int]:
 
 
 def _may_wait(bound: Bound) -> bool:
-    """Whether threads may wait for one another here: at barriers of any kind, by looking into memory, or in a function."""
+    """Whether threads may wait for one another here: at any barrier, by polling memory, or in a function."""
     return bool(bound.barrier or bound.flow == "call" or bound.asynchronous or not bound.form.modelled) or any(
         memory.access != "write" for memory in bound.memory
     )
@@ -183,7 +183,7 @@ def _too_soon(facts: Facts, routine: Routine, change: Change, state: State) -> I
 
 
 def _pool(facts: Facts, routine: Routine, changes: tuple[Change, ...], start: Start) -> Iterator[Diagnostic]:
-    """Requests that can never be granted, for all that the others release."""
+    """Requests that can never be granted, even with everything that the others release."""
     total = launch(routine).count
     if total is None or total % WARPGROUP:
         return

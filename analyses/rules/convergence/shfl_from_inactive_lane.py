@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Threads that take a value from a lane that has ended, took another path or is not in the mask, and use it; once for each branch."""
+    """Threads that use a value from a lane that has exited, took another path or is not in the mask; one finding per branch."""
     for routine in facts.routines:
         groups: dict[int, list[Unheard]] = {}
         for i in masked(routine):

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Instructions of a whole warp that one of its threads executes and another does not."""
+    """Instructions for a whole warp that one of its threads executes and another does not."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_of_a_warp(routine, divergence)]
         yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
@@ -22,7 +22,7 @@ def _is_of_a_warp(routine: Routine, divergence: Divergence) -> bool:
     demand = divergence.demand
     if demand is None or demand.converges.level != "warp" or demand.bound.form.threads:
         return False
-    # who has ended at a `ret` or `exit` is the matter of another rule
+    # threads that have exited at a `ret` or `exit` are covered by another rule
     return not (divergence.has_ended and flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit"))
 
 

@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Instructions of a whole warpgroup that one of its threads executes and another does not."""
+    """Instructions for a whole warpgroup that one of its threads executes and another does not."""
     for routine in facts.routines:
         found = [divergence for divergence in divergences(routine) if _is_of_a_warpgroup(routine, divergence)]
         yield from divergence_reports(facts, RULE, routine, found, "ptxas accepts this without a warning")
@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 def _is_of_a_warpgroup(routine: Routine, divergence: Divergence) -> bool:
     if divergence.demand is None or divergence.demand.converges.level != "warpgroup":
         return False
-    # lanes that have ended at a `ret` or `exit` are the matter of another rule
+    # lanes that have exited at a `ret` or `exit` are covered by another rule
     if divergence.scope is not Level.WARP and comes_otherwise(routine, divergence, _likewise(routine, divergence.instruction)):
         return False
     leaves = flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit")
@@ -30,7 +30,7 @@ def _is_of_a_warpgroup(routine: Routine, divergence: Divergence) -> bool:
 
 
 def _likewise(routine: Routine, i: int) -> Callable[[int], bool]:
-    """Whether an instruction does the same: where each warp has its own copy, all of the warpgroup execute one."""
+    """Whether an instruction is equivalent: if each warp has its own copy, the whole warpgroup executes one."""
     name = routine.instructions[i].opcode.text
     return lambda other: routine.instructions[other].opcode.text == name
 

@@ -21,13 +21,13 @@ from ptxkit.names import Kind
 
 ROW_BYTES = 16
 ROWS = 8
-"""Lanes that give the addresses of one matrix."""
+"""Number of lanes that give the addresses of one matrix."""
 LAST_TARGET = 75
-"""Up to here every lane must give a valid address; later, those whose row is not loaded may give any."""
+"""Up to this target, every lane must give a valid address; later, lanes whose row is not loaded may give any."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Lanes that give no row's address to a load of matrices, but one outside of the variable that the others load from."""
+    """Lanes of a matrix load whose row is not loaded, with an address outside the variable that the others load from."""
     target = next((word for word in (facts.target, *facts.module.targets) if word and word.startswith("sm_")), "")
     number = target.removeprefix("sm_")
     if not number.isdecimal() or int(number) > LAST_TARGET:

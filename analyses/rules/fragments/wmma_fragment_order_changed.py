@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments whose registers stand in another order than where they were made, or are taken from several."""
+    """Fragments whose registers are in another order than where they were produced, or come from several fragments."""
     for routine in facts.routines:
         for use in fragment_uses(routine):
             sources = _only_copies(use)
@@ -28,7 +28,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _only_copies(use: FragmentUse) -> list[Source] | None:
-    """The one register that each register of the operand is a copy of, all of like fragments; None if there are others, or none."""
+    """The single register that each register of the operand is a copy of, all from equivalent fragments; None if there is none."""
     if not all(len(sources) == 1 for sources in use.sources):
         return None
     found = [source for sources in use.sources for source in sources]

@@ -13,7 +13,7 @@ _NAMES = {"a": "matrix A", "b": "matrix B", "c": "the accumulator"}
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments of one matrix that are read as those of another: A as B, or an accumulator as A."""
+    """Fragments used in another role: A as B, or an accumulator as A."""
     for routine in facts.routines:
         for found in disagreements(routine, _differ):
             made, taken = _NAMES[found.source.fragment.matrix], _NAMES[found.use.fragment.matrix]

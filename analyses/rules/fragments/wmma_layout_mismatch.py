@@ -11,7 +11,7 @@ from ptxkit.isa.notation import Fragment
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments that were loaded by rows and are multiplied as if by columns, or the reverse."""
+    """Fragments loaded in row-major layout and multiplied as column-major, or the reverse."""
     for routine in facts.routines:
         for found in disagreements(routine, _differ):
             made = found.source.fragment

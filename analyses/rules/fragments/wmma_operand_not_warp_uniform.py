@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Addresses and strides of matrices that provably differ between the threads of a warp."""
+    """Addresses and strides of matrices that provably differ between threads of a warp."""
     for routine in facts.routines:
         for access in matrix_accesses(routine):
             for term, child, what in ((access.address, access.child, "address"), (access.stride, access.stride_child, "stride")):

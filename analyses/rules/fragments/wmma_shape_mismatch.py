@@ -11,7 +11,7 @@ from ptxkit.isa.notation import Fragment
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments that are read as parts of a matrix of another shape than they were made for."""
+    """Fragments used with another matrix shape than they were produced for."""
     for routine in facts.routines:
         for found in disagreements(routine, _differ):
             made = found.source.fragment

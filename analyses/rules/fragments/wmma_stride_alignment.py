@@ -12,12 +12,12 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.diagnostics import Diagnostic, Severity
 
 ENOUGH = 16
-"""Bytes to which CUDA C++ asks for rows to be aligned, for fragments of any size. Padding of eight halves is common, and works on all
-GPUs, so that a multiple of this is a note."""
+"""The row alignment in bytes that CUDA C++ requires for fragments of any size. Padding by eight halves is common and works on all GPUs,
+so a multiple of this is a note."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Matrices whose rows (or columns) overlap, or provably start where a fragment is not aligned."""
+    """Matrices whose rows (or columns) overlap, or provably start at a misaligned address."""
     for routine in facts.routines:
         for access in matrix_accesses(routine):
             yield from _stride(facts, routine, access)
@@ -46,7 +46,7 @@ def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Di
 
 
 def _excess(term: Term, bits: int, align: int) -> int:
-    """How many bytes a term, which counts things of so many bits, is at least beyond a multiple of `align` bytes; 0 if not certain."""
+    """Minimum bytes by which a term, in units of `bits` bits, exceeds a multiple of `align` bytes; 0 if uncertain."""
     low = 8 * align // bits - 1
     ones = term.known.ones & low
     return (ones & -ones) * bits // 8 if low > 0 else 0

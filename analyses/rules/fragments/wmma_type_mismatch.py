@@ -11,7 +11,7 @@ from ptxkit.isa.notation import Fragment
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments whose elements are read as another type."""
+    """Fragments whose elements are used as another type."""
     for routine in facts.routines:
         for found in disagreements(routine, _differ):
             made = found.source.fragment

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses of the memory of other CTAs with no barrier of the cluster on the path out."""
+    """Accesses to other CTAs' memory with no cluster barrier on the path to the exit."""
     return reports(facts, RULE, findings)
 
 

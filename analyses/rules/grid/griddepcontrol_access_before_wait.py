@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses that should come after griddepcontrol.wait."""
+    """Accesses that should follow griddepcontrol.wait."""
     return reports(facts, RULE, findings)
 
 

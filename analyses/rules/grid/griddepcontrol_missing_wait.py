@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Kernels that launch dependents and read what a grid before them may write."""
+    """Kernels that launch dependents and read data that a preceding grid may write."""
     return reports(facts, RULE, findings)
 
 

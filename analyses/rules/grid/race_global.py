@@ -9,7 +9,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Nothing: what the text says of addresses in global memory is too little. Executions show it."""
+    """Nothing: global addresses are not known well enough without execution, which reports this rule."""
     return iter(())
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Reads of what a copy may still be writing."""
+    """Reads of data that a copy may still be writing."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Announcements that do not add up to what is copied."""
+    """Expect-tx bytes that do not match the bytes copied."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Addresses of mbarriers that are no multiple of 8."""
+    """Mbarrier addresses that are not a multiple of 8."""
     return reports(facts, RULE, findings)
 
 

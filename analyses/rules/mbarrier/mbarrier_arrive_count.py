@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """mbarriers that expect more or fewer arrivals than come."""
+    """Mbarriers that expect more or fewer arrivals than occur."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Counts of 0 and of more than an mbarrier can hold."""
+    """Counts of 0, or above the maximum of an mbarrier."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Initializations of what is an mbarrier already."""
+    """Initializations of an mbarrier that is already initialized."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """mbarriers used from other CTAs after a barrier of the cluster that orders nothing."""
+    """Mbarriers used from other CTAs after a cluster barrier without ordering."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits of which the parity is not that of the phase that comes next."""
+    """Waits whose parity is not that of the next phase."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Parities that are not 0 or 1 for certain."""
+    """Parities that are certainly not 0 or 1."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Operations of the own CTA on what mapa gives."""
+    """CTA-local operations on an address from mapa."""
     return reports(facts, RULE, findings)
 
 

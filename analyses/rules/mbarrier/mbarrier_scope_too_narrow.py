@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Arrivals in other CTAs with the scope of the own."""
+    """Arrivals at mbarriers of other CTAs with CTA scope."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Plain writes over mbarriers, and operations on invalid ones."""
+    """Plain writes to mbarriers, and operations on invalidated ones."""
     return reports(facts, RULE, findings)
 
 

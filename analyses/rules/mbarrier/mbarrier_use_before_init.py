@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """mbarriers that threads arrive and wait at, and nobody initializes."""
+    """Mbarriers that threads use and no thread initializes."""
     return reports(facts, RULE, findings)
 
 

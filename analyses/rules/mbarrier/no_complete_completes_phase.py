@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Phases that are completed by an arrival that says it does not."""
+    """Phases that are completed by a `.noComplete` arrival."""
     return reports(facts, RULE, findings)
 
 

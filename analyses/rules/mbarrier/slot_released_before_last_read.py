@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Arrivals that give free what others may still read."""
+    """Arrivals that release a slot that others may still read."""
     return reports(facts, RULE, findings)
 
 

@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits after which a thread goes on no matter what they said."""
+    """Waits whose result is ignored."""
     return reports(facts, RULE, findings, retry)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies whose bytes nobody expects."""
+    """Copies whose bytes are not expected."""
     return reports(facts, RULE, findings)
 
 

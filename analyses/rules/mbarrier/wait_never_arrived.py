@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits at mbarriers that nobody arrives at, and others that never end."""
+    """Waits at mbarriers at which no thread arrives, and others that never complete."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses of shared memory by threads of one warp that nothing orders."""
+    """Unordered accesses to shared memory by threads of one warp."""
     return reports(facts, RULE, findings)
 
 

@@ -16,7 +16,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Addresses that are no multiple of what the access asks for, for all threads or for one that surely executes it."""
+    """Addresses that are misaligned for all threads, or for one that certainly makes the access."""
     for routine in facts.routines:
         known = lanes(routine) if accesses(routine) else None
         for access in accesses(routine):
@@ -63,7 +63,7 @@ def _rest(always: int, low: int, address: Term) -> str:
 
 
 def _low_bits(known: Lanes, access: Access, address: Term, low: int) -> tuple[int, ...] | None:
-    """The lowest bits for each thread, where all that is not known is a multiple of enough."""
+    """The lowest bits for each thread, if all unknown parts are sufficiently aligned."""
     parts = [(atom, factor) for atom, factor in address.linear[1] if 0 < atom.alignment * (factor & -factor) <= low]
     rest = known.values.terms.part(address, tuple(parts))
     return known.numbers(rest, control_flow(known.routine).block_of[access.instruction])

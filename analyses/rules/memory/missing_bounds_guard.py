@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Global memory accessed by index in kernels that leave a number unread."""
+    """Indexed accesses to global memory in kernels that leave a number parameter unread."""
     return reports(facts, RULE, findings)
 
 

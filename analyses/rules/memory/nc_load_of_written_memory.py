@@ -20,7 +20,7 @@ READONLY = (".nc", ".proxy::readonly")
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Loads through the read-only path of what the same thread writes at the same address."""
+    """Loads through the read-only path of data that the same thread writes at the same address."""
     for routine in facts.routines:
         loads = [access for access in accesses(routine) if _is_readonly(routine, access)]
         if not loads:
@@ -52,7 +52,7 @@ def _parts(load: Access) -> Parts:
 
 
 def _meet(routine: Routine, load: Access, store: Access) -> bool:
-    """Whether both access a common byte, and who executes the load has executed the store: nothing is wrong before that."""
+    """Whether both access a common byte, and every thread that executes the load has executed the store: before that, nothing is wrong."""
     if load.address is None or store.address is None or not load.bytes or not store.bytes or not _parts(load):
         return False
     size = 1 << load.address.width
@@ -64,13 +64,13 @@ def _meet(routine: Routine, load: Access, store: Access) -> bool:
     if one != other or store.instruction < load.instruction:
         if dominators(routine).tree.dominates(one, other):
             return True
-    # in a later iteration the address is the same only if it does not depend on the loop
+    # in a later iteration, the address is the same only if it does not depend on the loop
     is_fixed = not any(leaf.operator in ("phi", "value") for leaf in load.address.leaves())
     return is_fixed and comes_to(routine, store.instruction, load.instruction)
 
 
 def _fix(facts: Facts, routine: Routine, i: int) -> Fix | None:
-    """Through the caches that are kept coherent."""
+    """Loads through the coherent caches instead."""
     opcode = routine.instructions[i].opcode
     at = routine.instructions[i].children.index(opcode)
     without = opcode.text.replace(".nc", "")

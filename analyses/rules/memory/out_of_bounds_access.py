@@ -20,11 +20,11 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind, Symbol
 
 FEW = 4
-"""Compilers unroll loops of which they do not know how often they iterate by so much, or more."""
+"""Minimum factor by which compilers unroll loops with an unknown trip count."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses beyond the end, or before the start, of the variable that their address is made from, by a thread that executes them."""
+    """Accesses outside the variable on which their address is based, by a thread that executes them."""
     for routine in facts.routines:
         for access in accesses(routine):
             where = access.where
@@ -73,7 +73,7 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
 
 
 def _is_unrolled(routine: Routine, block: int) -> bool:
-    """Whether a block is only come to if something that is made from parameters alone is neither small nor another certain number."""
+    """Whether a block is reached only if a value computed from parameters alone is neither small nor another fixed number."""
     known, flow, post = values(routine), control_flow(routine), dominators(routine).post
     for branch in post.decide(block):
         guard = known.guard(flow.blocks[branch].end - 1)

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Loops that end only by what a weak load gives."""
+    """Loops whose exit depends only on a weak load."""
     return reports(facts, RULE, findings)
 
 

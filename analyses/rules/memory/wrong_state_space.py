@@ -13,11 +13,11 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Generic addresses where those within a state space are needed, and the reverse."""
+    """Generic addresses where state-space addresses are needed, and the reverse."""
     for routine in facts.routines:
         for access in accesses(routine):
             if access.address is None or access.where is None or access.memory.proxy == "tensormap":
-                # a tensor map may lie in global memory, constants or parameters, no matter what its address says
+                # a tensor map may be in global, constant or parameter memory, whatever its address is
                 continue
             wrong = _wrong(access, access.address, access.where)
             if wrong:

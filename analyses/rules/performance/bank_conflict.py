@@ -13,7 +13,7 @@ from ptxkit.frozen import frozen
 
 BANKS = 32
 WORD = 4
-"""Bytes of a bank that are side by side."""
+"""Bytes of a bank's word."""
 
 
 @frozen
@@ -21,14 +21,14 @@ class Conflict:
     """Lanes that access different words of one bank in one pass."""
 
     degree: int
-    """How many words of one bank are accessed: so many passes it takes."""
+    """The number of words accessed in one bank, which is the number of passes."""
     one: int
     other: int
-    """Two such lanes, by their indices in the access."""
+    """The indices of two such lanes in the access."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses to shared memory for which the lanes of a warp have to wait for each other: one of each kind in a function."""
+    """Accesses to shared memory that are serialized within a warp: one of each kind in a function."""
     for routine in facts.routines:
         kinds: dict[tuple[str, int], list[tuple[Access, WarpAccess, Conflict]]] = {}
         for access in accesses(routine):
@@ -41,20 +41,20 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _size(access: Access) -> int:
-    """How many bytes each lane accesses; 0 for what is no plain access to shared memory."""
+    """The bytes that each lane accesses; 0 unless it is a plain access to shared memory."""
     if access.space != ".shared" or access.memory.access not in ("read", "write") or access.memory.is_async:
         return 0
     return access.bytes or access.memory.row or 0
 
 
 def _conflict(found: WarpAccess, size: int) -> Conflict | None:
-    """The worst conflict; of the locations in a word where the first address may lie, the one that is best for the program counts."""
+    """The worst conflict; if the first address may be anywhere in a word, for the most favorable position."""
     conflicts = [_conflict_from(start, found, size) for start in found.starts(WORD, size)]
     return min(conflicts, key=lambda conflict: conflict.degree if conflict else 1)
 
 
 def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
-    """The worst conflict if the first address lies there in a word. As many lanes are served at a time as access 128 bytes."""
+    """The worst conflict for a position of the first address in a word. Lanes are served together up to 128 bytes."""
     at_a_time = min(BANKS, max(1, BANKS * WORD // max(WORD, size)))
     worst = None
     for first in range(0, BANKS, at_a_time):

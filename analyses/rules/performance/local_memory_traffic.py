@@ -15,7 +15,7 @@ from ptxkit.names import Symbol
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Variables in local memory that instructions read or write, each once, where it is declared."""
+    """Variables in local memory that are read or written, each reported once, at its declaration."""
     for routine in facts.routines:
         accessing: dict[int, tuple[Symbol, list[Access]]] = {}
         for access in accesses(routine):

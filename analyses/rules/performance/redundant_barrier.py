@@ -17,7 +17,7 @@ from ptxkit.isa.registers import special_register
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Barriers of the whole CTA right after one, with nothing between them that could need ordering."""
+    """Barriers of the whole CTA that directly follow another, with nothing between that could need ordering."""
     for routine in facts.routines:
         before: BarrierUse | None = None
         for use in barriers(routine).cta:
@@ -43,7 +43,7 @@ def _nothing_between(routine: Routine, first: int, last: int) -> bool:
 
 
 def _is_quiet(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction does nothing but compute registers from registers; one that looks at the time does more."""
+    """Whether an instruction only computes registers from registers; reading a clock does more."""
     if isinstance(bound, Mismatch) or not bound.form.modelled:
         return False
     if bound.memory or bound.flow or bound.effects or bound.converges or bound.barrier or bound.asynchronous or bound.completes:

@@ -11,13 +11,13 @@ from ptxkit.analyses.protocols.performance.warp_accesses import WarpAccess, more
 from ptxkit.diagnostics import Diagnostic, Severity
 
 SECTOR = 32
-"""Bytes that global memory hands out together."""
+"""Bytes of a global memory sector."""
 FACTOR = 2
-"""Reported from so many times the sectors on that would do."""
+"""Reported from this multiple of the necessary sectors on."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses to global memory of which a good part of what is moved is not used: one of each kind in a function."""
+    """Accesses to global memory with a large share of unused bytes in the sectors moved: one of each kind in a function."""
     for routine in facts.routines:
         kinds: dict[tuple[str, int, int], list[tuple[Access, WarpAccess]]] = {}
         for access in accesses(routine):
@@ -32,15 +32,15 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _wasted(found: WarpAccess, size: int) -> tuple[int, int] | None:
-    """How many bytes are accessed, and how many sectors move, if these are too many."""
+    """The bytes accessed and the sectors moved, if these are too many."""
     accessed = len(set(found.offsets)) * size
-    # where the first address lies in its sector may not be known: what is best for the program counts
+    # the position of the first address in its sector may be unknown: assume the most favorable one
     sectors = min(_sectors(found, size, start) for start in found.starts(SECTOR, size))
     return (accessed, sectors) if sectors >= FACTOR * _needed(accessed) else None
 
 
 def _needed(accessed: int) -> int:
-    """How many sectors hold so many bytes."""
+    """The number of sectors that hold so many bytes."""
     return -(-accessed // SECTOR)
 
 

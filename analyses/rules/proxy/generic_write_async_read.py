@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies through the async proxy of what was written through the generic one, with no proxy fence between."""
+    """Async-proxy copies of data written through the generic proxy, with no proxy fence between."""
     for routine in facts.routines:
         found = [one for one in crossings(routine) if not one.read.is_tensor and one.fence < 0]
         yield from crossing_reports(facts, RULE, routine, found, "an asynchronous copy reads it")

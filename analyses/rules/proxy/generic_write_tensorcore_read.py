@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """MMAs of matrices in shared memory that were written through the generic proxy, with no proxy fence between."""
+    """MMAs on shared-memory matrices written through the generic proxy, with no proxy fence between."""
     for routine in facts.routines:
         found = [one for one in crossings(routine) if one.read.is_tensor and one.fence < 0]
         yield from crossing_reports(facts, RULE, routine, found, "tensor cores read it")

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Uses of tensor maps that the kernel has changed, with no acquiring fence between."""
+    """Uses of tensor maps that the kernel has modified, with no acquire fence between."""
     for routine in facts.routines:
         if is_specimen(routine):
             continue

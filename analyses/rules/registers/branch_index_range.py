@@ -16,7 +16,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Indices beyond the list of labels: for certain, or because what limits them lets more through than there are."""
+    """Indices beyond the list of labels: certainly, or because their limit exceeds the number of labels."""
     for routine in facts.routines:
         known = values(routine)
         reachable = control_flow(routine).reachable
@@ -47,7 +47,7 @@ def _beyond(facts: Facts, routine: Routine, known: Values, i: int) -> Iterator[D
 
 
 def _reaches_its_bound(index: Term) -> bool:
-    """Whether nothing but a mask or a remainder by a constant limits the index, of what may be anything."""
+    """Whether only a mask or a remainder by a constant limits an otherwise arbitrary index."""
     return (
         index.operator in ("and", "rem.u")
         and index.args[1].constant is not None
@@ -58,7 +58,7 @@ def _reaches_its_bound(index: Term) -> bool:
 
 
 def _is_tested(routine: Routine, known: Values, i: int, index: Term) -> bool:
-    """Whether a branch on which it depends that control comes here goes by something that the index is made of."""
+    """Whether a branch that controls this point depends on part of the index."""
     blocks = control_flow(routine)
     own = set(index.leaves())
     guard = known.guard(i)

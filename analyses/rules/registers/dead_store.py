@@ -15,7 +15,7 @@ from ptxkit.isa.mismatch import Mismatch
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Instructions that only write registers, of which nothing reads what they write."""
+    """Instructions that only write registers that are never read."""
     for routine in facts.routines:
         values, named, bounds = ssa(routine), registers(routine), bindings(routine)
         used = {value for read in values.uses for value in read}
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _only_writes(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction does nothing but write registers; a plain load is one that does."""
+    """Whether an instruction only writes registers, as a plain load does."""
     if isinstance(bound, Mismatch) or not bound.form.modelled:
         return False
     if bound.flow or bound.effects or bound.converges or bound.barrier or bound.asynchronous or bound.completes:

@@ -13,7 +13,7 @@ from ptxkit.syntax import Block
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Functions whose last instruction lets control run past the end."""
+    """Functions in which control may run past the last instruction."""
     for routine in facts.routines:
         flow = control_flow(routine)
         for index in flow.order:
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, routine: Routine) -> Fix | None:
-    """With a return after the last statement of the body."""
+    """Adds a return after the last statement of the body."""
     body = routine.function.body
     if body is None or not body.children:
         return None

@@ -15,7 +15,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses to more of a parameter than there is, and pointers of which only the low half was loaded."""
+    """Accesses beyond a parameter, and pointers of which only the low half was loaded."""
     for routine in facts.routines:
         known = values(routine)
         for access in accesses(routine):

@@ -17,7 +17,7 @@ SIZES = (16, 32, 64)
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Conversions from a type to one that has the same bits."""
+    """Conversions between types with the same representation."""
     for routine in facts.routines:
         for i, bound in enumerate(bindings(routine)):
             if isinstance(bound, Bound) and (bits := _same(bound)):
@@ -25,7 +25,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _same(bound: Bound) -> int:
-    """How many bits an integer and the registers from and to which it is converted have, if it has the same before and after; else 0."""
+    """The number of bits if an integer conversion and its registers have the same width throughout; otherwise 0."""
     to, source = types().get(bound.slot(".dtype")), types().get(bound.slot(".atype"))
     if to is None or source is None or to.kind not in INTEGERS or source.kind not in INTEGERS or len(bound.operands) != 2:
         return 0
@@ -39,7 +39,7 @@ def _same(bound: Bound) -> int:
 
 
 def _fix(facts: Facts, routine: Routine, i: int, bits: int) -> Fix:
-    """As a move."""
+    """Replaces the conversion by a move."""
     instruction = routine.instructions[i]
     at = (*routine.where(i), instruction.children.index(instruction.opcode))
     return Fix(f"make it `mov.b{bits}`", (fixing.replace(facts.index, at, f"mov.b{bits}"),))

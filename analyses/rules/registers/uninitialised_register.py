@@ -14,10 +14,10 @@ from ptxkit.syntax import Path
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """The first read of each register that holds nothing: an error if no path writes it before, a warning if one does not.
+    """The first read of each uninitialized register: an error if no path writes it before, a warning if some path does not.
 
-    Where only a load was left out, or nothing may come of it, which may be on purpose, or contents of memory decide whether it happens, it
-    is for information; registers of one location are reported together.
+    It is a note if only a load was skipped, or the value may have no effect, which may be intentional, or if memory contents decide whether
+    it happens; registers at one location are reported together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of

@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, routine: Routine, first: int) -> Fix:
-    """Without the instructions from here on that control never reaches; their labels and declarations stay."""
+    """Removes the unreachable instructions from here on; their labels and declarations stay."""
     flow = control_flow(routine)
     edits = []
     for block in flow.blocks[first:]:

@@ -12,7 +12,7 @@ from ptxkit.syntax import Declarator, Function, Label
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers, labels, parameters and local variables that nothing uses. Families such as `%r<100>` are declared by the handful."""
+    """Unused registers, labels, parameters and local variables. Families such as `%r<100>` are exempt: they are declared in bulk."""
     names = facts.names
     for scope in names.all_scopes:
         if scope.parent is None:
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, symbol: Symbol) -> Fix | None:
-    """Without the declaration. Callers pass parameters, so there is none for them; that of shared memory moves what lies after it."""
+    """Removes the declaration. Not for parameters, which callers pass; removing a shared variable moves those after it."""
     if symbol.kind is Kind.PARAMETER:
         return None
     path = symbol.path

@@ -1,1 +1,1 @@
-"""Comments that accept findings."""
+"""Suppression comments."""

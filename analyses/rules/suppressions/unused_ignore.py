@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What is wrong with a comment by itself; that it accepts nothing shows when the other rules have been applied."""
+    """Errors in suppression comments themselves; unused ones are found after the other rules have been applied."""
     for mark in facts.marks:
         if mark.trouble:
             yield facts.report(RULE, mark.span, mark.trouble)

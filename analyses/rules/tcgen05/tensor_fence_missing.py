@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Uses of tensor memory after a wait without the fence that the kernel has after its other waits."""
+    """Uses of tensor memory after a wait without the fence that follows the kernel's other waits."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, unfenced(routine))
         usual = seldom_fenced(routine)

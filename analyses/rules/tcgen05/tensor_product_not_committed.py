@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits for an mbarrier after MMAs of which nothing signals to an mbarrier that they are done."""
+    """Waits at an mbarrier for MMAs whose completion is never signalled to an mbarrier."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
         yield from found_reports(facts, RULE, routine, [*outrun(routine), *out_of_step(routine)])

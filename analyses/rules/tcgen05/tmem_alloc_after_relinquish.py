@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Allocations without the right to, frees of other sizes than were allocated, mixed groups of CTAs."""
+    """Allocations after the right was relinquished, frees of other sizes than were allocated, mixed CTA groups."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, misused_permits(routine))
 

@@ -19,12 +19,12 @@ USUAL = "ptxas waits for each register by itself; the manual does not promise it
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers that are used while they are being loaded; stores that are passed on while they may be in flight."""
+    """Registers that are used while being loaded; stores that are published while they may be in flight."""
     why = "no tcgen05.wait::ld lies between"
     for routine in facts.routines:
         wrong, usual = accessed_loads(routine)
         yield from in_flight_reports(facts, RULE, routine, loads(routine), wrong, why)
-        # where it is the convention, one finding a function is enough
+        # if it is the convention, one finding per function is enough
         reported = usual[:1]
         where = lines(facts, routine, [access.opener for access in usual])
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Tensor memory with which a warp comes to the end of the kernel."""
+    """Tensor memory that a warp still holds at the end of the kernel."""
     for routine in facts.routines:
         if is_specimen(routine):
             continue

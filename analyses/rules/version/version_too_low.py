@@ -13,14 +13,14 @@ from ptxkit.syntax import Version
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """What the instruction table says."""
+    """The problems found with the instruction table."""
     reports = list(facts.problem_reports(RULE))
     fix = _fix(facts) if reports else None
     return iter([attrs.evolve(report, fix=fix) for report in reports])
 
 
 def _fix(facts: Facts) -> Fix | None:
-    """With the version that the whole module needs for its target, if the file's own is what was checked."""
+    """Raises the version to what the module requires on its target, if the file's own version was checked."""
     target = next((word for word in facts.module.targets if word.startswith("sm_")), None)
     if facts.version is not None or facts.target is not None or target is None:
         return None

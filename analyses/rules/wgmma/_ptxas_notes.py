@@ -1,7 +1,7 @@
-"""What notes in a ptxas log about wgmma and setmaxnreg mean: the instruction that caused each, and the line of source it comes from.
+"""Explains notes about wgmma and setmaxnreg in a ptxas log: the instruction that caused each, and its source line.
 
-ptxas repairs or slows down what the manual forbids, and says so in notes with numbers such as C7514, which name a function, and sometimes a
-line that is not the one at fault. The rules know the fault; where none is found, the note is tied to what it speaks of.
+ptxas repairs or slows down what the manual forbids, and reports it in numbered notes such as C7514, which name a function, and sometimes a
+line other than the faulty one. The rules find the fault; otherwise, the note is attached to the instruction that it mentions.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("setmaxnreg", ("C011",)),
     ("serialized", ("W001", "W002", "W003", "W004", "W005", "W007")),
 )
-"""Rules that find what a note is about, by words in it: their numbers change from one release to the next."""
+"""The rules that find the cause of a note, by words in it: note numbers change between releases."""
 
 
 def notes(log: str) -> tuple[Note, ...]:
-    """The notes with numbers from C7500 to C7599 in a log, each once."""
+    """The distinct notes with numbers from C7500 to C7599 in a log."""
     found: dict[Note, None] = {}
     for line in log.splitlines():
         match = _NOTE.search(line)
@@ -61,7 +61,7 @@ def notes(log: str) -> tuple[Note, ...]:
 
 
 def explain(module: Module, log: str) -> tuple[Diagnostic, ...]:
-    """For each note of a log about this module what caused it, for information. Notes about other functions are left out."""
+    """The cause of each note of a log about this module, as informational findings. Notes about other functions are left out."""
     facts = Facts(module)
     by_name = {routine.name: routine for routine in facts.routines}
     found: dict[str, list[Diagnostic]] = {}
@@ -99,7 +99,7 @@ def _because(note: Note, cause: Diagnostic) -> Diagnostic:
 
 
 def _without_cause(facts: Facts, note: Note, routine: Routine) -> Diagnostic:
-    """What a note speaks of, where no rule finds fault."""
+    """A finding for a note without a known cause."""
     at = _subject(facts, note, routine)
     where: Path = routine.path if at < 0 else routine.where(at)
     source = source_lines(routine)[at] if at >= 0 else ""
@@ -116,7 +116,7 @@ def _without_cause(facts: Facts, note: Note, routine: Routine) -> Diagnostic:
 
 
 def _subject(facts: Facts, note: Note, routine: Routine) -> int:
-    """The instruction that a note is about: of the kind it names, the nearest to its line, else the first; -1 if there is none."""
+    """The instruction that a note mentions: of its kind, the nearest to its line, otherwise the first; -1 if there is none."""
     if "setmaxnreg" in note.text:
         own = [i for i, bound in enumerate(bindings(routine)) if isinstance(bound, Bound) and "setmaxnreg" in bound.effects]
     else:

@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """The first wgmma of a batch where a path leads to it without a fence since its registers were written."""
+    """The first wgmma of a batch, if some path reaches it without a fence since its registers were written."""
     for routine in facts.routines:
         yield from unfenced_reports(facts, RULE, routine, [found for found in unfenced(routine) if found.is_first])
 

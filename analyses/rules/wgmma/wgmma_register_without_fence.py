@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers that are written after the fence and before the wgmma that uses them."""
+    """Registers that are written between the fence and the wgmma that uses them."""
     for routine in facts.routines:
         yield from unfenced_reports(facts, RULE, routine, [found for found in unfenced(routine) if not found.is_first])
 

@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits after which registers of a wgmma are accessed that was not committed to any group."""
+    """Accesses to registers of a wgmma after a wait, although it was not committed to any group."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and access.is_open]
         why = "it was not committed, and a wait is for committed groups only"

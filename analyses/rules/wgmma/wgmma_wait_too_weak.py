@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers of a wgmma that are accessed after a wait that lets its group be in flight still."""
+    """Accesses to registers of a wgmma after a wait that leaves its group in flight."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and not access.is_open]
         why = "the wait before lets its group be in flight"

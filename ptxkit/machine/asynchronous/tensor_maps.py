@@ -171,10 +171,10 @@ def encode(
         _must(box[0] % TOGETHER == 0, f"the innermost side of a box of {type} must be a multiple of {TOGETHER}, not {box[0]}")
     if mode == "tile" or type in ELEMENTS[:13]:
         inner = box[0] * element_size(type) if type in ELEMENTS[:13] else box[0] // TOGETHER * PACKED[type][1]
-        _must(interleave != "none" or inner % 16 == 0, f"the innermost side of the box must be a multiple of 16 bytes, and has {inner}")
+        _must(inner % 16 == 0, f"the innermost side of the box must be a multiple of 16 bytes, and has {inner}")
         limit = {"32B": 32, "64B": 64, "128B": 128, "96B": 96}.get(swizzle)
         _must(
-            limit is None or inner <= limit,
+            limit is None or inner <= limit or interleave != "none",
             f"with a swizzle of {limit} bytes the innermost side of the box must not exceed them, and has {inner}",
         )
     found = np.zeros((), LAYOUT)

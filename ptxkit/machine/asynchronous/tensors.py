@@ -16,7 +16,7 @@ from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import PACKED, SIZE, TOGETHER, Described, described
 from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
-from ptxkit.machine.memory.combining import Combining, combining, flushed
+from ptxkit.machine.memory.combining import Combining, combining
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 Array = np.ndarray[Any, Any]
@@ -48,8 +48,10 @@ class Tile:
 
 
 def boxed(tensor: Described, coordinates: Sequence[int]) -> Tile:
-    """The box at some coordinates (ISA 5.5.3): along each dimension, every `element_stride`-th element of the box."""
-    steps = [1 if i == 0 and tensor.interleave == "none" else s for i, s in enumerate(tensor.element_strides)]
+    """The box at some coordinates (ISA 5.5.3): along each dimension but the first, every `element_stride`-th element of the box."""
+    if tensor.interleave != "none":
+        tensor, coordinates = with_channels(tensor), (0, *coordinates)
+    steps = (1, *tensor.element_strides[1:])
     shape = tuple(-(-b // s) for b, s in zip(tensor.box, steps, strict=True))
     address, counts, strides, where = tensor.address, [], [], []
     for c, n, step, dim, stride in zip(coordinates, shape, steps, tensor.dims, tensor.strides, strict=True):
@@ -61,6 +63,24 @@ def boxed(tensor: Described, coordinates: Sequence[int]) -> Tile:
         where.append(slice(low, high))
     parts = (Part(address, tuple(counts[::-1]), tuple(strides[::-1]), tuple(where[::-1])),) if all(counts) else ()
     return Tile(shape[::-1], parts)
+
+
+def with_channels(tensor: Described) -> Described:
+    """An interleaved tensor with the channels of a slice as its first dimension (ISA 5.5.5).
+
+    The dimension before the last counts slices, of which a box has one, and all others but the last are those of a picture: each of its
+    points has 16 or 32 bytes of channels, one after another in memory and in the tile (measured on sm_90).
+    """
+    unit = int(tensor.interleave[:-1])
+    channels = unit // tensor.size
+    return attrs.evolve(
+        tensor,
+        interleave="none",
+        dims=(channels, *tensor.dims),
+        strides=(tensor.size, unit, *tensor.strides[1:]),
+        box=(channels, *tensor.box[:-2], 1, tensor.box[-1]),
+        element_strides=(1, *tensor.element_strides),
+    )
 
 
 def four_rows(tensor: Described, coordinates: Sequence[int]) -> Tile:
@@ -123,15 +143,12 @@ def fill_value(tensor: Described) -> int:
 
 
 def converted(elements: Array, type: str) -> Array:
-    """Elements as a copy to shared memory leaves them: those of `.tf32` rounded to nearest even, without subnormal numbers if `.ftz`
-    (ISA 5.5.1). A NaN of `.tf32` is 0x7fffe000.
+    """Elements as a copy to shared memory leaves them: those of `.tf32` rounded to nearest even (ISA 5.5.1). A NaN is 0x7fffe000.
 
-    Nothing else is converted (measured on sm_90): copies from shared memory are as they were, and so are those of `.f32.ftz`.
+    Nothing else is converted (measured on sm_90): copies from shared memory are as they were, and `.ftz` flushes nothing.
     """
     if not type.startswith(".tf32"):
         return elements
-    if type.endswith(".ftz"):
-        elements = flushed(elements.view(np.float32)).view(np.uint32)
     rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
     return np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
 
@@ -363,8 +380,8 @@ def _understood(raw: bytes, mode: str, rank: int) -> tuple[str, Described | None
         return f"a tensor map of {found.rank} dimensions in an instruction for {rank}", None
     if found.mode != mode:
         return f"a tensor map in {found.mode} mode in an instruction in {mode} mode", None
-    if found.interleave != "none":
-        raise Unsupported("interleaved tensors are not executed: the manual does not say how slices of channels follow one another")
+    if found.interleave != "none" and mode != "tile":
+        raise Unsupported("interleaved tensors in im2col mode are not executed: the manual does not say how pixels follow one another")
     swizzled(0, found.swizzle, found.atomicity)
     return "", found
 

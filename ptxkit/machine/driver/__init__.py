@@ -52,7 +52,7 @@ _PARTS = (
 SONAME = "libcuda.so.1"
 
 _functions: dict[str, Any] = {}
-"""What C calls, by name; kept for as long as the process lives."""
+"""The C callbacks, by name; kept for the life of the process."""
 
 _installed: list[Any] = []
 
@@ -63,9 +63,9 @@ def install(
     schedule: str | int | None = None,
     seconds: float | None = None,
 ) -> None:
-    """Makes the machine what this process finds as its GPU. `checks`, `schedule` and `seconds` (the budget) are those of each launch.
+    """Makes the machine the GPU of this process. `checks`, `schedule` and `seconds` (the time budget) apply to each launch.
 
-    Raises OSError if a driver has been loaded already.
+    Raises OSError if a driver has already been loaded.
     """
     STATE.settings = Settings(target, (checks,) if isinstance(checks, str) else tuple(checks), schedule, seconds)
     if _installed:
@@ -94,7 +94,7 @@ def has_bindings() -> bool:
 
 
 def address(name: str) -> int:
-    """The address of a function, as C calls it; that of one which says CUDA_ERROR_NOT_SUPPORTED if it is not here."""
+    """The address of a function for C callers; for an unsupported one, a stub that returns CUDA_ERROR_NOT_SUPPORTED."""
     found = _functions.get(name)
     if found is None:
         found = _functions[name] = as_c(CALLS[name]) if name in CALLS else absent(name, _note)
@@ -107,7 +107,7 @@ def _note(name: str) -> None:
 
 
 def _named(name: str, version: int) -> str:
-    """The form of a function that a program for a version of CUDA means."""
+    """The version of a function that a program for a CUDA version expects."""
     if name in CALLS and name not in BY_BASE:
         return name
     forms = BY_BASE.get(name, ())
@@ -132,7 +132,7 @@ def _found(name: bytes, version: int) -> int:
     loaded = next((one for one in _installed if isinstance(one, ctypes.CDLL)), None)
     if loaded is None or name_in_c not in CALLS:
         return address(name_in_c)
-    # that of the library, which does nothing any more once the interpreter has ended
+    # that of the library, which does nothing once the interpreter has exited
     return ctypes.cast(loaded[name_in_c], ctypes.c_void_p).value or 0
 
 
@@ -145,5 +145,5 @@ __all__ = ["LOG", "SONAME", "STATE", "address", "has_bindings", "install"]
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The functions and enumerations as cuda.bindings.driver has them."""
+    """The functions and enumerations, as in cuda.bindings.driver."""
     return getattr(python.MODULE, name)  # type: ignore[no-any-return]

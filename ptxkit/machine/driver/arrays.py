@@ -1,4 +1,4 @@
-"""CUDA arrays, with levels of detail too; texture and surface objects."""
+"""CUDA arrays, including mipmapped ones; texture and surface objects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Description(ctypes.Structure):
 
 
 class Resource(ctypes.Structure):
-    """CUDA_RESOURCE_DESC; `parts` is what its union has: a handle, or an address, the format and channels, sizes."""
+    """CUDA_RESOURCE_DESC; `parts` is its union: a handle, or an address, the format and channels, sizes."""
 
     _fields_ = (("kind", ctypes.c_int), ("parts", ctypes.c_uint64 * 16), ("flags", ctypes.c_uint32))
 
@@ -68,7 +68,7 @@ class _View(ctypes.Structure):
 
 @attrs.define(eq=False)
 class CudaArray:
-    """A CUDA array; `texels` has x and the channels as its last axes. `of` is the mipmapped array whose level it is."""
+    """A CUDA array; the last axes of `texels` are x and the channels. `of` is the mipmapped array of which it is a level."""
 
     description: Any
     texels: Any
@@ -91,7 +91,7 @@ class CudaArray:
 
 @attrs.define(eq=False)
 class Mipmapped:
-    """An array with its levels of detail, and their handles."""
+    """A mipmapped array: its levels, and their handles."""
 
     levels: list[CudaArray]
     handles: list[int]
@@ -99,7 +99,7 @@ class Mipmapped:
 
 @attrs.define(eq=False)
 class Object:
-    """A texture or surface object, with what it was made from."""
+    """A texture or surface object, with its descriptions."""
 
     thing: Any
     resource: Any
@@ -215,7 +215,7 @@ def cuMipmappedArrayDestroy(array: int) -> None:
 
 
 def _plain(address: int, bits: int, shape: tuple[int, ...], pitch: int = 0) -> Any:
-    """Memory of the device as texels: `bits` are the format and the number of channels."""
+    """Device memory as texels: `bits` holds the format and the number of channels."""
     kind, channels = _FORMATS.get(bits & 0xFFFFFFFF), bits >> 32
     if kind is None or channels not in (1, 2, 4) or not all(shape):
         raise Failure("INVALID_VALUE")
@@ -248,7 +248,7 @@ def _texels(one: Resource) -> tuple[Any, list[Any], int]:
 
 
 def _sampler(one: Sampling, whole: bool) -> Sampler:
-    """How a texture is read; `whole`: texels are integers and are read as such."""
+    """The sampling state of a texture; `whole`: texels are integers and are read as such."""
     if any(mode >= len(_MODES) for mode in one.modes) or one.filter > 1 or one.mip_filter > 1:
         raise Failure("INVALID_VALUE")
     if one.filter and whole:
@@ -278,11 +278,11 @@ def cuTexObjectCreate(resource: int, sampling: int, view: int) -> int:
     if seen is not None and seen.format:
         raise Failure("NOT_SUPPORTED", "a view of a resource in another format")
     texels, levels, flags = _texels(wanted)
-    # integers of 32 bits are never read as numbers from 0 to 1
+    # 32-bit integers are never read as normalized floats
     whole = texels.dtype.kind in "iu" and (bool(how.flags & _AS_INTEGER) or texels.itemsize == 4)
     texture = Texture(
         array=texels, channels=True, layered=bool(flags & (LAYERED | CUBE)), as_float=texels.dtype.kind in "iu" and not whole,
-        srgb=bool(how.flags & _SRGB), sampler=_sampler(how, whole), levels=levels,
+        srgb=bool(how.flags & _SRGB), sampler=_sampler(how, whole), levels=levels, in_array=wanted.kind in (_ARRAY, _MIPMAPPED),
     )  # fmt: skip
     return _handle(Object(texture, wanted, how, seen))
 

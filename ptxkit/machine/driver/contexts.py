@@ -1,4 +1,4 @@
-"""Contexts: current by thread, as a stack; the primary one, which all share."""
+"""Contexts: a stack of current contexts for each thread, and the primary context, which is shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies and fills, in one to three dimensions. Asynchronous ones have ended when the call returns."""
+"""Copies and fills, in one to three dimensions. Asynchronous ones complete before the call returns."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ _HOST, _ARRAY = 1, 3
 
 
 def _place(side: _Side | _Side3, width: int, rows: int) -> tuple[int, int, int]:
-    """Where a side of a copy begins, the bytes from row to row, and the rows from plane to plane. `width` are bytes of a row to be copied,
-    and `rows` how many."""
+    """The start of one side of a copy, the bytes from row to row, and the rows from plane to plane. `width` is the number of bytes
+    copied in a row, `rows` the number of rows."""
     if side.kind != _ARRAY:
         height = getattr(side, "height", 0)
         return int(side.host if side.kind == _HOST else side.device), side.pitch or width, height or rows
@@ -266,7 +266,7 @@ def _fill(address: int, value: int, size: int, count: int) -> None:
 
 
 def fill_rows(address: int, pitch: int, value: int, size: int, width: int, height: int) -> None:
-    """Fills the rows of a rectangle with elements of a size."""
+    """Fills the rows of a rectangle with elements of a given size."""
     for row in range(height):
         _fill(address + row * pitch, value, size, width)
 

@@ -1,4 +1,4 @@
-"""Devices: there is one, of the target that was chosen. Errors by name, the version, functions by name."""
+"""Devices: there is one, of the chosen target. Errors by name, the version, functions by name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ptxkit.machine.driver.state import STATE
 from ptxkit.machine.launching import shared_limit
 
 VERSION = 1000 * (NEWEST[0] + 4) + 10 * NEWEST[1]
-"""Of the driver's interface: the one of CUDA whose PTX is the newest that is known, 13.5 for PTX 9.5."""
+"""The version of the driver interface: that of the CUDA release with the newest known PTX, 13.5 for PTX 9.5."""
 
 SHARED_OF_CTA = 48 << 10
-"""Shared memory that a CTA has without asking for more."""
+"""Shared memory of a CTA without opting in to more."""
 
 MULTIPROCESSORS = 132
 THREADS_OF_MULTIPROCESSOR = {75: 1024, 86: 1536, 87: 1536, 89: 1536, 120: 1536, 121: 1536}
@@ -32,7 +32,7 @@ _texts: dict[int, tuple[Any, Any]] = {}
 
 @functools.cache
 def _attributes(target: str, architecture: int) -> dict[int, int]:
-    """The attributes of a device, by number; those that are not here are 0."""
+    """The attributes of a device, by number; missing ones are 0."""
     threads = THREADS_OF_MULTIPROCESSOR.get(architecture, 2048)
     hopper = architecture >= 90
     most = shared_limit(target)

@@ -1,4 +1,4 @@
-"""Enumerations of the driver, by name and number: for the functions here, and for programs where cuda-bindings is not installed."""
+"""Enumerations of the driver, by name and number: for the functions here, and for programs without cuda-bindings."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ RESERVED_MEM_CURRENT=5 RESERVED_MEM_HIGH=6 USED_MEM_CURRENT=7 USED_MEM_HIGH=8
 
 @functools.cache
 def enumeration(name: str) -> type[enum.IntEnum]:
-    """An enumeration by its name in C. Raises KeyError if it is not here."""
+    """An enumeration by its C name. Raises KeyError if it is not defined here."""
     prefix, text = _TABLES[name]
     members = {prefix + word: int(number) for word, number in (entry.split("=") for entry in text.split())}
     return enum.IntEnum(name, members)  # type: ignore[return-value]
@@ -139,4 +139,4 @@ def numbers(name: str) -> dict[str, int]:
 
 
 NAMES = tuple(_TABLES)
-"""The enumerations that are here."""
+"""The enumerations defined here."""

@@ -35,5 +35,5 @@ NAMES: dict[int, str] = {code: name for name, code in CODES.items()}
 
 
 def spoken(code: int) -> str:
-    """A result in words."""
+    """A result code as text."""
     return "no error" if code == 0 else NAMES[code].removeprefix("CUDA_ERROR_").replace("_", " ").lower()

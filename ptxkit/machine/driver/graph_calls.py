@@ -1,4 +1,4 @@
-"""The functions for graphs, and for sharing between processes, which there is none of: each process has a machine of its own."""
+"""The graph functions, and those for sharing between processes, which is unsupported: each process has its own machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Conditional(ctypes.Structure):
 
 
 _AT = 16
-"""Where the part of a kind begins in CUgraphNodeParams, and the copy in that of a memcpy."""
+"""The offset of the kind-specific part in CUgraphNodeParams, and of the copy in that of a memcpy."""
 
 
 # --- nodes by their parameters
@@ -255,7 +255,7 @@ def cuGraphNodeGetType(node: int) -> int:
 
 
 def _given(node: int, kind: int, place: int) -> None:
-    """Copies what a node was made from to an address."""
+    """Copies the parameters of a node to an address."""
     one = STATE.of(node, Node)
     if one.kind != kind:
         raise Failure("INVALID_VALUE", f"a node of the kind {graphs.NAMES[one.kind]}")
@@ -263,7 +263,7 @@ def _given(node: int, kind: int, place: int) -> None:
 
 
 def _replaced(one: Node, made: Node) -> None:
-    """Gives a node other parameters."""
+    """Replaces the parameters of a node."""
     if one.kind != made.kind:
         raise Failure("INVALID_VALUE", f"a node of the kind {graphs.NAMES[one.kind]}")
     one.work, one.given, one.kept, one.graphs = made.work, made.given, made.kept, made.graphs
@@ -391,7 +391,7 @@ def cuGraphKernelNodeCopyAttributes(target: int, source: int) -> None:
 
 
 def _listed(found: list[Node], place: int, room: int) -> None:
-    """Writes handles where there is room, and how many there are."""
+    """Writes as many handles as there is room for, and their number."""
     count = U64.from_address(room)
     if place:
         few = found[: count.value]
@@ -423,7 +423,7 @@ def cuGraphGetEdges(graph: int, sources: int, targets: int, room: int) -> None:
 
 
 def _plain(data: int, room: int, found: int) -> None:
-    """The data of edges that are nothing special."""
+    """The data of ordinary edges."""
     if data:
         ctypes.memset(data, 0, 8 * min(found, U64.from_address(room).value))
 
@@ -542,7 +542,7 @@ _SUCCESS, _TOPOLOGY, _TYPE = 0, 2, 3
 
 
 def _update(executable: int, graph: int) -> tuple[int, int]:
-    """Launches another graph of the same shape from now on: what came of it, and the first node that differs."""
+    """Makes an executable graph launch another graph of the same shape: the result, and the first node that differs."""
     old, new = STATE.of(executable, Executable), STATE.of(graph, Graph)
     mine, theirs = old.graph.order, new.order
     if len(mine) != len(theirs):
@@ -580,7 +580,7 @@ def _copy_of(executable: int, node: int) -> Node:
 
 
 def _found(copy: Graph, node: int) -> Node:
-    """The copy of a node. Raises `Failure` if the graph is no copy of the node's."""
+    """The copy of a node. Raises `Failure` if the graph is not a copy of the node's."""
     found = copy.copies.get(id(STATE.of(node, Node)))
     if found is None:
         raise Failure("INVALID_VALUE", "a node of another graph")

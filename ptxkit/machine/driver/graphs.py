@@ -1,4 +1,4 @@
-"""Graphs of work: nodes, what each comes after, and what is executed of a graph."""
+"""Graphs: nodes, their dependencies, and their execution."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ IF, WHILE, SWITCH = range(3)
 
 
 def nothing() -> None:
-    """What an empty node does."""
+    """The work of an empty node."""
 
 
 @attrs.define(eq=False)
 class Node:
-    """A node. `after` are those that it comes after; `given` is what getters give, as the structure of its kind; `kept` is what that
-    points to."""
+    """A node. `after` are its dependencies; `given` is what getters return, as the structure of its kind; `kept` is what that points to."""
 
     kind: int
     work: Callable[[], None] = nothing
@@ -47,25 +46,25 @@ class Node:
 
 @attrs.define(eq=False)
 class Graph:
-    """A graph. `conditions` are the handles of conditions with the value that they have at each launch, None: that which they had last."""
+    """A graph. `conditions` are the handles of conditions with their value at each launch; None keeps the previous value."""
 
     nodes: list[Node] = attrs.Factory(list)
     conditions: dict[int, int | None] = attrs.Factory(dict)
     objects: list[tuple[int, int]] = attrs.Factory(list)
-    """User objects, and how many references to each it has."""
+    """User objects, with the number of references to each."""
     handle: int = 0
     copies: dict[int, Node] = attrs.Factory(dict)
-    """Of a copy: its nodes by the `id` of those that they are copies of, which `originals` keeps."""
+    """For a copy: its nodes by the `id` of the original nodes, which `originals` keeps alive."""
     originals: tuple[Node, ...] = ()
     around: Graph | None = None
-    """That of the conditional node whose body this is."""
+    """The graph of the conditional node whose body this is."""
 
     def knows(self, condition: int) -> bool:
-        """Whether a condition is of this graph, or of one around it."""
+        """Whether a condition belongs to this graph, or to one around it."""
         return condition in self.conditions or (self.around is not None and self.around.knows(condition))
 
     def add(self, node: Node, after: list[Node]) -> Node:
-        """Puts a node into the graph; gives it. Raises `Failure` for those that it cannot come after."""
+        """Adds a node to the graph; returns it. Raises `Failure` for invalid dependencies."""
         if len({id(one) for one in after}) < len(after) or any(one not in self.nodes for one in after):
             raise Failure("INVALID_VALUE", "a node comes after another one of the same graph, once")
         if node.kind == CONDITIONAL and not self.knows(node.condition):
@@ -78,19 +77,19 @@ class Graph:
         return node
 
     def remove(self, node: Node) -> None:
-        """Takes a node out of the graph, with its edges."""
+        """Removes a node from the graph, with its edges."""
         self.nodes.remove(node)
         for other in self.nodes:
             other.after = [one for one in other.after if one is not node]
         STATE.drop(node.handle, Node)
 
     def before(self, node: Node) -> list[Node]:
-        """The nodes that come after a node."""
+        """The nodes that depend on a node."""
         return [one for one in self.nodes if node in one.after]
 
     @property
     def order(self) -> list[Node]:
-        """The nodes, each after those that it comes after. Raises `Failure` where there is a circle."""
+        """The nodes in topological order. Raises `Failure` for a cycle."""
         done: dict[int, Node] = {}
         left = list(self.nodes)
         while left:
@@ -111,7 +110,7 @@ class Graph:
                 run(node)
 
     def copy(self) -> Graph:
-        """The same graph again, with references to the same user objects."""
+        """A copy of the graph, with references to the same user objects."""
         found = Graph(conditions=dict(self.conditions), around=self, originals=tuple(self.nodes))
         for node in self.order:
             made = attrs.evolve(node, graphs=[inner.copy() for inner in node.graphs])
@@ -122,7 +121,7 @@ class Graph:
         return found
 
     def forget(self) -> None:
-        """Takes the handles of its nodes and graphs back."""
+        """Releases the handles of its nodes and graphs."""
         for node in self.nodes:
             STATE.drop(node.handle, Node)
             for inner in node.graphs:
@@ -151,7 +150,7 @@ class Executable:
 
 
 def instantiated(graph: Graph, flags: int) -> Executable:
-    """What can be launched of a graph, as it is now."""
+    """An executable copy of a graph in its current state."""
     return Executable(graph.copy(), flags)
 
 
@@ -178,25 +177,25 @@ def run(node: Node) -> None:
 
 @attrs.define(eq=False)
 class Capture:
-    """A capture: streams put their work into its graph instead of doing it. `stream` is the one in which it began."""
+    """A capture: streams add their work to its graph instead of executing it. `stream` is the one in which it began."""
 
     graph: Graph
     mode: int
     stream: Any
     streams: list[Any] = attrs.Factory(list)
     is_void: bool = False
-    """Whether something was asked for that cannot be captured."""
+    """Whether something was requested that cannot be captured."""
     number: int = attrs.Factory(lambda: STATE.number())
 
 
 @attrs.define(eq=False)
 class Captured:
-    """Of a stream that is captured: the nodes that what comes next comes after."""
+    """The capture state of a stream: the nodes on which the next one depends."""
 
     capture: Capture
     last: list[Node] = attrs.Factory(list)
     kept: Any = None
-    """The handles of these, for those who ask, and the data of the edges that lead on from them."""
+    """Their handles, for queries, and the data of their outgoing edges."""
     plain: Any = None
 
     def add(self, node: Node) -> Node:
@@ -207,18 +206,18 @@ class Captured:
         return made
 
     def addresses(self) -> int:
-        """Where the handles of the last nodes are."""
+        """The address of the handles of the last nodes."""
         self.kept = (ctypes.c_uint64 * max(1, len(self.last)))(*[node.handle for node in self.last])
         return ctypes.addressof(self.kept)
 
     def edges(self) -> int:
-        """Where the data of the edges from the last nodes are: zeros, as they are nothing special."""
+        """The address of the data of the edges from the last nodes: zeros, as they are ordinary."""
         self.plain = (ctypes.c_uint64 * max(1, len(self.last)))()
         return ctypes.addressof(self.plain)
 
 
 def earlier(nodes: list[Node]) -> Iterator[Node]:
-    """These nodes and all that they come after."""
+    """These nodes and all their dependencies."""
     seen: set[int] = set()
     waiting = list(nodes)
     while waiting:
@@ -234,7 +233,7 @@ def earlier(nodes: list[Node]) -> Iterator[Node]:
 
 @attrs.define(eq=False)
 class Counted:
-    """A user object: what it is destroyed with once nobody refers to it."""
+    """A user object: the function that destroys it when its last reference is released."""
 
     pointer: int
     destroy: int
@@ -242,7 +241,7 @@ class Counted:
 
 
 def release(number: int, count: int) -> None:
-    """Takes references back. Raises `Failure` if there are not as many."""
+    """Releases references. Raises `Failure` if there are not as many."""
     one = STATE.of(number, Counted)
     if count > one.references:
         raise Failure("INVALID_VALUE")
@@ -268,7 +267,7 @@ class Alloc(ctypes.Structure):
 
 
 def used(size: int) -> None:
-    """Memory of graphs is in use, or no longer."""
+    """Accounts for memory of graphs that is allocated or freed."""
     memory = STATE.graph_memory
     memory[0] = max(0, memory[0] + size)
     memory[2] = max(memory[2], memory[0])

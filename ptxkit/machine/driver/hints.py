@@ -1,4 +1,4 @@
-"""Hints about managed memory: they change nothing but what is said of it later. They are kept for whole allocations."""
+"""Hints about managed memory: they affect only later queries. They are kept for whole allocations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CPU, _NO_DEVICE = -1, -2
 """Devices, as attributes of a range name them."""
 
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY = 1, 3, 5
-"""Of the numbers of advice; the one after each undoes it."""
+"""Advice numbers; the one after each undoes it."""
 
 
 def _managed(address: int) -> Held:

@@ -1,4 +1,4 @@
-"""What programs load: PTX, in plain text or in a fat binary, and what `cuLinkComplete` gave. Machine code for GPUs is none of it."""
+"""Loadable images: PTX as text or in a fat binary, and the output of `cuLinkComplete`. Machine code for GPUs is not supported."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ptxkit.machine.driver.state import STATE
 from ptxkit.syntax import Module, Target, parse
 
 LINKED = b"ptxkit\1\0"
-"""With this begins what was linked: the size of all, the number of texts, and each with its length before it."""
+"""The prefix of a linked image: followed by the total size, the number of texts, and each text after its length."""
 
 _WRAPPER, _FATBIN = 0x466243B1, 0xBA55ED50
 _ELF = b"\x7fELF"
 
 
 def linked(texts: list[str]) -> bytes:
-    """Texts that belong together, as one image."""
+    """Texts that were linked, as one image."""
     pieces = [struct.pack("<Q", len(one)) + one for one in (text.encode() for text in texts)]
     size = len(LINKED) + 12 + sum(map(len, pieces))
     return LINKED + struct.pack("<QI", size, len(texts)) + b"".join(pieces)
 
 
 def at(address: int) -> list[str]:
-    """The PTX of an image in memory, which says itself how long it is. Raises `Failure` if there is none."""
+    """The PTX of an image in memory, which contains its own size. Raises `Failure` if there is none."""
     if not address:
         raise Failure("INVALID_VALUE")
     head = ctypes.string_at(address, 4)
@@ -95,7 +95,7 @@ def target_of(module: Module) -> str:
 
 
 def refused(module: Module) -> str:
-    """Why the device does not run a module for its target; empty if it does."""
+    """Why the device cannot run a module, because of its target; empty if it can."""
     target = target_of(module)
     try:
         if not target or runs(STATE.settings.target, target):

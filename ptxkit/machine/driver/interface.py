@@ -1,11 +1,11 @@
-"""How a function of the driver is declared: its name, what C passes to it and what it returns.
+"""Declarations of driver functions: their names, parameters and results.
 
     @call("*q q", "cuMemAlloc_v2")
     def cuMemAlloc(size): ...
 
 A letter for each parameter of the C function: `i` int, `u` unsigned int, `q` 64 bits (`size_t`, an address, a handle), `f` float, `s` a
-string that ends with a zero. A `*` before it: the function writes one there, unless the address is null. The Python function is given
-the others, and returns what is to be written, in order. It raises `Failure` for every result but CUDA_SUCCESS.
+zero-terminated string. A `*` before the letter marks an output, which is written unless the address is null. The Python function receives
+the inputs and returns the outputs, in order. It raises `Failure` for every result other than CUDA_SUCCESS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS: dict[str, Any] = {"i": ctypes.c_int, "u": ctypes.c_uint32, "q": ctypes.c_
 
 
 class Failure(Exception):
-    """A result other than CUDA_SUCCESS, by its name without the prefix `CUDA_ERROR_`. A reason, if there is one, goes to the log."""
+    """A result other than CUDA_SUCCESS, by its name without the prefix `CUDA_ERROR_`. The reason, if any, is logged."""
 
     def __init__(self, name: str, reason: str = "") -> None:
         super().__init__(name, reason)
@@ -34,8 +34,8 @@ class Failure(Exception):
 
 @attrs.frozen
 class Call:
-    """A function of the driver. `names` are those under which C knows it, `since` the version of CUDA from which on it has this form;
-    where `settles` is true it says what became of earlier launches."""
+    """A function of the driver. `names` are its names in C, `since` the CUDA version that introduced this form; if `settles`, it reports
+    the outcome of earlier launches."""
 
     name: str
     kinds: tuple[str, ...]
@@ -49,19 +49,20 @@ CALLS: dict[str, Call] = {}
 """By each of their names in C."""
 
 BY_BASE: dict[str, list[Call]] = {}
-"""By the name without a version, the newest first."""
+"""By the name without a version, newest first."""
 
 LOG: list[str] = []
-"""Why calls have failed, the last last."""
+"""Reasons of failed calls, most recent last."""
 
 SPOILT: list[int] = []
-"""The error of an earlier launch, after which nothing works any more."""
+"""The error of an earlier launch, after which all calls fail."""
 
 
 def call(
     kinds: str, *names: str, since: int = 0, base: str = "", settles: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares a function of the driver. `names` are further names in C; `base` the name without version, that of the function if empty."""
+    """Declares a function of the driver. `names` are further names in C; `base` the name without version, by default that of the
+    function."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
@@ -77,7 +78,7 @@ def call(
 
 
 def called(one: Call, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-    """The result of a function, and what it gives."""
+    """The result code of a function, and its outputs."""
     if one.settles and SPOILT:
         return SPOILT[0], ()
     try:
@@ -91,14 +92,14 @@ def called(one: Call, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         return CODES["CUDA_ERROR_OUT_OF_MEMORY" if fault.kind == "memory" else "CUDA_ERROR_INVALID_VALUE"], ()
     except MemoryError:
         return CODES["CUDA_ERROR_OUT_OF_MEMORY"], ()
-    except Exception:  # nothing may pass through C
+    except Exception:  # no exception may pass through C
         LOG.append(f"{one.name}: {traceback.format_exc()}")
         return CODES["CUDA_ERROR_UNKNOWN"], ()
     return 0, found if isinstance(found, tuple) else (found,)
 
 
 def as_c(one: Call) -> Any:
-    """The function as C calls it."""
+    """The function as a C callback."""
     kinds = one.kinds
     inputs = [i for i, kind in enumerate(kinds) if kind[0] != "*"]
     outputs = [(i, KINDS[kind[1]]) for i, kind in enumerate(kinds) if kind[0] == "*"]
@@ -116,7 +117,7 @@ def as_c(one: Call) -> Any:
 
 
 def absent(name: str, note: Callable[[str], None]) -> Any:
-    """What C calls for a function that is not here: it notes the name and says CUDA_ERROR_NOT_SUPPORTED."""
+    """The C callback for an unsupported function: it records the name and returns CUDA_ERROR_NOT_SUPPORTED."""
 
     def entry() -> int:
         note(name)

@@ -1,4 +1,4 @@
-"""Launches, and how many CTAs fit a multiprocessor. A kernel has run to its end when the call returns."""
+"""Launches, and occupancy. A kernel has completed when the call returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptxkit.machine.fault import Fault
 Dimensions = tuple[int, int, int]
 
 _BUFFER, _SIZE = 1, 2
-"""What `extra` says: that the parameters are in a buffer, and its size."""
+"""Entries of `extra`: that the parameters are in a buffer, and its size."""
 
 
 class Attribute(ctypes.Structure):
@@ -63,17 +63,17 @@ class Config(ctypes.Structure):
         return 0, 0, 0
 
     def cluster(self) -> Dimensions | None:
-        """The cluster that the attributes ask for."""
+        """The cluster that the attributes request."""
         found = self._values("CLUSTER_DIMENSION")
         return found if any(found) else None
 
     def is_cooperative(self) -> bool:
-        """Whether the attributes let CTAs wait for each other."""
+        """Whether the attributes request a cooperative launch."""
         return bool(self._values("COOPERATIVE")[0])
 
 
 def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
-    """The bytes of each parameter, from the addresses of each, or from a buffer of all."""
+    """The bytes of each parameter, from separate addresses, or from one buffer."""
     layout = function.parameters
     if places:
         addresses = (ctypes.c_uint64 * len(layout)).from_address(places)
@@ -97,7 +97,7 @@ def _parameters(function: Function, places: int, extra: int) -> list[bytes]:
 
 @attrs.frozen(eq=False)
 class Prepared:
-    """A launch with all that it needs: `data` are the bytes of each parameter."""
+    """A launch with all its inputs: `data` are the bytes of each parameter."""
 
     handle: int
     function: Function
@@ -110,14 +110,14 @@ class Prepared:
     """Whether its CTAs may wait for each other."""
 
     def run(self) -> None:
-        """Runs the kernel. A fault of its threads is what later calls report, as that of an asynchronous launch is."""
+        """Runs the kernel. A fault is reported by later calls, as for an asynchronous launch."""
         _run(self)
 
 
 def prepared(
     handle: int, grid: Dimensions, block: Dimensions, shared: int, places: int, extra: int, cluster: Dimensions | None = None
 ) -> Prepared:
-    """A launch of a kernel with its parameters as they are now. Raises `Failure` for one that cannot be."""
+    """A launch of a kernel with the current values of its parameters. Raises `Failure` for an invalid launch."""
     STATE.current()
     function = STATE.of(handle, Function)
     if not all((*grid, *block)) or block[0] * block[1] * block[2] > attribute("MAX_THREADS_PER_BLOCK"):
@@ -128,7 +128,7 @@ def prepared(
 
 
 _LAUNCHING = threading.RLock()
-"""Held while a kernel runs: threads of the host launch one after another."""
+"""Held while a kernel runs: host threads launch one after another."""
 
 
 def _run(one: Prepared) -> None:
@@ -154,8 +154,8 @@ def _run(one: Prepared) -> None:
 
 
 def kernel_node(one: Prepared) -> Node:
-    """A node of a graph that runs a kernel with the parameters of a launch."""
-    # what getters give points to copies: what the caller passed may be gone by then
+    """A graph node that runs a kernel with the parameters of a launch."""
+    # getters return pointers to copies: the caller's memory may be gone by then
     pieces = [ctypes.create_string_buffer(piece, len(piece)) for piece in one.data]
     places = (ctypes.c_uint64 * max(1, len(pieces)))(*[ctypes.addressof(piece) for piece in pieces])
     given = Kernel(one.handle, one.grid, one.block, one.shared, ctypes.addressof(places))
@@ -163,7 +163,7 @@ def kernel_node(one: Prepared) -> Node:
 
 
 def launch(stream: int, one: Prepared) -> None:
-    """Runs a kernel, or puts it into the graph that the stream is captured to."""
+    """Runs a kernel, or adds it to the graph that the stream is captured to."""
     captured = stream_of(stream).captured
     if captured is None:
         one.run()
@@ -198,7 +198,7 @@ def cuLaunchKernelEx(config: int, function: int, places: int, extra: int) -> Non
 
 
 def resident(function: Function, threads: int, shared: int) -> int:
-    """So many CTAs of a kernel fit a multiprocessor."""
+    """The number of a kernel's CTAs that fit on a multiprocessor."""
     if threads < 1 or threads > function.threads:
         return 0
     warps = -(-threads // 32)
@@ -223,7 +223,7 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(function: int, threads:
 
 
 def _best(function: int, shared_of: int, shared: int, limit: int) -> tuple[int, int]:
-    """The smallest grid that fills the device, and the block for it."""
+    """The smallest grid that fills the device, and the block size for it."""
     one = STATE.of(function, Function)
     ask = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_int)(shared_of) if shared_of else lambda _: shared
     sizes = range(min(limit or 1024, one.threads) // 32 * 32, 0, -32)

@@ -1,7 +1,6 @@
-"""A shared library, written without a compiler: its functions jump to addresses that are set when it has been loaded.
+"""A shared library, generated without a compiler: its functions jump to addresses that are set after loading.
 
-So a program that asks the system for `libcuda.so.1` gets functions written in Python, and C code calls them as it calls any.
-Linux on x86-64 and ARM64 only.
+So a program that loads `libcuda.so.1` gets functions written in Python, which C code calls like any other. Linux on x86-64 and ARM64 only.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ _JUMP = 16
 
 
 def supported() -> bool:
-    """Whether such a library can be made for this system."""
+    """Whether such a library can be generated for this system."""
     return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
 def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ctypes.CDLL:
-    """Loads a library of that name with these functions; from then on it is what loading that name gives.
+    """Loads a library of that name with these functions; from then on, loading that name returns it.
 
-    `address` says where each function is, and is asked when the library has been loaded. Raises OSError if another library of that
-    name has been loaded already, or if none can be made for this system.
+    `address` gives the address of each function, and is called after loading. Raises OSError if another library of that name has been
+    loaded, or if the system is not supported.
     """
     if not supported():
         raise OSError(f"no library can be made for {sys.platform} on {platform.machine()}")
@@ -52,13 +51,13 @@ def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ct
 
 
 def _end(slots: ctypes.Array[ctypes.c_uint64]) -> None:
-    """The interpreter ends: what C calls after that must not come to Python any more, and so does nothing."""
+    """At interpreter exit: later calls from C must not enter Python, and do nothing."""
     nothing = ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0
     slots[:] = [nothing] * len(slots)
 
 
 def image(soname: str, names: Sequence[str], machine: str) -> bytes:
-    """The bytes of an ELF file with these functions, and the variable `slots`, which has the address for each."""
+    """The bytes of an ELF file with these functions, and the variable `slots`, which holds the address of each."""
     count = len(names)
     texts = [b"", soname.encode(), *[name.encode() for name in names], b"slots"]
     strings, starts = bytearray(), []
@@ -81,7 +80,7 @@ def image(soname: str, names: Sequence[str], machine: str) -> bytes:
         symbols += struct.pack("<IBBHQQ", starts[2 + i], 0x12, 0, 1, at, _JUMP)
         jumps += _jump(slot - at, machine)
     symbols += struct.pack("<IBBHQQ", starts[2 + count], 0x11, 0, 2, slots_at, 8 * count)
-    # one bucket: all symbols in a chain
+    # one bucket: all symbols in one chain
     chains = struct.pack(f"<{3 + count + 2}I", 1, count + 2, 1, 0, *range(2, count + 2), 0)
     header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62 if machine == "x86_64" else 183, 1, 0, 64, 0, 0, 64, 56, 4, 64, 0, 0)
     segments = (
@@ -102,7 +101,7 @@ def image(soname: str, names: Sequence[str], machine: str) -> bytes:
 
 
 def _jump(distance: int, machine: str) -> bytes:
-    """A jump to the address that lies so far from it."""
+    """A jump through the slot at this distance."""
     if machine == "x86_64":
         return (b"\xff\x25" + struct.pack("<i", distance - 6)).ljust(_JUMP, b"\xcc")
     load = 0x58000010 | (distance // 4 & 0x7FFFF) << 5  # ldr x16, [there]; br x16

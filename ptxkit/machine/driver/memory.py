@@ -1,4 +1,4 @@
-"""Memory: of the device, of the host (pinned), managed, registered. All of it is memory of this process, at its own address."""
+"""Memory: device, host (pinned), managed, registered. All of it is memory of this process, at its own address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIGN = 512
 
 @attrs.define
 class Hints:
-    """What a program has said of managed memory. Locations are a type (0: none) and a number."""
+    """The hints of a program about managed memory. Locations are a type (0: none) and a number."""
 
     read_mostly: bool = False
     preferred: tuple[int, int] = (0, 0)
@@ -28,7 +28,7 @@ class Hints:
 
 @attrs.define(eq=False)
 class Held:
-    """An allocation. `kind` is device, host, managed, registered, or mapped to addresses that were reserved (of the device or host)."""
+    """An allocation. `kind` is device, host, managed, registered, or mapped to reserved addresses (of device or host)."""
 
     size: int
     kind: str
@@ -44,7 +44,7 @@ def held() -> dict[int, Held]:
 
 
 def holding(address: int) -> tuple[int, Held] | None:
-    """The allocation in which an address lies, and where it begins; None if there is none."""
+    """The allocation that contains an address, with its start; None if there is none."""
     found = STATE.machine.memory.allocations.containing(address)
     if found is None or found.start not in held():
         return None
@@ -52,7 +52,7 @@ def holding(address: int) -> tuple[int, Held] | None:
 
 
 def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
-    """The address of new memory. Raises `Failure` if there is not as much."""
+    """Allocates memory; returns its address. Raises `Failure` if there is not enough."""
     if not size:
         raise Failure("INVALID_VALUE", "no bytes asked for")
     address = STATE.machine.new_global(size, "", _ALIGN)
@@ -61,7 +61,7 @@ def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
 
 
 def free(address: int, *kinds: str) -> None:
-    """Takes memory back. Raises `Failure` if it is not of these kinds, or begins elsewhere."""
+    """Frees memory. Raises `Failure` if it is of another kind, or if the address is not its start."""
     if not address and "device" in kinds:
         return
     found = held().get(address)
@@ -179,11 +179,11 @@ _BYTES = {
     "ALLOWED_HANDLE_TYPES": 8,
     "MEMPOOL_HANDLE": 8,
 }
-"""Of each attribute; 4 for the others."""
+"""Bytes of each attribute; 4 for the others."""
 
 
 def _attribute(kind: int, address: int) -> tuple[int, int]:
-    """An attribute of an address, and its bytes. Raises `Failure` if the driver knows nothing of the address."""
+    """An attribute of an address, and its bytes. Raises `Failure` for an unknown address."""
     name = next((name for name, number in numbers("CUpointer_attribute").items() if number == kind), None)
     if name is None:
         raise Failure("INVALID_VALUE")
@@ -240,7 +240,7 @@ def cuPointerSetAttribute(value: int, kind: int, address: int) -> None:
 
 
 def check(address: int, size: int) -> None:
-    """Raises `Failure` if these are not bytes of the device."""
+    """Raises `Failure` unless these are allocated bytes of the device."""
     if size and address < CONST and not STATE.machine.memory.allocations.hold(address, address + size):
         raise Failure(
             "INVALID_VALUE", f"{size} bytes at {address:#x} are not allocated: {STATE.machine.memory.allocations.nearest(address)}"

@@ -1,4 +1,4 @@
-"""Modules and libraries from PTX, their kernels, attributes and variables; linking."""
+"""Modules and libraries from PTX, with their kernels, attributes and variables; linking."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ptxkit.syntax import Version
 
 @attrs.define(eq=False)
 class Loaded:
-    """A module or library: what was loaded together, and the handles of its kernels by name."""
+    """A module or library: code that was loaded together, and the handles of its kernels by name."""
 
     codes: list[Code]
     kernels: dict[str, int] = attrs.Factory(dict)
 
     def kernel(self, name: str) -> int | None:
-        """The handle of a kernel; None if it has none of that name."""
+        """The handle of a kernel; None if there is none of that name."""
         found = self.kernels.get(name)
         if found is None:
             for code in self.codes:
@@ -45,7 +45,7 @@ class Loaded:
 
 @attrs.define(eq=False)
 class Function:
-    """A kernel. `settings` are attributes that were set, by number."""
+    """A kernel. `settings` are the attributes that were set, by number."""
 
     of: Loaded
     code: Code
@@ -54,7 +54,7 @@ class Function:
 
     @functools.cached_property
     def parameters(self) -> list[tuple[int, int]]:
-        """Where each parameter lies, and its bytes."""
+        """The offset of each parameter, and its bytes."""
         return [(at, size) for _, at, size, _ in self._program.layout()]
 
     @functools.cached_property
@@ -67,12 +67,12 @@ class Function:
 
     @functools.cached_property
     def shared(self) -> int:
-        """Bytes of shared memory that its variables take."""
+        """Bytes of shared memory of its variables."""
         return int(self._program.shared_static)
 
     @functools.cached_property
     def registers(self) -> int:
-        """An estimate: the most that are live at the start of a block, and a few for what is computed in it."""
+        """An estimate: the maximum live at the start of a block, plus a few for temporaries."""
         body = self._program.entry
         sizes = [max(1, dtype.itemsize // 4) if dtype is not None else 1 for dtype in body.dtypes]
         live = max((sum(sizes[i] for i in block.registers if i < len(sizes)) for block in body.blocks), default=0)
@@ -85,7 +85,7 @@ class Function:
 
     @property
     def threads(self) -> int:
-        """So many threads a CTA may have."""
+        """The maximum number of threads of a CTA."""
         given = self.directives.get(".maxntid") or self.directives.get(".reqntid")
         return min(1024, math.prod(given) if given else 1024, REGISTERS // self.registers)
 
@@ -116,7 +116,7 @@ class Function:
         return found[name]() if name in found else 0
 
     def set(self, kind: int, value: int) -> None:
-        """Sets an attribute. Raises `Failure` for values that are not allowed."""
+        """Sets an attribute. Raises `Failure` for invalid values."""
         ids = numbers("CUfunction_attribute")
         if kind == ids["MAX_DYNAMIC_SHARED_SIZE_BYTES"]:
             most = attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - self.shared
@@ -131,7 +131,7 @@ class Function:
 
 
 def load(texts: list[str]) -> Loaded:
-    """Loads texts together. Raises `Failure` where a driver's compiler would refuse them, with the reason."""
+    """Loads texts together. Raises `Failure` with the reason if a driver's compiler would reject them."""
     codes: list[Code] = []
     for source in texts:
         module = images.parsed(source)
@@ -144,7 +144,7 @@ def load(texts: list[str]) -> Loaded:
         except ValueError as error:
             raise Failure("INVALID_PTX", f"ptxas error: {error}") from None
     for code in codes:
-        # what was loaded apart from these has no part in them
+        # code loaded separately does not share anything with these
         STATE.machine.codes.remove(code)
         code.beside = codes
     return Loaded(codes)
@@ -160,7 +160,7 @@ def _load(address: int, options: int, values: int, count: int) -> int:
 
 
 def _write_log(options: int, values: int, count: int, text: str) -> None:
-    """Puts a message where the options say that errors go."""
+    """Writes a message to the error log given by the options."""
     ids = numbers("CUjit_option")
     given = {ctypes.c_uint32.from_address(options + 4 * i).value: i for i in range(count)}
     buffer, size = given.get(ids["ERROR_LOG_BUFFER"]), given.get(ids["ERROR_LOG_BUFFER_SIZE_BYTES"])
@@ -426,7 +426,7 @@ def cuLibraryGetManaged(library: int, name: bytes) -> tuple[int, int]:
 
 @attrs.define(eq=False)
 class Link:
-    """What is being linked, and the image once it is complete."""
+    """The inputs of a link, and the image once it is complete."""
 
     texts: list[str] = attrs.Factory(list)
     image: Any = None

@@ -1,7 +1,7 @@
-"""NVRTC, where it is installed: it compiles C++ without a GPU. What it is asked to make machine code of, it makes PTX of.
+"""NVRTC, if installed: it compiles C++ without a GPU. Requests for machine code are changed to PTX.
 
-A library of its name passes every call on to it, but for those of the machine code: `nvrtcCompileProgram` compiles for `compute_90`
-where the option is `sm_90`, and `nvrtcGetCUBIN` gives the PTX, which the driver here loads as it does any.
+A wrapper library of its name forwards every call except those about machine code: `nvrtcCompileProgram` compiles for `compute_90` if the
+option is `sm_90`, and `nvrtcGetCUBIN` returns the PTX, which the driver here loads as usual.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NAMES = (
     "nvrtcSetPCHHeapSize", "nvrtcVersion",
 )  # fmt: skip
 _ABSENT = 11
-"""NVRTC_ERROR_INTERNAL_ERROR: for a function that the installed version has not."""
+"""NVRTC_ERROR_INTERNAL_ERROR: for a function that the installed version lacks."""
 
 _kept: list[Any] = []
 
 
 def find() -> Path | None:
-    """The library, in the packages of this Python or where the toolkit is installed; None if it is not."""
+    """The library, in the packages of this Python or in the toolkit; None if not installed."""
     folders = [Path(entry) / "nvidia" for entry in sys.path if entry]
     for folder in (*folders, Path("/usr/local/cuda/lib64")):
         found = sorted(folder.glob("*/lib/libnvrtc.so.1[0-9]" if folder.name == "nvidia" else "libnvrtc.so.1[0-9]"))
@@ -38,7 +38,7 @@ def find() -> Path | None:
 
 
 def install() -> Any:
-    """Loads the library that passes calls on; None if NVRTC is not installed."""
+    """Loads the wrapper library; None if NVRTC is not installed."""
     path = find()
     if path is None:
         return None
@@ -67,7 +67,7 @@ _REPLACED: dict[str, Any] = {}
 
 
 def _replaced(real: ctypes.CDLL) -> None:
-    """Makes the functions that are not the library's own."""
+    """Creates the functions that are not forwarded."""
 
     def compile_program(program: int, count: int, options: int) -> int:
         words = [ctypes.c_char_p.from_address(options + 8 * i).value or b"" for i in range(count)]

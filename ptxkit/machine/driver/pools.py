@@ -1,4 +1,4 @@
-"""Memory pools, and allocation in the order of a stream."""
+"""Memory pools, and stream-ordered allocation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ptxkit.machine.driver.streams import stream_of
 _WIDE = ("RELEASE_THRESHOLD", "RESERVED_MEM_CURRENT", "RESERVED_MEM_HIGH", "USED_MEM_CURRENT", "USED_MEM_HIGH")
 _REUSE = ("REUSE_FOLLOW_EVENT_DEPENDENCIES", "REUSE_ALLOW_OPPORTUNISTIC", "REUSE_ALLOW_INTERNAL_DEPENDENCIES")
 _KINDS = {1: "device", 2: "host", 3: "host", 4: "host"}
-"""Of memory, by the type of a location."""
+"""The kind of memory, by the type of a location."""
 
 
 @attrs.define(eq=False)
 class Pool:
-    """A pool; `settings` are attributes that were set, by name."""
+    """A pool; `settings` are the attributes that were set, by name."""
 
     kind: str = "device"
     managed: bool = False
@@ -160,7 +160,7 @@ def cuMemAllocFromPoolAsync(size: int, pool: int, stream: int) -> int:
 
 
 def _captured(stream: int, address: int, size: int) -> int:
-    """The address, which a node of the graph stands for if the stream is captured."""
+    """The address; if the stream is captured, an allocation node for it is added to the graph."""
     captured = stream_of(stream).captured
     if captured is not None:
         captured.add(Node(MEM_ALLOC, lambda: used(size), given=Alloc(size=size, address=address)))

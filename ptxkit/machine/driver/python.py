@@ -1,6 +1,6 @@
-"""A module instead of `cuda.bindings.driver`, for where cuda-bindings is not installed: same names, enumerations and results.
+"""A replacement for `cuda.bindings.driver` if cuda-bindings is not installed: same names, enumerations and results.
 
-Each function gives a tuple, the result first. Addresses may be given as numbers, or as anything with the buffer protocol.
+Each function returns a tuple that starts with the result code. Addresses may be numbers, or objects with the buffer protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def package(name: str) -> types.ModuleType:
 
 
 class Python(types.ModuleType):
-    """The module; a function or enumeration is made when it is asked for."""
+    """The module; functions and enumerations are created on demand."""
 
     def __getattr__(self, name: str) -> Any:
         found = _attribute(name)
@@ -70,7 +70,7 @@ _HANDLES = frozenset(
 
 
 def function(one: Call) -> Callable[..., tuple[Any, ...]]:
-    """A function of the driver, as Python calls it."""
+    """A function of the driver, for Python callers."""
     inputs = [kind for kind in one.kinds if kind[0] != "*"]
     outputs = len(one.kinds) - len(inputs)
 
@@ -97,7 +97,7 @@ def _input(kind: str, value: Any) -> Any:
 
 
 def _address(value: Any) -> int:
-    """A number, a handle, or where the bytes of an object are."""
+    """A number, a handle, or the address of an object's bytes."""
     if value is None:
         return 0
     if isinstance(value, ctypes.Structure | ctypes.Array):
@@ -118,7 +118,7 @@ def _address(value: Any) -> int:
 
 
 def _text_of(name: str) -> Callable[..., tuple[Any, ...]]:
-    """A function that gives the address of a string, giving the string."""
+    """A wrapper that returns a string instead of its address."""
 
     def run(*given: Any) -> tuple[Any, ...]:
         code, address = function(CALLS[name])(*given)
@@ -134,7 +134,7 @@ def _device_name(size: int, device: int) -> tuple[Any, Any]:
 
 
 def _with_options(name: str) -> Callable[..., tuple[Any, ...]]:
-    """A function that compiles: image, number of options, the options, their values (numbers, or buffers for the log)."""
+    """A compiling function: image, number of options, the options, their values (numbers, or buffers for the log)."""
 
     def run(image: Any, count: int, options: Any, values: Any) -> tuple[Any, ...]:
         kinds = (ctypes.c_uint32 * max(count, 1))(*[int(option) for option in options])
@@ -174,7 +174,7 @@ class _Dimensions:
 
 
 class _Value:
-    """The value of an attribute of a launch."""
+    """The value of a launch attribute."""
 
     numbers: Any
     clusterDim: Any
@@ -188,7 +188,7 @@ class _Value:
 
 
 class CUlaunchAttribute:
-    """An attribute of a launch; `value.clusterDim.x` and so on, or another number of `value`, are set."""
+    """A launch attribute; `value.clusterDim.x` and so on, or another number of `value`, can be set."""
 
     made: Attribute
     value: Any
@@ -202,7 +202,7 @@ class CUlaunchAttribute:
 
 
 class CUlaunchConfig:
-    """The shape of a launch, for cuLaunchKernelEx."""
+    """The configuration of a launch, for cuLaunchKernelEx."""
 
     made: Config
 

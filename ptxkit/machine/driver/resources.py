@@ -1,4 +1,4 @@
-"""Resources of the device, and green contexts, which have a part of them. Kernels run as they do in any other context."""
+"""Device resources, and green contexts, which own part of them. Kernels run as in any other context."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ptxkit.machine.driver.streams import Event, Stream, recorded, stream_of
 _SM, _QUEUE_CONFIG, _QUEUE = 1, 1000, 10000
 _BACKFILL = 1
 _QUEUES = 8
-"""Streams whose work may go on at the same time."""
+"""Number of streams whose work may run concurrently."""
 
 
 class Resource(ctypes.Structure):
-    """CUdevResource; `parts` of multiprocessors are their number, the smallest part, the multiple that parts are, and flags."""
+    """CUdevResource; `parts` of multiprocessors are their number, the minimum partition, the partition granularity, and flags."""
 
     _fields_ = (("kind", ctypes.c_int), ("hidden", ctypes.c_uint8 * 92), ("parts", ctypes.c_uint32 * 10), ("next", ctypes.c_uint64))
 
@@ -35,14 +35,14 @@ class _Group(ctypes.Structure):
 
 @attrs.define(eq=False)
 class Description:
-    """Resources that a green context is going to have."""
+    """Resources for a green context."""
 
     resources: list[Any]
 
 
 @attrs.define(eq=False)
 class Green:
-    """A green context. `context` is the handle of it as a context, once somebody asked for that."""
+    """A green context. `context` is its handle as a context, once requested."""
 
     resources: list[Any]
     context: int = 0
@@ -50,7 +50,7 @@ class Green:
 
 
 def _step() -> int:
-    """The smallest part of the multiprocessors, and what parts are multiples of."""
+    """The minimum partition of multiprocessors, and its granularity."""
     return 8 if STATE.architecture >= 90 else 2
 
 
@@ -77,7 +77,7 @@ def _give(place: int, resource: Resource) -> None:
 
 
 def _part(green: Green | None, kind: int) -> Resource:
-    """What a green context has of a kind of resources: all of it unless it was given a part."""
+    """The resource of a kind that a green context owns: all of it, unless it was given a part."""
     mine = green.resources if green is not None else []
     return next((one for one in mine if one.kind == kind), None) or _whole(kind)
 
@@ -106,7 +106,7 @@ def cuGreenCtxGetDevResource(green: int, place: int, kind: int) -> None:
 
 
 def _input(place: int) -> int:
-    """How many multiprocessors are to be split."""
+    """The number of multiprocessors to split."""
     one = Resource.from_address(place)
     if one.kind != _SM:
         raise Failure("INVALID_RESOURCE_TYPE")
@@ -205,7 +205,7 @@ def cuStreamGetGreenCtx(stream: int) -> int:
 
 @call("q *q *q", since=12050, base="cuStreamGetCtx")
 def cuStreamGetCtx_v2(stream: int) -> tuple[int, int]:
-    """The context of a stream, or the green context."""
+    """The context of a stream, or its green context."""
     green = cuStreamGetGreenCtx(stream)
     return (0, green) if green else (stream_of(stream).context or STATE.contexts[-1], 0)
 

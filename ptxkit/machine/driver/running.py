@@ -1,4 +1,4 @@
-"""A program run with the machine as its GPU, and what is said at its end."""
+"""Runs a program with the machine as its GPU, and reports at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USAGE = "python -m ptxkit.machine [--target sm_90a] [--check races,…] [--sched
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the program that the arguments name. Exits with 1 if a kernel could not go on or a check found something."""
+    """Runs the program named by the arguments. Exits with 1 if a kernel faulted or a check found something."""
     parser = argparse.ArgumentParser(prog="python -m ptxkit.machine", usage=USAGE, description=__doc__)
     parser.add_argument("--target", default=DEFAULT_TARGET, help="what the GPU is")
     parser.add_argument("--check", default="", help=f"what to watch for: all, {', '.join(CHECKS)}")
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def report() -> None:
-    """Says what went wrong and what the checks found."""
+    """Reports faults and the findings of the checks."""
     for fault in STATE.faults:
         print(fault.diagnostic, file=sys.stderr)
     for finding in STATE.findings:

@@ -1,5 +1,5 @@
-"""The few functions of `cuda.bindings.runtime` that cuda.core calls. The runtime library asks the driver for tables that have no
-documentation, so it does not work here; these functions are replaced when the module is imported."""
+"""The few functions of `cuda.bindings.runtime` that cuda.core calls. The runtime library requests undocumented tables from the driver,
+so it does not work here; these functions are replaced when the module is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxkit.machine.driver.interface import CALLS, called
 NAME = "cuda.bindings.runtime"
 
 _AS_DRIVER = {"cudaDeviceSynchronize": "cuCtxSynchronize", "cudaGetDeviceCount": "cuDeviceGetCount", "cudaGetDevice": "cuCtxGetDevice"}
-"""Functions that do what one of the driver does; their errors have the same numbers."""
+"""Functions equivalent to one of the driver; their error numbers are the same."""
 
 
 def _replace(module: ModuleType) -> None:
@@ -46,7 +46,7 @@ def _replace(module: ModuleType) -> None:
 
 
 class _Finder:
-    """Lets the module be found where it is, and changes it when it has been executed."""
+    """Finds the module in the usual manner, and patches it after execution."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != NAME:
@@ -66,7 +66,7 @@ class _Finder:
 
 
 def install() -> None:
-    """Sees to it, now or when the module is imported."""
+    """Patches the module, now or on import."""
     if NAME in sys.modules:
         _replace(sys.modules[NAME])
     else:

@@ -1,4 +1,4 @@
-"""What the driver keeps: its machine, contexts by thread, objects by handle, and what went wrong."""
+"""The driver's state: its machine, contexts by thread, objects by handle, and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Context:
 
 @attrs.define
 class Settings:
-    """How kernels run: for which target, under which schedule, watched by which checks, for how many seconds at most."""
+    """How kernels run: the target, the schedule, the checks, and the time limit in seconds."""
 
     target: str = DEFAULT_TARGET
     checks: tuple[str, ...] = ()
@@ -42,14 +42,14 @@ class Settings:
 
 
 class State:
-    """All that a process has of the driver."""
+    """The driver state of a process."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything; the machine is a new one."""
+        """Resets everything, with a new machine."""
         self._machine: Machine | None = None
         self._numbers = itertools.count(1)
         self._things: dict[int, Any] = {}
@@ -60,20 +60,20 @@ class State:
         self.memory: dict[int, Any] = {}
         """Allocations (`memory.Held`) by address."""
         self.reserved: dict[int, Any] = {}
-        """Addresses that are reserved (`virtual.Reserved`), by their start."""
+        """Reserved address ranges (`virtual.Reserved`), by their start."""
         self.objects: dict[int, Any] = {}
-        """Texture and surface objects (`arrays.Object`) by their handles."""
+        """Texture and surface objects (`arrays.Object`) by handle."""
         self.pools: dict[str, int] = {}
-        """Handles of the pools that are there from the start, and of the `current` one, if that is another."""
+        """Handles of the predefined pools, and of the `current` one, if that is another."""
         interface.SPOILT.clear()
         self.faults: list[Fault] = []
         self.findings: list[Any] = []
         self.output: list[str] = []
         self.launches = 0
         self.graph_memory = [0, 0, 0, 0]
-        """Of memory that graphs have allocated: bytes in use, the most that were, bytes reserved, the most that were."""
+        """Memory allocated by graphs: bytes in use, their maximum, bytes reserved, their maximum."""
         self.absent: dict[str, int] = {}
-        """How often functions that are not here were called."""
+        """Number of calls of unsupported functions."""
 
     @property
     def machine(self) -> Machine:
@@ -90,26 +90,26 @@ class State:
     # --- handles
 
     def handle(self, thing: Any) -> int:
-        """A new handle of a thing: an address of memory that is there, for those who look."""
+        """A new handle of an object: the address of existing memory, for programs that read it."""
         room = ctypes.create_string_buffer(64)
         handle = ctypes.addressof(room)
         self._things[handle] = (thing, room)
         return handle
 
     def of(self, handle: int, kind: type[Thing]) -> Thing:
-        """What a handle stands for. Raises `Failure` if it is none of that kind."""
+        """The object of a handle. Raises `Failure` if it is of another kind."""
         found = self._things.get(handle)
         if found is None or not isinstance(found[0], kind):
             raise Failure("INVALID_HANDLE", f"{handle:#x} is no {kind.__name__}")
         return found[0]
 
     def find(self, handle: int) -> Any:
-        """What a handle stands for; None if it is none."""
+        """The object of a handle; None if there is none."""
         found = self._things.get(handle)
         return found[0] if found is not None else None
 
     def drop(self, handle: int, kind: type[Thing]) -> Thing:
-        """Takes a handle back. Raises `Failure` if it is none of that kind."""
+        """Releases a handle. Raises `Failure` if it is of another kind."""
         thing = self.of(handle, kind)
         del self._things[handle]
         return thing
@@ -130,7 +130,7 @@ class State:
         return self._threads.contexts  # type: ignore[no-any-return]
 
     def current(self) -> Context:
-        """The context that is current. Raises `Failure` if there is none."""
+        """The current context. Raises `Failure` if there is none."""
         self.ready()
         if not self.contexts or not self.contexts[-1]:
             raise Failure("INVALID_CONTEXT")
@@ -143,7 +143,7 @@ class State:
     # --- what went wrong
 
     def spoil(self, fault: Fault) -> None:
-        """A kernel could not go on: nothing works in this process any more but asking why."""
+        """Records a kernel fault: from then on, all calls of this process fail, except queries of the reason."""
         self.faults.append(fault)
         self.findings.extend(fault.findings)
         interface.SPOILT[:] = [result_of(fault)]
@@ -153,7 +153,7 @@ class State:
 
 
 def result_of(fault: Fault) -> int:
-    """What a driver says of a kernel that ended so."""
+    """The result code for a kernel that ended with a fault."""
     if fault.kind == "address":
         return Failure("MISALIGNED_ADDRESS" if "misaligned" in fault.reason else "ILLEGAL_ADDRESS").code
     if fault.kind in ("budget", "deadlock"):

@@ -1,4 +1,4 @@
-"""Streams and events. What is started has ended when the call returns, so a stream has nothing to wait for."""
+"""Streams and events. Work completes before the call returns, so a stream never has pending work."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ptxkit.machine.driver.state import STATE
 _NONE, _ACTIVE, _VOID = range(3)
 """CUstreamCaptureStatus."""
 EXTERNAL = 1
-"""Of an event: it is recorded, or waited for, as a node of its own."""
+"""Flag of an event: recording and waiting are separate nodes."""
 LEGACY, PER_THREAD = 1, 2
-"""Handles that stand for the default streams."""
+"""Handles of the default streams."""
 
 _TIMING_OFF = 2
 
 
 @attrs.define(eq=False)
 class Stream:
-    """A stream; `value` of its attributes by number."""
+    """A stream; `value` holds its attributes by number."""
 
     context: int = 0
     flags: int = 0
@@ -36,7 +36,7 @@ class Stream:
 
 @attrs.define(eq=False)
 class Event:
-    """A moment, once it was recorded; `captured`: in a stream that was captured, and after which nodes."""
+    """A recorded point in time; `captured`: in a captured stream, and after which nodes."""
 
     flags: int = 0
     seconds: float | None = None
@@ -47,14 +47,14 @@ _default, _per_thread = Stream(), Stream()
 
 
 def stream_of(handle: int) -> Stream:
-    """A stream; the default one for its handles. Raises `Failure` if it is none."""
+    """A stream; the default one for its handles. Raises `Failure` for an invalid handle."""
     if handle == PER_THREAD:
         return _per_thread
     return _default if handle in (0, LEGACY) else STATE.of(handle, Stream)
 
 
 def on(handle: int, kind: int, work: Callable[[], None]) -> None:
-    """Does some work in a stream, or puts it into the graph that the stream is captured to, as a node of that kind."""
+    """Executes work in a stream, or adds it as a node of that kind to the graph that the stream is captured to."""
     captured = stream_of(handle).captured
     if captured is None:
         work()
@@ -68,7 +68,7 @@ def recorded(event: Event) -> None:
 
 
 def _waited(handle: int) -> None:
-    """The host waits for a stream, or asks for it: a capture cannot hold that."""
+    """The host waits for a stream, or queries it, which invalidates a capture."""
     captured = stream_of(handle).captured
     if captured is not None:
         captured.capture.is_void = True
@@ -197,7 +197,7 @@ def _status(stream: Stream) -> int:
 
 
 def _info(handle: int) -> tuple[int, int, int, int, int]:
-    """Of a stream that is captured: the status, the number of the capture, its graph, the last nodes and how many these are."""
+    """For a captured stream: the status, the number of the capture, its graph, the last nodes and their number."""
     one = stream_of(handle)
     if one.captured is None:
         return _NONE, 0, 0, 0, 0
@@ -271,7 +271,7 @@ _modes = threading.local()
 
 @call("q")
 def cuThreadExchangeStreamCaptureMode(place: int) -> None:
-    """What a thread may do while a stream is captured: everything is allowed here."""
+    """Sets what a thread may do during a capture: everything is allowed here."""
     mode = ctypes.c_uint32.from_address(place)
     before, _modes.mode = getattr(_modes, "mode", 0), mode.value
     mode.value = before

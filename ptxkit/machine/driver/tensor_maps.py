@@ -1,4 +1,4 @@
-"""Tensor maps, as the machine reads them."""
+"""Tensor maps, in the machine's encoding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _numbers(kind: Any, address: int, count: int) -> list[int]:
 
 
 def _write(place: int, type_: int, rank: int, tensor: int, codes: Sequence[int], sizes: Sequence[Any], **more: Any) -> None:
-    """Makes a map. `sizes` are dimensions, strides, box and element strides."""
+    """Encodes a map. `sizes` are dimensions, strides, box and element strides."""
     interleave, swizzle, fill = codes
     if not place or place % 64:
         raise Failure("INVALID_VALUE", f"a tensor map lies at a multiple of 64, not at {place:#x}")

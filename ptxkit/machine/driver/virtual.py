@@ -1,6 +1,6 @@
-"""Virtual memory: addresses that are reserved, memory that is created, and one mapped to the other.
+"""Virtual memory management: reserved addresses, created memory, and mappings between them.
 
-Created memory is a file in memory, so that it can be mapped to several addresses, and by other processes that are given it.
+Created memory is a file in memory, so that it can be mapped to several addresses, and shared with other processes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Access(ctypes.Structure):
 
 @attrs.define(eq=False)
 class Created:
-    """Memory without an address. `references` are its handles, and the addresses that it is mapped to."""
+    """Memory without an address. `references` counts its handles and mappings."""
 
     file: int
     size: int
@@ -65,7 +65,7 @@ class Created:
 
 @attrs.define(eq=False)
 class Mapped:
-    """Where memory is mapped, and what the device may do there: 1 read, 3 write too."""
+    """A mapping, and the device's access rights: 1 read, 3 read and write."""
 
     start: int
     size: int
@@ -76,13 +76,13 @@ class Mapped:
 
 @attrs.define(eq=False)
 class Reserved:
-    """Addresses that are reserved."""
+    """A reserved address range."""
 
     start: int
     size: int
     mapped: dict[int, Mapped] = attrs.Factory(dict)
     shown: list[int] = attrs.Factory(list)
-    """Where what kernels may access begins."""
+    """The starts of the ranges that kernels may access."""
 
 
 def supported() -> bool:
@@ -108,7 +108,7 @@ def _multiple(*numbers: int) -> None:
 
 
 def _map(address: int, size: int, protection: int, flags: int, file: int, offset: int) -> None:
-    """Replaces what is at an address of this process. Raises `Failure`."""
+    """Replaces the mapping at an address of this process. Raises `Failure`."""
     process = ctypes.CDLL(None, use_errno=True)
     process.mmap.restype = ctypes.c_void_p
     process.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
@@ -124,7 +124,7 @@ def _reservation(address: int, size: int) -> Reserved:
 
 
 def _pieces(one: Reserved, address: int, size: int) -> list[Mapped]:
-    """The mappings that a range consists of. Raises `Failure` if there are holes in it, or it has a part of one."""
+    """The mappings that make up a range. Raises `Failure` if it has gaps, or covers part of a mapping."""
     found = sorted((piece for piece in one.mapped.values() if address <= piece.start < address + size), key=lambda piece: piece.start)
     end = address
     for piece in found:
@@ -137,7 +137,7 @@ def _pieces(one: Reserved, address: int, size: int) -> list[Mapped]:
 
 
 def _runs(one: Reserved) -> Iterator[tuple[int, int, bool]]:
-    """What is mapped and may be accessed, without gaps: start, size, and whether it is memory of the host."""
+    """The accessible mapped ranges, merged: start, size, and whether it is host memory."""
     start = size = 0
     on_host = False
     for piece in sorted(one.mapped.values(), key=lambda piece: piece.start):
@@ -154,7 +154,7 @@ def _runs(one: Reserved) -> Iterator[tuple[int, int, bool]]:
 
 
 def _show(one: Reserved) -> None:
-    """Lets kernels access what they may."""
+    """Makes the permitted ranges accessible to kernels."""
     memory = STATE.machine.memory
     for start in one.shown:
         memory.free(start)

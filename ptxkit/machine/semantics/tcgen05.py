@@ -60,7 +60,7 @@ def _alloc(op: Operation) -> Semantics:
         memories = _memories(lanes)
         free = np.ones(lanes.count, bool)
         for first, (columns,) in _warps(lanes, n):
-            if columns in _ALLOCATIONS:  # who asks for another number does not wait: it is a fault
+            if columns in _ALLOCATIONS:  # a request for another size does not wait: it is a fault
                 cta = lanes.cta[first]
                 free[lanes.cta == cta] &= memories[cta].room(columns) >= 0
         return free
@@ -140,6 +140,9 @@ def _cells(
         lane, column = tensor_memory.split(address)
         one = lanes.subset(np.array([first]))
         quarter = int(lanes.thread[first]) // 32 % 4
+        if lane // LANES == int(lanes.cta[first]) % int(lanes.launch.cluster_size) % 2:
+            # programs that are in use count the lanes of a pair of CTAs from 0 to 255: hardware takes those of the second for its own
+            lane %= LANES
         if lane < 32:
             # the manual does not allow an address of another warp's lanes; existing programs use it, and hardware treats it as the warp's
             # own
@@ -221,7 +224,7 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], footprint
         for position in positions:
             try:
                 one(lanes.at(np.array([position])), int(position))
-            except Stop as stop:  # by now the launch is elsewhere: say who it was
+            except Stop as stop:  # the launch has moved on: name the instruction
                 raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
 
     def footprint() -> list[Footprint]:

@@ -30,6 +30,9 @@ def tex(op: Operation) -> Semantics:
         parts = _coordinates(lanes, given)
         layer, at = _layer(geometry, parts, texture)
         offsets = [] if given.off is None else [lanes.broadcast(o).view(np.int32) for o in _several(given.off)]
+        if whole and geometry == ".1d" and texture.in_array:
+            # they read linear memory alone (CUDA C++ Programming Guide, `tex1Dfetch`); of an array they give zeros (measured on sm_90)
+            return np.zeros((lanes.count, 4), np.float32)
         if whole:
             where = [p.view(np.int32).astype(np.int64) for p in at]
             where = [w + o for w, o in zip(where, offsets, strict=False)] if offsets else where

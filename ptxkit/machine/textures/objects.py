@@ -96,7 +96,8 @@ class Texture(_Image):
 
     `array` has 8-, 16- or 32-bit integers, or 16- or 32-bit floats. With `as_float`, 8-bit and 16-bit integers are read as numbers from 0
     (or -1) to 1. `srgb`: bytes are in sRGB encoding, except the fourth channel. `levels` are the further levels of detail, each half as
-    large. `samples`: the axis before y has the samples of a texel.
+    large. `samples`: the axis before y has the samples of a texel. `in_array`: the texels are in a CUDA array and not in linear memory, so
+    that integer coordinates of one dimension read zeros.
     """
 
     array: Any
@@ -107,6 +108,7 @@ class Texture(_Image):
     sampler: Sampler = attrs.field(factory=Sampler)
     levels: Sequence[Any] = ()
     samples: int = 0
+    in_array: bool = False
 
 
 @attrs.frozen(eq=False, kw_only=True)

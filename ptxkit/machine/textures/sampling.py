@@ -5,7 +5,8 @@ Coordinates for linear filtering have 8 fractional bits, so weights are multiple
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ def addressed(index: Array, size: int, mode: str, normalized: bool) -> tuple[Arr
         return np.where(folded < size, folded, 2 * size - 1 - folded), None
     inside = np.clip(index, 0, size - 1)
     return inside, (index < 0) | (index >= size) if mode == "border" else None
+
+
+def clamps(mode: str, normalized: bool) -> bool:
+    """Whether a coordinate outside an image becomes that of the nearest texel, so that a linear filter reads that one alone."""
+    return mode in ("clamp", "clamp_ogl") or (mode in ("wrap", "mirror") and not normalized)
 
 
 def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sampler, layer: Array | None, count: int) -> Any:
@@ -48,26 +54,22 @@ def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sam
 
 
 def as_numbers(values: Any, texture: Texture) -> Any:
-    """Texels as numbers to be filtered. 8-bit and 16-bit integers that are read as numbers from 0 (or -1) to 1 become 16-bit integers,
-    which `finished` divides. sRGB texels become intensities."""
+    """Texels as numbers to be filtered. Integers of 8 or 16 bits that are read as numbers from 0 (or -1) to 1 stay integers, which
+    `finished` divides; sRGB texels become intensities."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "f" or not texture.as_float or size > 2:
         return values.astype(np.int64) if kind in "iu" else values
-    if kind == "u":
-        return linear(values) if _intensities(texture) else values.astype(np.float64) * (257 if size == 1 else 1)
-    magnitude = np.minimum(np.abs(values.astype(np.int64)), (1 << 8 * size - 1) - 1)
-    if size == 1:
-        # the lowest bit repeats bit 6 of a positive number, and of a negative one that of its complement (measured on sm_90)
-        magnitude = magnitude << 8 | magnitude << 1 | magnitude - (values < 0) >> 6
-    return np.sign(values) * magnitude.astype(np.float64)
+    if _intensities(texture):
+        return linear(values)
+    return np.maximum(values.astype(np.float64), -32767.0)
 
 
 def most(texture: Texture) -> float:
-    """The divisor of an image's numbers: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
+    """What stands for 1 in an image's numbers: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
     dtype = texture.texels().dtype
     if dtype.kind == "f" or not texture.as_float or dtype.itemsize > 2 or _intensities(texture):
         return 1.0
-    return 65535.0 if dtype.kind == "u" else 32767.0
+    return float(np.iinfo(dtype).max)
 
 
 def _intensities(texture: Texture) -> bool:
@@ -82,9 +84,18 @@ def finished(values: Any, texture: Texture, filtering: bool) -> Any:
         return half(values)
     if scale == 1.0:
         return values
-    if filtering:
-        values = np.floor(values + 0.5)
-    return values / scale
+    return _WIDENED.get(dtype.str[1:], lambda numbers: np.floor(numbers + 0.5))(values) / (65535.0 if dtype.kind == "u" else 32767.0)
+
+
+def _signed_bytes(values: Any) -> Any:
+    """Filtered signed bytes with 16 bits: 127 becomes 32767. Of the product by 258 + 1/128 the unit leaves the last four of the 16
+    fractional bits out (measured on sm_90)."""
+    fixed = np.floor(values * 256).astype(np.int64)
+    return np.clip(fixed + (257 * (fixed >> 4) + 1024 >> 11), -32767, 32767)
+
+
+_WIDENED: dict[str, Callable[[Any], Any]] = {"u1": lambda values: np.floor(values * 257 + 0.5), "i1": _signed_bytes}
+"""By type of texels, how numbers of 8 bits, filtered, become numbers of 16."""
 
 
 def half(values: Any) -> Any:
@@ -94,38 +105,51 @@ def half(values: Any) -> Any:
     return np.copysign(np.floor(np.abs(values) / step + 0.5) * step, values)
 
 
-_INTENSITIES = (
-    0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 66, 72, 78, 85, 92, 99, 107, 115, 123, 131, 140, 150, 159, 169, 180, 190, 201,
-    213, 224, 236, 250, 262, 276, 290, 304, 318, 332, 348, 364, 380, 396, 412, 430, 448, 466, 484, 504, 524, 544, 564, 584, 604, 624,
-    648, 672, 692, 716, 740, 764, 788, 816, 840, 864, 896, 920, 944, 976, 1000, 1032, 1064, 1088, 1120, 1152, 1184, 1216, 1248, 1280,
-    1312, 1352, 1384, 1416, 1456, 1488, 1528, 1560, 1600, 1640, 1672, 1712, 1752, 1792, 1832, 1872, 1920, 1952, 2000, 2048, 2080, 2128,
-    2176, 2224, 2272, 2320, 2368, 2416, 2464, 2512, 2560, 2608, 2656, 2704, 2752, 2816, 2864, 2912, 2976, 3024, 3072, 3136, 3184, 3248,
-    3296, 3360, 3424, 3472, 3536, 3600, 3664, 3712, 3776, 3840, 3904, 3968, 4032, 4096, 4160, 4224, 4288, 4352, 4416, 4512, 4576, 4640,
-    4704, 4768, 4864, 4928, 4992, 5056, 5152, 5216, 5280, 5376, 5440, 5536, 5600, 5696, 5760, 5824, 5920, 6016, 6080, 6176, 6240, 6336,
-    6400, 6496, 6592, 6688, 6752, 6848, 6944, 7008, 7104, 7200, 7296, 7392, 7488, 7584, 7680, 7744, 7872, 7936, 8064, 8128, 8256, 8320,
-    8448, 8512, 8640, 8768, 8832, 8960, 9024, 9152, 9280, 9344, 9472, 9600, 9664, 9792, 9920, 9984, 10112, 10240, 10304, 10432, 10560,
-    10688, 10816, 10880, 11008, 11136, 11264, 11392, 11456, 11584, 11712, 11840, 11968, 12096, 12224, 12352, 12480, 12608, 12736, 12864,
-    12992, 13120, 13248, 13376, 13504, 13632, 13760, 13888, 14016, 14144, 14272, 14400, 14528, 14656, 14848, 14976, 15104, 15232, 15360,
-    15488, 15616, 15744, 16000, 16128, 16256, 16384,
-)  # fmt: skip
-"""For each sRGB byte, its intensity in 1/16384, of which the hardware keeps eight bits (measured on sm_90)."""
+_STEPS = (32, 48, 64, 96, 136, 184, 248)
+"""The sRGB bytes from which on an intensity is twice as coarse."""
+
+
+@cache
+def _srgb() -> tuple[Array, Array]:
+    """For each sRGB byte, its intensity, and the unit of which that is a multiple: a number of eight bits times a power of two from
+    2**-14 to 2**-7 (measured on sm_90)."""
+    byte = np.arange(256)
+    encoded = byte / 255
+    intensity = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    units = np.ldexp(1.0, np.searchsorted(_STEPS, byte, side="right") - 14)
+    return np.floor(intensity / units + 0.5) * units, units
 
 
 def linear(values: Array) -> Array:
     """Converts sRGB bytes to intensities; the fourth channel is linear."""
-    found = np.asarray(_INTENSITIES, np.float64)[values] / 16384
+    found = np.asarray(_srgb()[0][values])
     found[..., 3:] = values[..., 3:] / 255
+    return found
+
+
+def aligned(plane: Sequence[Array], shares: Sequence[Array]) -> list[Array]:
+    """The intensities of the texels around a point in a plane, in the coarsest unit of those that have a share in the result: the filter
+    adds numbers of eight bits and drops the lower bits of the others (measured on sm_90). The fourth channel stays as it is."""
+    intensities, units = _srgb()
+    unit = np.zeros_like(plane[0])
+    for values, share in zip(plane, shares, strict=True):
+        its_own = units[np.clip(np.searchsorted(intensities, values, side="right") - 1, 0, 255)]
+        unit = np.maximum(unit, np.where(share[:, None] == 0, units[0], its_own))
+    found = [np.floor(values / unit) * unit for values in plane]
+    for values, before in zip(found, plane, strict=True):
+        values[:, 3:] = before[:, 3:]
     return found
 
 
 def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
     """The weights of the corners around a point, in 1/256: near and far in x, then in y, then in z.
 
-    The total weight is divided along z, then x, then y, each time into two integers with the same sum (measured on sm_90).
+    The total weight is divided along z, then x, then y, each time into two integers with the same sum (measured on sm_90). In z it is the
+    near one that is rounded, which tells only where the total is that of a level.
     """
     x, y, z = (*fractions, None, None)[:3]
     found = []
-    for plane in _divided(whole, z) if z is not None else [whole]:
+    for plane in _divided(whole, 256 - z)[::-1] if z is not None else [whole]:
         left, right = _divided(plane, x)
         if y is None:
             found += [left, right]
@@ -164,19 +188,27 @@ def sampled(
         where = [np.floor(s).astype(np.int64) + o for s, o in zip(scaled, shift, strict=False)]
         found = texels_at(texture, level, where, sampler, layer, count)
         return found if isinstance(whole, int) else found * (whole[:, None] / 256)
-    fixed = [np.floor((s - 0.5) * 256 + 0.5).astype(np.int64) for s in scaled]
+    fixed = [np.floor((s - 0.5) * 256 + 0.5).astype(np.int64) + (o << 8) for s, o in zip(scaled, shift, strict=False)]
+    fixed = [
+        np.clip(f, 0, (size - 1) << 8) if clamps(mode, sampler.normalized) else f
+        for f, size, mode in zip(fixed, sizes, sampler.modes, strict=False)
+    ]
     fractions = [f & 255 for f in fixed]
     # a line is an image of height one, sampled at its edge: half of the result is the border
     edge = len(fixed) == 1 and layer is None and sampler.modes[1] == "border"
-    total: Any = 0.0
-    for number, weight in enumerate(weights([*fractions, np.full(count, 128)] if edge else fractions, whole)):
+    shares = weights([*fractions, np.full(count, 128)] if edge else fractions, whole)
+    corners = []
+    for number in range(len(shares)):
         if edge and not number >> 1:
-            values = np.asarray(sampler.border, np.float64)[: image.shape[-1]] * most(texture)
+            border = np.asarray(sampler.border, np.float64)[: image.shape[-1]] * most(texture)
+            corners.append(np.broadcast_to(border, (count, image.shape[-1])))
         else:
-            where = [(f >> 8) + (number >> axis & 1) + o for axis, (f, o) in enumerate(zip(fixed, shift, strict=False))]
-            values = texels_at(texture, level, where, sampler, layer, count)
-        total = total + np.where(weight[:, None] == 0, 0.0, values.astype(np.float64) * (weight[:, None] / 256.0))
-    return np.asarray(total)
+            where = [(f >> 8) + (number >> axis & 1) for axis, f in enumerate(fixed)]
+            corners.append(texels_at(texture, level, where, sampler, layer, count).astype(np.float64))
+    if _intensities(texture):
+        corners = [values for at in range(0, len(corners), 4) for values in aligned(corners[at : at + 4], shares[at : at + 4])]
+    terms = [np.where(share[:, None] == 0, 0.0, values * (share[:, None] / 256.0)) for values, share in zip(corners, shares, strict=True)]
+    return np.asarray(sum(terms))
 
 
 def gathered(

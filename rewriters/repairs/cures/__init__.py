@@ -25,7 +25,7 @@ def candidates(trouble: Trouble) -> Iterator[Candidate]:
     near = set(trouble.instructions)
 
     def order(one: Candidate) -> tuple[int, bool]:
-        # what is said of an instruction is said of a loop that is there already
+        # a change of the finding's own instruction adds no instruction to the loops around it
         known = one.at == trouble.instructions[:1]
         return one.price // (ROUNDS if known else 1), bool(one.at) and near.isdisjoint(one.at)
 

@@ -73,7 +73,7 @@ def _elsewhere(trouble: Trouble, i: int, bound: Bound) -> Iterator[Candidate]:
                 break
             block = tree.parent[block] if tree.parent[block] != block else -1
     if bound.barrier and not bound.writes:
-        # # weaker ordering may do harm that no execution shows
+        # weaker ordering may do harm that no execution shows
         yield change(trouble, i, "", LAST)
 
 

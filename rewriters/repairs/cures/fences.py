@@ -32,11 +32,11 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         for i in [i for i in trouble.instructions if (bound := trouble.bound(i)) is not None and _starts_wgmma(bound)]:
             yield insertion(trouble, Point(i), FENCE, statement)
     for effect, statement, form, pairs in _fences(trouble):
-        # # a fence between the accesses, on the wrong side of a barrier; other fences order other accesses
+        # a fence between the accesses, on the wrong side of a barrier; other fences order other accesses
         own = [i for i in _with(trouble, effect) if _is_between(trouble, i, pairs)]
         points = trouble.common(least(form), synchronizes, pairs)
         if effect == OF_PROXIES and not _is_async_at(trouble, pairs[0][0]):
-            # # a thread fences its own writes before it signals other threads (8.6)
+            # a thread fences its own writes before it signals other threads (8.6)
             points.sort(key=lambda point: _is_after_barrier(trouble, point, pairs))
         for point in points if not trouble.is_unsynchronized else ():
             for i in own:

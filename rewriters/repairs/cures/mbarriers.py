@@ -54,7 +54,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
         yield from own.retries()
         yield from own.invalidated()
         yield from own.absent()
-    # # if two threads race at an mbarrier or on what it guards, ordering is more likely missing than a number wrong
+    # if two threads race at an mbarrier or on what it guards, ordering is more likely missing than a number wrong
     later = LAST if trouble.witnessed or trouble.accesses else 0
     for one in own.numbers():
         yield attrs.evolve(one, price=one.price + later, is_number=True)
@@ -190,7 +190,7 @@ class _Mbarriers:
         shown = [int(one["bytes"]) for one in self.trouble.witnesses if one.get("bytes")]
         dead = [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and n % 16 == 0 and n]
         if any(step.bytes is None for step in copies):
-            # # a made-up launch takes any box that fits: only sizes from the program itself count
+            # a made-up launch takes any box that fits: only sizes from the program itself count
             return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
         together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
         open_ = self._seen("bytes")
@@ -219,7 +219,7 @@ class _Mbarriers:
             term = term_of(self.routine, i, bound.operand(name)) if bound is not None and n is not None else None
             if n is None or term is None or term.constant is None:
                 continue
-            # # one register may hold the count of all mbarriers of a ring
+            # one register may hold the count of all mbarriers of a ring
             definition = self._definition(i, n)
             at, operand = (i, n) if definition is None else (definition, 1)
             others = [number for number in dict.fromkeys(numbers) if number > 0 and number != term.constant]
@@ -307,7 +307,7 @@ class _Mbarriers:
         yield from self._inits(dead)
         if dead:
             return
-        # # the address of another use may serve
+        # the address of another use may serve
         for _, last in self.trouble.pairs[:2]:
             for i in self._does("arrive"):
                 address = self._address_at(i)
@@ -352,7 +352,7 @@ class _Mbarriers:
             counts = self._counts_for(i, name)
             later = [one for one in guards if one[0] < i or self._is_beside(i, one[0])] or [(i, "")]
             points = [(right_after(self.routine, max(i, at)), guard) for at, guard in later]
-            # # the thread that publishes inits has made them
+            # the thread that publishes inits has made them
             points += [(Point(at), self._guard(at)) for at in fences if i < at and tree.dominates(block_of[i], block_of[at])]
             root = self._root_at(i, name)
             for point, guard in points:
@@ -417,7 +417,7 @@ class _Mbarriers:
     def _announcements(self, copy: int) -> Iterator[Candidate]:
         """An expect-tx by the thread that starts a copy, directly before it or after the init."""
         points = [(Point(copy), self._guard(copy), self._mbarrier_text(copy))]
-        # # one expect-tx is for one phase: a copy in a loop needs many
+        # one expect-tx is for one phase: a copy in a loop needs many
         for init in self._does("init") if not depth(self.routine, Point(copy)) else ():
             if self._root_of(init) == self._root_of(copy) or self._root_of(copy) is None:
                 points.append((right_after(self.routine, init), self._guard(init), self._mbarrier_text(init)))

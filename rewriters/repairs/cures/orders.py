@@ -24,7 +24,7 @@ def cured(trouble: Trouble) -> Iterator[Candidate]:
     scope = ".cta" if trouble.is_of_a_cta else ".gpu"
     pairs = trouble.accesses or trouble.pairs[:2]
     ends = {i for pair in pairs for i in pair}
-    # # of racing accesses, the one whose counterpart synchronizes; for data, other accesses, which publish it
+    # of racing accesses, the one whose counterpart synchronizes; for data, other accesses, which publish it
     flags = [i for pair in pairs for i, other in (pair, pair[::-1]) if _is_strong(trouble, other) or _is_strong(trouble, i)]
     near = [i for i in trouble.such(_is_plain) if i not in ends and _is_strong(trouble, i) and _is_near(trouble, i, ends)]
     singles = [one for i in dict.fromkeys([*flags, *near][:MOST]) if (one := _ordered(trouble, i, scope)) is not None]

@@ -97,6 +97,25 @@ def test_one_thread_where_nobody_does_more() -> None:
     assert [one.one_thread for one in done.found] == [False]
 
 
+@pytest.mark.parametrize(("value", "one_thread"), [("mov.u32 %r4, 1;", False), ("mov.u32 %r4, %r1;", True)])
+def test_one_thread_where_a_number_of_the_launch_may_leave_out_all_others(value: str, one_thread: bool) -> None:
+    body = f"setp.ge.u32 %p1, %r1, %r2; @%p1 bra END; ld.global.u32 %r3, [%rd1]; {value} add.u32 %r4, %r4, %r3;"
+    start = "ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x;"
+    done = exercised(f"{start} {body} st.global.u32 [%rd1], %r4; END:", ".param .u64 p, .param .u32 n")
+
+    assert {one.one_thread for one in done.found} == {one_thread}
+
+
+def test_a_number_of_threads_does_not_say_how_long_each_dimension_is() -> None:
+    # thread (x, y) stores to 4x + y and 4x + y + 2: to words of its own where y is 0 or 1
+    body = "mov.u32 %r2, %tid.y; mad.lo.u32 %r3, %r1, 4, %r2; mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4;"
+    stores = "st.global.u32 [%rd5], 1; st.global.u32 [%rd5+8], 2;"
+
+    done = [exercised(f"{INDEX} {body} {stores}", directives=one) for one in (".maxntid 16", ".maxntid 4, 4")]
+
+    assert [{one.other_shapes for one in each.found} for each in done] == [{False}, {True}]
+
+
 def test_a_race_of_warps_that_one_warp_is_without() -> None:
     # lane 0 of each warp stores the number of its warp, which the kernel does not look at otherwise
     done = exercised(f"{INDEX} and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra L; st.global.u32 [%rd1+65536], %r1; L:")
@@ -147,6 +166,19 @@ add.u32 %r3, %r3, %r1; st.global.u32 [%rd5+65536], %r3;"""
     assert {one.is_by_table for one in done.found} == {is_by_table}
 
 
+@pytest.mark.parametrize(("stored", "is_by_table"), [("%r4", True), ("%r3", False)])
+def test_a_table_that_says_which_elements_are_swapped(stored: str, is_by_table: bool) -> None:
+    # what is stored to an element comes from another one, or from this one: then two threads with one element lose an update
+    body = f"""ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 15; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4;
+ld.global.u32 %r3, [%rd5+65536];
+ld.global.u32 %r4, [%rd3+4096];
+add.u32 {stored}, {stored}, 1;
+st.global.u32 [%rd5+65536], {stored};"""
+    done = exercised(f"{INDEX} {body}", directives=".reqntid 64")
+
+    assert {one.is_by_table for one in done.found if one.finding.witness.get("space") == "global"} == {is_by_table}
+
+
 def test_a_divisor_that_was_made_up_merges_threads() -> None:
     body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r3, [n]; mov.u32 %r1, %tid.x; div.u32 %r2, %r1, %r3;
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
@@ -154,6 +186,15 @@ mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"
 
     assert done.found
     assert all(one.other_sizes is False for one in done.found)
+
+
+@pytest.mark.parametrize(("stride", "shows"), [("and.b32 %r3, %r3, 63;", False), ("mov.u32 %r3, 0;", True)])
+def test_a_number_that_is_a_power_of_two_by_chance(stride: str, shows: bool) -> None:
+    # rows are as many words apart as n has beyond a multiple of 64: none where n is a power of two
+    body = f"ld.param.u32 %r3, [n]; {stride} mul.lo.u32 %r4, %r1, %r3; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;"
+    done = exercised(f"{INDEX} {body} st.global.u32 [%rd3], %r1;", ".param .u64 p, .param .u32 n", ".reqntid 64")
+
+    assert {bool(one.other_sizes) for one in done.found} == {shows}
 
 
 @pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])

@@ -8,7 +8,7 @@ import pytest
 from sample import HEAD
 
 import ptxkit
-from ptxkit.analyses.execution import observing
+from ptxkit.analyses.execution import observing, standing
 from ptxkit.analyses.execution.execute import Executed, execute, loaded
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.analyses.execution.parameters import parameters
@@ -45,6 +45,22 @@ def test_a_race_that_all_have_is_found() -> None:
     assert (found.covered["stood_for"], names(found)) == (5, ["smem-race"])
 
 
+def test_those_that_deviate_in_later_waves_are_known_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    stops = []
+    stop = standing.StandIns._stop
+
+    def counted(self: standing.StandIns, ctas: Any) -> None:
+        stops.append(len(ctas))
+        stop(self, ctas)
+
+    monkeypatch.setattr(standing.StandIns, "_stop", counted)
+    body = "and.b32 %r8, %r9, 1; setp.eq.u32 %p1, %r8, 0; @%p1 st.shared.u32 [%r4], %r1;"
+
+    found = executed(body, grid=600, threads=1024)
+
+    assert (found.covered["stood_for"], found.findings, len(stops)) == (598, (), 1)
+
+
 @pytest.mark.parametrize(("grid", "threads"), [(6, 64), (130, 1024)])
 def test_one_that_does_something_else_is_watched_itself(grid: int, threads: int) -> None:
     """The second launch has more threads than are resident at once."""
@@ -62,7 +78,25 @@ def test_addresses_of_shared_memory_are_compared() -> None:
     found = executed(body, grid=3)
 
     assert names(found) == ["smem-race"]
-    assert found.covered["stood_for"] == 0
+    assert found.covered["stood_for"] == 1
+
+
+def test_ctas_that_deviate_have_a_representative() -> None:
+    """Every other CTA has all its threads store to one word."""
+    body = "and.b32 %r8, %r9, 1; setp.eq.u32 %p1, %r8, 0; selp.b32 %r7, %r4, %r3, %p1; st.shared.u32 [%r7], %r1;"
+
+    found = executed(body, grid=64)
+
+    assert {tuple(access["cta"]) for one in found.findings for access in one.witness["accesses"]} == {(1, 0, 0)}
+    assert (names(found), found.covered["stood_for"]) == (["smem-race"], 62)
+
+
+def test_all_are_watched_where_each_does_something_else() -> None:
+    body = "rem.u32 %r8, %r9, 16; shl.b32 %r8, %r8, 2; add.u32 %r7, %r4, %r8; st.shared.u32 [%r7], %r1;"
+
+    found = executed(body, grid=16)
+
+    assert (found.covered["stood_for"], found.findings) == (0, ())
 
 
 def test_values_are_followed_in_all() -> None:
@@ -77,7 +111,14 @@ def test_values_are_followed_in_all() -> None:
 
 
 def test_findings_are_those_of_a_run_with_all_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    bodies = [EXCHANGE.format(""), EXCHANGE.format("bar.sync 0;"), EXCHANGE.format(IN_ONE.format(2)), "ld.shared.u32 %r6, [%r5+4096];"]
+    deviating = "shr.u32 %r8, %r9, 1; setp.eq.u32 %p1, %r8, 1; @%p1 bra LATER; bar.sync 0; LATER:"
+    bodies = [
+        EXCHANGE.format(deviating),
+        EXCHANGE.format(""),
+        EXCHANGE.format("bar.sync 0;"),
+        EXCHANGE.format(IN_ONE.format(2)),
+        "ld.shared.u32 %r6, [%r5+4096];",
+    ]
     standing = [names(executed(body, grid=5)) for body in bodies]
 
     def nobody(*_: Any) -> bool:

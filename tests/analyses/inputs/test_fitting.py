@@ -58,6 +58,7 @@ TOGETHER = f"""
 {COPY} [%r2+24576], [%rd1, {{0, 0}}], [%r3+8];
 {COPY} [%r2+32768], [%rd2, {{0, 0}}], [%r3+8];
 """
+OTHER = f"{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];"
 
 
 def bytes_of(routine: Routine) -> dict[tuple[str, int, int], int]:
@@ -87,9 +88,34 @@ def test_two_boxes_of_one_phase_that_no_room_tells_apart_are_guessed() -> None:
 
 
 def test_phases_that_contradict_each_other_leave_a_guess() -> None:
-    wrong = APART.replace("10240", "10256").replace("[%rd2,", "[%rd1,")
+    wrong = APART.replace("10240", "10256").replace("[%rd2,", "[%rd1,") + f"{COPY} [%r2+40960], [%rd1, {{0, 0}}], [%r3+8];"
 
     assert is_guessed(kernel(wrong))
+
+
+def test_one_phase_that_contradicts_others_of_the_same_boxes_is_a_mistake_of_the_kernel() -> None:
+    again = f"{EXPECT} [%r3], 2064;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n"
+    first = f"{EXPECT} [%r3], 2048;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n"
+    waits = "L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra L;\n"
+    routine = kernel(f"{first}{waits}{again}{EXPECT} [%r3+8], 2560;\n{COPY} [%r2+2048], [%rd1, {{0, 0}}], [%r3+8];\n" + OTHER)
+
+    assert bytes_of(routine) == {("a", 0, 0): 2048, ("b", 0, 0): 512}
+    assert not is_guessed(routine)
+
+
+def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
+    body = f"""
+        {EXPECT} [%r3], 6144;
+        {COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r2+4096], [%rd2, {{0, 0}}], [%r3];
+        {EXPECT} [%r3+8], 6144;
+        {COPY} [%r2+6656], [%rd1, {{0, 0}}], [%r3+8];
+        {COPY} [%r2+10752], [%rd2, {{0, 0}}], [%r3+8];
+    """
+    routine = kernel(body)
+
+    assert bytes_of(routine) == {("a", 0, 0): 4096, ("b", 0, 0): 2048}
+    assert not is_guessed(routine)
 
 
 def test_a_pointer_to_tensor_maps() -> None:

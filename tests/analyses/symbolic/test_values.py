@@ -6,9 +6,10 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from interpreter import Thread
+from sampling import examples
 
 import ptxkit
 from ptxkit.analyses import Routine, routines, ssa
@@ -71,7 +72,7 @@ def something_known(draw: random.Random, value: int, width: int) -> Known:
     return tighten(~value & mask & seen, value & seen, (value - draw.randint(0, span)) & mask, span, width)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(OPERATORS)), st.sampled_from([1, 8, 16, 32, 64]))
 def test_what_is_known_holds_for_every_operator(draw: random.Random, operator: str, width: int) -> None:
     shape = shape_of(operator, width, draw)
@@ -86,7 +87,7 @@ def test_what_is_known_holds_for_every_operator(draw: random.Random, operator: s
     assert outcome is None or holds(result(operator, width, known, widths), outcome, width)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.randoms(use_true_random=False), st.sampled_from([1, 8, 32, 64]))
 def test_what_is_known_holds_for_sums_and_joins(draw: random.Random, width: int) -> None:
     mask = (1 << width) - 1
@@ -100,7 +101,7 @@ def test_what_is_known_holds_for_sums_and_joins(draw: random.Random, width: int)
     assert all(holds(join(known, width), n, width) for n in numbers)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.randoms(use_true_random=False))
 def test_terms_are_what_they_were_made_of(draw: random.Random) -> None:
     terms = Terms()
@@ -288,7 +289,7 @@ def _in_number(text: str, at: int) -> bool:
     return text[start].isdigit()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.randoms(use_true_random=False))
 def test_what_is_claimed_of_straight_code_is_what_running_it_gives(draw: random.Random) -> None:
     directives = draw.choice(["", " .reqntid 256, 4", " .maxntid 1024"])

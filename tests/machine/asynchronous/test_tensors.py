@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stand_in import Lanes, Stopped, all_lanes
 
 from ptxkit.machine.asynchronous import Agents, tensors
-from ptxkit.machine.asynchronous.swizzling import swizzled
+from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import TensorMap
 from ptxkit.machine.memory import Memory
 
@@ -303,9 +303,11 @@ def test_fields_are_replaced_and_the_map_is_copied():
     assert found.tolist() == tensor[3:5, 8:16].reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("type", "value", "expected"), [(".tf32", 0x3F801001, 0x3F802000), (".tf32.ftz", 1, 0), (".f32.ftz", 1, 1)])
+@pytest.mark.parametrize(
+    ("type", "value", "expected"), [(".tf32", 0x3F801001, 0x3F802000), (".tf32.ftz", 0x787000, 0x788000), (".f32.ftz", 1, 1)]
+)
 def test_elements_are_converted(type, value, expected):
-    """As an H200 does: it leaves subnormal numbers of `.f32.ftz` as they are."""
+    """As an H200 does: it rounds to `.tf32`, and leaves subnormal numbers as they are."""
     tensor = np.full(4, value, np.uint32)
     memory, lanes, address = prepared(tensor)
     raw = TensorMap(tensor=tensor, box=(4,), type=type).encoded(address)
@@ -316,3 +318,25 @@ def test_nans_of_copies():
     """Outside of the tensor every 16 bits are the same NaN; a NaN within a tensor of `.tf32` is one value."""
     source = np.array([0x7FC00001, 0xFFC00000, 0x7F800000, 0x3F801000], np.uint32)
     assert tensors.converted(source, ".tf32").tolist() == [0x7FFFE000, 0x7FFFE000, 0x7F800000, 0x3F800000]
+
+
+@pytest.mark.parametrize(("interleave", "swizzle"), [("16B", "none"), ("32B", "32B")])
+def test_interleaved_tensor(interleave, swizzle):
+    """A box has one slice, along the dimension before the last: of each of its points 16 or 32 bytes of channels."""
+    channels = int(interleave[:-1]) // 4
+    pictures = np.arange(3 * 2 * 5 * 8 * channels, dtype=np.uint32).reshape(3, 2, 5, 8, channels)  # number, slice, y, x, channels
+    memory, lanes, address = prepared(pictures)
+    strides = (*pictures.strides[:3], 4)
+    shape = {"shape": (3, 2, 5, 8), "strides": strides, "type": ".u32", "interleave": interleave, "swizzle": swizzle}
+    raw = TensorMap(tensor=pictures, box=(2, 2, 3, 4), **shape).encoded(address)
+    found = np.frombuffer(loaded(memory, lanes, raw, [6, 1, 1, 0], 2 * 3 * 4 * 4 * channels), np.uint32)
+    expected = np.zeros((2, 3, 4, channels), np.uint32)
+    expected[:, :, :2] = pictures[:2, 1, 1:4, 6:]
+    places = pieces(0, found.nbytes, swizzle)
+    assert found.reshape(-1, 4)[places].tolist() == expected.reshape(-1, 4).tolist()
+
+
+def test_interleaved_boxes_of_a_column():
+    """The innermost side of a box is a multiple of 16 bytes, as if its points were elements (the driver refuses any other)."""
+    with pytest.raises(ValueError, match="multiple of 16 bytes, and has 8"):
+        TensorMap(tensor=0, shape=(5, 6, 64), strides=(8192, 1024, 1), box=(2, 3, 8), type=".u8", interleave="16B")

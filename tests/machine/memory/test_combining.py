@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 
 from ptxkit.machine.memory.combining import canonical, combining, flushed, maximum, minimum, to_bf16
 from ptxkit.machine.memory.updates import Update, serially
@@ -13,7 +14,7 @@ from ptxkit.machine.memory.updates import Update, serially
 FLOATS = [0.0, -0.0, 1.0, -1.5, 3e-39, -1e-45, 1e38, 3.0e38, np.inf, -np.inf, np.nan, 1.1754944e-38, 0.1]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_at_once_is_one_after_another(data):
     op, type = data.draw(

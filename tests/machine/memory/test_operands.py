@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import examples
 from stand_in import Stopped, all_lanes
 
 from ptxkit.machine.memory import Memory
@@ -21,7 +22,7 @@ def outcome(memory: Memory, *what: Any) -> Any:
     return [x.tolist() for x in (found if isinstance(found, tuple) else (found,))]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_loads_through_a_place(data: Any) -> None:
     ctas, threads = data.draw(st.sampled_from([1, 2])), 4

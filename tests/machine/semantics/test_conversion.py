@@ -7,14 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instructions import run
 from reference import DOUBLE, HALF, MODES, SINGLE, rounded, same
+from sampling import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = examples(100)
 WHOLE = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 FLOATS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, width=32), st.floats(-300, 300, width=32), st.integers(-600, 600).map(lambda n: n / 2)

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instructions import run
 from reference import BFLOAT, HALF, SINGLE, rounded, same, zero_of_sum
+from sampling import examples
 
 from ptxkit.machine.operation import Unsupported
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = examples(150)
 TINY, INF, NAN = np.float32(1e-40), np.float32(np.inf), np.float32(np.nan)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instructions import run
+from sampling import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = examples(100)
 TYPES = {f".{kind}{bits}": (kind == "s", bits) for kind in "us" for bits in (16, 32, 64)}
 
 

@@ -232,6 +232,23 @@ def test_a_warp_that_names_the_first_lanes_means_its_own() -> None:
     assert (out[0, :, 9] == cells[0, :, 0]).all()
 
 
+def test_the_second_cta_of_a_pair_may_count_its_lanes_from_128() -> None:
+    cells = np.arange(2 * 128 * 512, dtype=np.uint32).reshape(2, 128, 512)
+    out = execute(
+        "",
+        cells=cells,
+        ctas=2,
+        warps="""shl.b32 n, rank, 23; add.u32 n, n, x; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n]; tcgen05.wait::ld.sync.aligned;
+        add.u32 n, n, 9; tcgen05.st.sync.aligned.32x32b.x1.b32 [n], {r0};""",
+    )
+    assert (out[:, :, 9] == cells[:, :, 0]).all()
+
+
+def test_the_first_cta_of_a_pair_has_128_lanes() -> None:
+    with pytest.raises(Fault, match="of a warpgroup reaches lanes"):
+        execute("", ctas=2, warps="add.u32 n, d, 0x800000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n];")
+
+
 # -- copies
 
 

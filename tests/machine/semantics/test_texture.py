@@ -203,6 +203,33 @@ def test_bytes_as_numbers():
     assert sampled(signed, "1d", [0, 1, 2, 3]) == expected.tolist()
 
 
+def test_filtered_bytes():
+    """Of signed bytes the product by 258 + 1/128 has four fractional bits fewer; sRGB of a plane is added in the coarsest of its units."""
+    lens = Sampler(filter="linear")
+    signed = Texture(array=np.array([64, 127], np.int8), as_float=True, sampler=lens)
+    fixed = 64 * 255 + 127
+    assert sampled(signed, "1d", [0.5 + 1 / 256]) == [np.float32((fixed + (257 * (fixed // 16) + 1024) // 2048) / 32767)]
+    encoded = Texture(array=np.array([36, 189], np.uint8), as_float=True, srgb=True, sampler=lens)
+    assert sampled(encoded, "1d", [0.5 + 141 / 256]) == [4696 / 16384]  # 290 and 8320, but of 290 only 256
+
+
+def test_coordinates_are_clamped_before_they_are_weighed():
+    volume = Texture(array=np.random.default_rng(1).random((4, 4, 4), np.float32), sampler=Sampler(filter="linear"))
+    inside, outside = ([0.5] * 64, [-1 + i / 64 for i in range(64)])
+    y, z = [1 + i / 64 for i in range(64)], [2 + i / 77 for i in range(64)]
+    assert sampled(volume, "3d", outside, y, z, z) == sampled(volume, "3d", inside, y, z, z)
+
+
+def test_integer_coordinates_of_a_line():
+    """They read linear memory, and zeros of an array."""
+    for in_array, expected in ((False, [10, 40]), (True, [0, 0])):
+        lanes = lanes_for(2)
+        c = (np.array([0, 3], np.uint32),)
+        handle = handle_of(lanes.memory, Texture(array=LINE, in_array=in_array))
+        text = "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}]"
+        assert execute(text, lanes, {"t": np.uint64(handle), "c": c})[0].tolist() == expected
+
+
 def test_integer_coordinates_outside():
     image = Texture(array=LINE)
     for level, expected in (("", [0, 10, 0]), (".level", [10, 10, 40])):

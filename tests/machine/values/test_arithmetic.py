@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import DOUBLE, MODES, SINGLE, rounded, same, zero_of_sum
+from sampling import examples
 
 from ptxkit.machine.values import double, single
 
@@ -22,7 +23,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 SHORT = st.builds(lambda m, e: math.ldexp(m, e), st.integers(-(2**13), 2**13), st.integers(-40, 10))
 """Numbers of few bits: their products are often halfway between two others."""
 KINDS = [pytest.param(np.float32, single, SINGLE, id="single"), pytest.param(np.float64, double, DOUBLE, id="double")]
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = examples(150)
 
 
 def numbers(kind: Any) -> st.SearchStrategy[float]:

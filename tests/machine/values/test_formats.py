@@ -8,9 +8,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import BFLOAT, HALF, MODES, rounded, same
+from sampling import examples
 
 from ptxkit.machine.values.elements import elements_of
 from ptxkit.machine.values.formats import FORMATS, decode, encode, largest
@@ -49,7 +50,7 @@ def test_a_code_comes_back(name: str, mode: str) -> None:
 @pytest.mark.parametrize("name", [n for n in SMALL if n != ".ue8m0"])
 @pytest.mark.parametrize("mode", [*MODES, "rna"])
 @given(x=FLOATS)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_rounded_as_fractions_are(name: str, mode: str, x: float) -> None:
     format = FORMATS[name]
     top = 8 if name == ".e4m3" else math.floor(math.log2(largest(name)))
@@ -61,7 +62,7 @@ def test_rounded_as_fractions_are(name: str, mode: str, x: float) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @given(x=st.one_of(FLOATS, st.floats(-70000, 70000), st.floats(-1e-6, 1e-6)))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_half_precision_and_bfloat(mode: str, x: float) -> None:
     half = float(to_half(np.float64(x), mode).view(np.float16))
     assert same(half, rounded(Fraction(x), mode, *HALF) if x else x)
@@ -71,7 +72,7 @@ def test_half_precision_and_bfloat(mode: str, x: float) -> None:
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "rna"])
 @given(x=st.floats(width=32, allow_nan=False, allow_infinity=False))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_tf32(mode: str, x: float) -> None:
     got = float(to_tf32(np.float64(x), mode).view(np.float32))
     assert same(got, rounded(Fraction(x), mode, 11, -136, 128) if x else x)
