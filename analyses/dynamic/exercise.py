@@ -221,7 +221,9 @@ class Exercise:
         ran, shape = launched
         found = list(self._judged(launched, Sizes(), CONTRAST))
         runs = [ran]
-        for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+        # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
+        goes_on = not is_guessed(self.routine)
+        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -232,11 +234,12 @@ class Exercise:
                 found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
-        if not found and ran.fault is None and _scatters(ran):
+        if goes_on and not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
-        if not found and ran.fault is None and self._may_part(ran):
+        if goes_on and not found and ran.fault is None and self._may_part(ran):
             found = self._of_noise(shape)
-        if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
+        is_over = ran.fault is None or ran.fault.kind in WAITS
+        if goes_on and not any(map(_is_sure, found)) and is_over and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for each in runs for one in each.wrong}
         unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
@@ -588,11 +591,12 @@ class Exercise:
         # if there are more elements than threads, the last CTA is full
         at_ends: list[Finding] = []
         for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
-            other = self._first((shape,), sizes) if left or at_ends else None
-            for less in (attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)):
-                if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
-                    # the run timed out with this many iterations or elements, and may not have reached the finding
-                    other = self._first((shape,), less)
+            less = attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)
+            # a run that times out with many iterations or elements may not have reached the finding
+            for tried in less if _is_timed_out(ran) else (sizes, *less):
+                other = self._first((shape,), tried) if left or at_ends else None
+                if other is None or not _is_timed_out(other[0]):
+                    break
             if other is None:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
             at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
@@ -827,6 +831,11 @@ def has_rounds(routine: Routine) -> bool:
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def _is_timed_out(ran: Ran) -> bool:
+    """Whether a run has used up its budget."""
+    return ran.fault is not None and ran.fault.kind == "budget"
 
 
 def _says_nothing(fault: Fault, ran: Ran) -> bool:
