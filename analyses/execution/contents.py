@@ -10,7 +10,7 @@ numbers;
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -46,6 +46,11 @@ class Numbers:
     def having(self, chosen: Mapping[Part, int]) -> Numbers:
         """Returns these numbers with some individual values replaced or added."""
         return attrs.evolve(self, chosen=tuple(sorted({**dict(self.chosen), **chosen}.items())))
+
+    def simpler(self) -> Iterator[Numbers]:
+        """These numbers, each time with one of the individual values left out."""
+        for n in range(len(self.chosen)):
+            yield attrs.evolve(self, chosen=self.chosen[:n] + self.chosen[n + 1 :])
 
     def __str__(self) -> str:
         loops = [f"{self.iterations} iterations of loops"] if self.iterations else []

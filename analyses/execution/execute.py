@@ -56,6 +56,8 @@ LOOKING, LOOK = 0.25, 0.03
 fraction LOOK."""
 LEAST_NUMBER = 32
 """A launch whose scalars are all smaller than this exercises too little of the kernel."""
+LEAST_SHARED = 1024
+"""Bytes in which dynamic shared memory is counted here."""
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings about accesses outside of allocations."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
@@ -351,10 +353,16 @@ class _Executing:
                 if not seen <= known and numbers != start:
                     starts[numbers] = len(seen)
                 known |= seen
-                if seen & unseen:
-                    one = self._attempt(numbers)
+                for choice in (numbers, *numbers.simpler()) if seen & unseen else ():
+                    # if these are inconsistent, it may be for a value that does not matter here
+                    if choice != numbers and (choice in tried or not self._looked(choice) & unseen):
+                        continue
+                    tried.add(choice)
+                    one = self._attempt(choice)
                     wrong += not self._is_good(one)
                     yield one
+                    if self._is_good(one) or wrong >= MOST_WRONG:
+                        break
                 if 0 < most < len(seen):
                     # continue from the improved choice
                     starts[start] = most
@@ -448,6 +456,9 @@ class _Executing:
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         self._all(numbers)
+        if self._leaves_shared():
+            self.launch = attrs.evolve(self.launch, shared=self._most_shared)
+            self._all(numbers)
         if self._is_beyond_shared():
             self.first_lines = True
             self._all(numbers)
@@ -467,15 +478,15 @@ class _Executing:
         program = self.observer.program
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
-        return _Attempt(tuple(self.runs), *known, self.is_cut, self._deciding() if self.depends else {})
+        return _Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
 
-    def _deciding(self) -> dict[int, int]:
+    def _deciding(self, one: _Attempt) -> dict[int, int]:
         """As `Executed` has it."""
         found: dict[int, int] = {}
-        for start, sites in self.observer.read.items():
-            if start in self.starts and dependent(self.observer.program, sites):
-                who = self.starts[start]
-                found[who] = max(found.get(who, 0), self.observer.extent[start])
+        for start, sites in one.observer.read.items() if one.depends else ():
+            if start in one.starts and dependent(one.observer.program, sites):
+                who = one.starts[start]
+                found[who] = max(found.get(who, 0), one.observer.extent[start])
         return found
 
     def _executed(self, attempts: list[_Attempt], unseen: set[Path], besides: list[_Attempt], held: set[Path]) -> Executed:
@@ -519,7 +530,7 @@ class _Executing:
             tuple([one.name for one in self.launch.states]) if self.has_other_states else (),
             is_by_numbers,
             tuple(self.layouts.values()),
-            best.deciding,
+            self._deciding(best),
             self._deciding_numbers(program) if is_by_numbers else (),
         )
 
@@ -598,6 +609,20 @@ class _Executing:
         self.ahead = frozenset([start - at for start, _ in self.made if start > at])
         self.needed = min([at - start for start, _ in self.made if start <= at < start + MOST_ROOM], default=0)
         return self.needed > 0
+
+    def _leaves_shared(self) -> bool:
+        """Whether a run ended at an access beyond shared memory, and there could be more dynamic shared memory."""
+        if not self.launch.is_shared_made_up or self.launch.shared >= self._most_shared:
+            return False
+        faults = [run.fault for run in self.runs if run.fault is not None and run.fault.kind == "address"]
+        return any(fault_space(fault) == ".shared" for fault in faults)
+
+    @property
+    def _most_shared(self) -> int:
+        """How many bytes of dynamic shared memory a CTA may have on the target."""
+        from ptxkit.machine.launching import shared_limit
+
+        return max(0, shared_limit(self.code.machine.target) - int(self.observer.program.shared_dynamic)) // LEAST_SHARED * LEAST_SHARED
 
     def _is_beyond_shared(self) -> bool:
         """Whether the run ended at a matrix that extends beyond shared memory, as its descriptor defines it. It is unknown which part of
@@ -718,18 +743,20 @@ class _Attempt:
     not_covered: Mapping[str, None]
     is_cut: bool
     """Whether there was no time to try all contents."""
-    deciding: Mapping[int, int]
+    starts: Mapping[int, int]
+    """As `Once.starts`."""
     states: tuple[str, ...] = ()
     """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
         """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        if not is_of_stores(self.first[cause][0]):
+            return False
         runs = [run for run in self.runs if run.contents.name in DIFFERENT]
         if any(run.fault is not None or cause in run.causes for run in runs) or {run.contents.name for run in runs} != set(DIFFERENT):
             return False
-        finding = self.first[cause][0]
         sites = dependent(self.observer.program, self.observer.sources, addresses=True)
-        return is_of_stores(finding) and are_about(code, finding, sites)
+        return are_about(code, self.first[cause][0], sites)
 
 
 def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:

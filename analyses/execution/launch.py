@@ -224,6 +224,8 @@ class Launch:
     """Values to try for individual made-up scalars."""
     states: tuple[Variable, ...] = ()
     """The other variables of the module that the kernel reads. The host, or an earlier launch, may have changed them."""
+    is_shared_made_up: bool = False
+    """Whether `shared` is made up: then it grows as needed."""
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
 
@@ -285,7 +287,7 @@ class Launch:
             for part, values in self.choices:
                 if n < len(values):
                     yield numbers.having({part: values[n]})
-        drawn = random.Random(str(numbers))
+        drawn = random.Random(repr(numbers))
         for _ in range(MIXED if len(self.choices) > 1 else 0):
             several = drawn.sample(self.choices, drawn.randint(2, len(self.choices)))
             yield numbers.having({part: drawn.choice(values) for part, values in several})

@@ -23,6 +23,7 @@ from ptxkit.analyses.inputs.arguments import Sizes, made
 from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess
 from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
+from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import are_many, belong_together
 from ptxkit.analyses.inputs.shapes import Shape, shapes
 from ptxkit.frozen import frozen
@@ -80,7 +81,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     growth = 1
     for _ in range(ROUNDS):
         one = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
-        ran = _run(one, code, contents, most_operations(routine))
+        ran = _run(routine, one, code, contents)
         boxes, by_room = _solved(ran)
         is_sure = ran.is_balanced(boxes) and (rooms_count or not by_room)
         new = {**found, **boxes}
@@ -132,7 +133,7 @@ class _Ran:
         return all(fitting.values())
 
 
-def _run(one: Example, code: Code, contents: Contents, operations: int) -> _Ran:
+def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran:
     """Runs a launch and records what mbarriers expect and what arrives."""
     from ptxkit.analyses.execution.execute import fault_space
     from ptxkit.analyses.execution.transfers import Transfers
@@ -157,11 +158,14 @@ def _run(one: Example, code: Code, contents: Contents, operations: int) -> _Ran:
                 block=one.block,
                 cluster=one.cluster,
                 shared=shared // 1024 * 1024,
-                budget=Budget(seconds=SECONDS, operations=operations),
+                budget=Budget(seconds=SECONDS, operations=most_operations(routine)),
                 monitors=(watch,),
             )
     except Fault as error:
         has_left = error.kind == "address" and fault_space(error) == ".global"
+        if has_left and contents is COUNT:
+            launch = attrs.evolve(one, shared=shared // 1024 * 1024)
+            outside(routine)[launch] = Outside(error.detached(), tuple(ranges), watch.operations)
     finally:
         for start, _ in ranges:
             machine.free_global(start)

@@ -86,7 +86,14 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     shown = proven or wrong
     notes = [one for one in executed.shown if one not in wrong and one not in unsure]
     return Verdict(
-        outcome, (*shown, *notes), reasons, executed.covered, judge.not_covered(), tuple(judge.assumptions()), executed, judge.example()
+        outcome,
+        (*shown, *notes),
+        reasons,
+        executed.covered,
+        judge.not_covered(bool(reasons)),
+        tuple(judge.assumptions()),
+        executed,
+        judge.example(),
     )
 
 
@@ -254,8 +261,8 @@ class _Judge:
             return Reason(text, 0, f"--param {deciding[0]}=64")
         return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
 
-    def not_covered(self) -> tuple[str, ...]:
-        """Descriptions of what was not checked, such as bounds of made-up arrays."""
+    def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
+        """Descriptions of what was not checked, such as bounds of made-up arrays, but for what the reasons say."""
         sized = [
             name
             for name, one in zip(self.names, self.launch.arguments, strict=True)
@@ -264,11 +271,14 @@ class _Judge:
         sizes = "its size was" if len(sized) == 1 else "their sizes were"
         bounds = [f"the bounds of {_listed(sized)}, as {sizes} not given"] if sized else []
         executed = self.executed
+        if self.launch.is_shared_made_up:
+            bounds.append(f"the bounds of dynamic shared memory, as its size was not given ({executed.launch.shared:,} bytes assumed)")
         what = [f"what {_listed(executed.unknown)} does, which nothing defines"] if executed.unknown else []
         wrong = list(dict.fromkeys(map(self._values, executed.not_together)))
         more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
         other = [f"{' or '.join(wrong[:2])}{more}: addresses are wrong with these, so they may be inconsistent"] if wrong else []
-        return (*executed.not_covered, *bounds, *what, *other, *executed.unfit)
+        left_out = () if has_reasons else executed.not_covered
+        return (*left_out, *bounds, *what, *other, *executed.unfit)
 
     def example(self, fill: str = "random") -> str:
         """An option that supplies the first thing that was made up, or an array that decides, as long as the kernel reads it."""

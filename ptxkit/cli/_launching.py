@@ -63,7 +63,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions
-    from ptxkit.analyses.inputs.shapes import Shape
+    from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
@@ -74,13 +74,14 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     arguments = tuple(_with_roles(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
     rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
     shared = options.shared
+    is_made_up = shared is None and has_dynamic_shared(kernel)
     if shared is None:
-        shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
+        shared = DYNAMIC if is_made_up else 0
     likely, free = Shape(block, grid, cluster), _free(arguments)
     decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
     other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel)])
     together = asks_for_the_grid(kernel)
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, together)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, is_made_up, together)
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:

@@ -50,7 +50,7 @@ COVERED = {
 @click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; by default those of `.reqntid`. Needed where there is neither.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default, what the kernel declares, or 1.")
 @click.option(
-    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, 32 KiB if the kernel uses any."
+    "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, as much as the kernel accesses."
 )
 @click.option(
     "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a member of a structure; *=N for all others."

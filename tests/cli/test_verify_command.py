@@ -162,6 +162,18 @@ class TestLaunch:
         assert run("-", "--param", "n=0", text=text).exit_code == 0
         assert "needed" in run("-", text=PTX).stderr
 
+    @pytest.mark.parametrize(("given", "code"), [([], 0), (["--shared", "65536"], 0), (["--shared", "4096"], 1)])
+    def test_dynamic_shared_memory_is_as_large_as_is_accessed(self, given: list[str], code: int) -> None:
+        body = ".reg .b32 %r<3>; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r1, %r1, 4, %r2; st.shared.u32 [%r1+40000], 1;"
+        text = (
+            f".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 s[];\n.visible .entry k()\n{{ {body} ret; }}\n"
+        )
+
+        found = run("-", "--block", "32", *given, text=text)
+
+        assert found.exit_code == code
+        assert ("dynamic shared memory, as its size was not given" in found.stdout) == (not given)
+
     def test_by_a_file(self, shift: Path) -> None:
         assert run(str(shift), "--launch", str(shift.parent / "launch.toml")).exit_code == 1
 

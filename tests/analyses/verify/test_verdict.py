@@ -357,3 +357,22 @@ class TestUnknown:
 
         assert (verdict(body).outcome, verdict(body, given={"n": 6}).outcome) == (UNDECIDED, REFUTED)
         assert verdict(body, given={"n": 7}).outcome == VERIFIED
+
+
+class TestSearch:
+    def test_a_value_that_does_not_matter_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The race is for a `w` that is smaller than the CTA is wide; to come to it, `h` and `r` matter alone."""
+        body = f"""
+            {ELEMENT} ld.param.u32 %r2, [w]; ld.param.u32 %r3, [h]; ld.param.u32 %r4, [r]; rem.u32 %r5, %r1, %r2; mul.wide.u32 %d4, %r5, 4;
+            add.s64 %d4, %d4, %d1; setp.ne.u32 %p1, %r4, 7; setp.lt.or.u32 %p1, %r3, 65, %p1; @%p1 bra OUT; st.global.u32 [%d4], %r1; OUT:
+        """
+
+        declared = ".param .u64 a, .param .u32 w, .param .u32 h, .param .u32 r"
+        module = ptxkit.parse(f"{HEAD}.visible .entry k({declared})\n{{\n{REGISTERS}\n{body}\nret;\n}}\n")
+        launch = attrs.evolve(of_options(module, routines(module)[0], Options("64")), decisions=())
+        monkeypatch.setattr(Launch, "others", lambda _, numbers: iter([numbers.having({(1, 0, 4): 5, (2, 0, 4): 100, (3, 0, 4): 7})]))
+
+        found = verify(loaded(module), launch, ["a", "w", "h", "r"])
+
+        assert (found.outcome, found.reasons) == (VERIFIED, ())
+        assert "`w` = 64" in found.assumptions[0]
