@@ -112,7 +112,10 @@ RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """Name of the finding about a read of memory that was never written."""
 MISALIGNED = "misaligned-access"
+WHOLE_ROWS = Sizes(counts=16)
+"""Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
 OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
+OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
@@ -218,7 +221,9 @@ class Exercise:
         ran, shape = launched
         found = list(self._judged(launched, Sizes(), CONTRAST))
         runs = [ran]
-        for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+        # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
+        goes_on = not is_guessed(self.routine)
+        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -229,11 +234,12 @@ class Exercise:
                 found = [one for one in self._judged(more, sizes, contrast) if not families or _is_of_ends(one.finding, families)]
             if found:
                 break
-        if not found and ran.fault is None and _scatters(ran):
+        if goes_on and not found and ran.fault is None and _scatters(ran):
             found = self._of_equal_indices(shape)
-        if not found and ran.fault is None and self._may_part(ran):
+        if goes_on and not found and ran.fault is None and self._may_part(ran):
             found = self._of_noise(shape)
-        if not any(map(_is_sure, found)) and (ran.fault is None or ran.fault.kind in WAITS) and hands_over(self.routine):
+        is_over = ran.fault is None or ran.fault.kind in WAITS
+        if goes_on and not any(map(_is_sure, found)) and is_over and hands_over(self.routine):
             found += self._in_other_orders(shape)
         sure = {id(one) for each in runs for one in each.wrong}
         unjudged = frozenset([one.diagnostic.span.line for each in runs for one in each.findings if id(one) not in sure])
@@ -578,15 +584,19 @@ class Exercise:
         single = self._of_one_iteration(left, shape)
         if single is not None:
             left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
+        whole = self._of_whole_rows(left, shape)
+        if whole is not None:
+            left = [one for one in left if one.diagnostic.name not in OF_ALIGNMENT or _is_in(one, whole)]
         has_ends = is_compared(self.routine)
         # if there are more elements than threads, the last CTA is full
         at_ends: list[Finding] = []
         for sizes in (Sizes(units=True), contrast) if divides(self.routine) else (contrast,):
-            other = self._first((shape,), sizes) if left or at_ends else None
-            for less in (attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)):
-                if other is not None and other[0].fault is not None and other[0].fault.kind == "budget":
-                    # the run timed out with this many iterations or elements, and may not have reached the finding
-                    other = self._first((shape,), less)
+            less = attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)
+            # a run that times out with many iterations or elements may not have reached the finding
+            for tried in less if _is_timed_out(ran) else (sizes, *less):
+                other = self._first((shape,), tried) if left or at_ends else None
+                if other is None or not _is_timed_out(other[0]):
+                    break
             if other is None:
                 return {**shows, **dict.fromkeys(map(id, [*left, *at_ends]), None)}
             at_ends += [one for one in left if has_ends and _is_of_ends(one, AT_ENDS) and not _is_in(one, other[0])]
@@ -639,6 +649,13 @@ class Exercise:
         index = self.code.index
         found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
+
+    def _of_whole_rows(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
+        """A run in which rows are a multiple of 16 elements long, for misaligned accesses: the host may keep to such lengths. None if there
+        are none, or if that changes nothing."""
+        if not any(finding.diagnostic.name in OF_ALIGNMENT for finding in found) or self._is_usual(shape, WHOLE_ROWS):
+            return None
+        return self._within(shape, WHOLE_ROWS)
 
     def _is_update(self, finding: Finding, ran: Ran) -> bool:
         """Whether the accesses of a finding are at one address expression, and no load is there whose value the store does not use: then
@@ -814,6 +831,11 @@ def has_rounds(routine: Routine) -> bool:
 
     counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
     return counts and any(has_such(one, holds) for one in reached(routine))
+
+
+def _is_timed_out(ran: Ran) -> bool:
+    """Whether a run has used up its budget."""
+    return ran.fault is not None and ran.fault.kind == "budget"
 
 
 def _says_nothing(fault: Fault, ran: Ran) -> bool:

@@ -284,8 +284,34 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
             choices.append((size[0], size[1], size[2]))
     if most < MOST_THREADS:
         choices += _factored(most, axes)
+    # a block that is larger than the part of the problem that its CTA has does the work of another one, too
+    tiles = _tiles(routine)
+    own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(_AXES, size, strict=True))]
+    choices = own if max(map(math.prod, own), default=1) > 1 else choices
     # prefer blocks with as many threads as an array has elements
     return tuple(sorted(dict.fromkeys(choices), key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+
+
+@fact
+def _tiles(routine: Routine) -> dict[str, int]:
+    """By axis, how far the parts of the problem that CTAs have are apart, in threads: 8 if an index is `8 * %ctaid.x + %tid.x`. Only axes
+    along which that is a constant; the largest, if there are several."""
+    found: dict[str, int] = {}
+    terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
+    for term in {part: None for whole in terms for part in walk(whole) if part.operator == "sum"}:
+        factors = {_index_name(atom): factor for atom, factor in term.parts}
+        for axis in _AXES:
+            thread, cta = factors.get(f"%tid.{axis}", 0), factors.get(f"%ctaid.{axis}", 0)
+            if thread > 0 and cta > thread and cta % thread == 0:
+                found[axis] = max(found.get(axis, 1), cta // thread)
+    return found
+
+
+def _index_name(atom: Term) -> str:
+    """The special register that an atom of a sum is, extended or not; empty for any other."""
+    while atom.operator in ("zext", "sext", "trunc"):
+        atom = atom.args[0]
+    return str(atom.data[0]) if atom.is_leaf and atom.data else ""
 
 
 def _factored(count: int, axes: str) -> Iterator[Size]:

@@ -7,12 +7,16 @@ refuses becomes an `Error` node, and parsing goes on behind it.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable, Iterator
+from operator import length_hint
 from typing import Any
 
 from ptxkit.memo import collector_paused
-from ptxkit.syntax import lexical, nodes, shapes
+from ptxkit.syntax import lexical, shapes
 from ptxkit.syntax.initializers import Initializers
+from ptxkit.syntax.instructions import GUARD, OPCODE, Irregular, Remembered, build_instructions, remembered
 from ptxkit.syntax.lexical import END, KEYWORD_TOKEN, NAME_TOKEN, NOT, NUMBER_TOKEN, OTHER, RUN_TOKEN, STRING_TOKEN, UNCLOSED
 from ptxkit.syntax.lowering import plain
 from ptxkit.syntax.nodes import (
@@ -21,24 +25,20 @@ from ptxkit.syntax.nodes import (
     DataType,
     Error,
     Function,
-    Guard,
     Header,
     Instruction,
     Label,
     Line,
     Loc,
     Module,
-    Name,
     Node,
-    Number,
-    Opcode,
     Section,
     SectionHeader,
     shape,
 )
 from ptxkit.syntax.plans import Key, Plan
 from ptxkit.syntax.recovery import missing_semicolon, refused, rest_of_statement
-from ptxkit.syntax.shapes import Cutter, Failure, Hopeless, build, build_statement
+from ptxkit.syntax.shapes import Cutter, Failure, Hopeless, build_statement
 
 MAX_DEPTH = 100
 """Blocks may be nested this deep; no compiler comes near."""
@@ -51,182 +51,58 @@ _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
 """An end of line within the operands: where they go on for sure, so that a missing semicolon does not lead on."""
 
 _GAP = rf"(?:[ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)"
-_OPCODE = rf"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+"
-_GUARD = r"@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+"
-_DATA_LIST = rf"((?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
+_DATA_LIST = rf"(?:(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)(?:,(?:[0-9]++|[A-Za-z_$%][A-Za-z0-9_$]++)|{NOT})*+)"
 """Numbers and names of a line of DWARF data."""
 
-_STATEMENT = re.compile(
-    rf"""((?:[ \t\r\n\f\v]*+(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+)
-    (?: ([ \t\r\n\f\v]*+(?:{_GUARD}[ \t]++|{NOT})?+{_OPCODE}(?:{_GAP}(?![:;\s])|(?=;)))
-        ([^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+);
-      | ([ \t\r\n\f\v]*+)
-        (?: ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
-          | (\{{|\}}++)
-          | (\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
-          | (\.b(?:8|16|32|64))([ \t]++)(?:([0-9]++)(?=[ \t\r]*+(?:\n|//))|{_DATA_LIST}(?=[ \t]*+\r?\n[ \t]*+\.))
-          | (.)
-          | {NOT}
-        )?+
-    )""",
-    re.S | re.X,
-)
-"""A statement and what leads it: comments, white space. An instruction has the white space, its guard and its opcode in one group, the
-head, since a file repeats them."""
-_COMMENTS, _HEAD, _ARGUMENTS, _SPACE_BEFORE, _LABEL, _BRACE, _LOC, _OTHER = 1, 2, 3, 4, 5, 6, 12, 17
-_DATA = (15, 16)
+_BLANK = r"[ \t\r\n\f\v]*+"
+_COMMENTS = rf"(?:{_BLANK}(?://[^\n]*+|{lexical.COMMENT})|{NOT})*+"
+_DIRECTIVE = rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b
+        [^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;"""
 
-_HEAD_PARTS = re.compile(rf"([ \t\r\n\f\v]*+)(?:({_GUARD})([ \t]++)|{NOT})?+({_OPCODE})(.*+)", re.S)
+_USUAL = rf"""({_COMMENTS})
+    (?: ({_BLANK}(?:{GUARD}[ \t]++|{NOT})?+{OPCODE}(?:{_GAP}(?![:;\s])|(?=;)))
+        ([^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+);
+      | ({_BLANK}
+          (?: (?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+:(?=[^:])
+            | \{{
+            | \}}++
+            | \.loc[ \t]++[0-9]++[ \t][0-9]++[ \t][0-9]++(?=[ \t\r]*+(?:\n|//))
+            | \.b(?:8|16|32|64)[ \t]++(?:[0-9]++(?=[ \t\r]*+(?:\n|//))|{_DATA_LIST}(?=[ \t]*+\r?\n[ \t]*+\.))
+            | {NOT}
+          ))
+      | ({_BLANK})({_DIRECTIVE})
+"""
+"""Statements of the layouts that compilers write, with what leads each. The groups are comments, with the white space before them; of an
+instruction its head (white space, guard and opcode, since a file repeats them) and its operands; of a label, a brace, a `.loc` or a line
+of DWARF data all of it; of a directive the white space before it, and its text."""
+_STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
+_STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
+"""The same for `findall`. The last group has what follows the last statement that is usual and whole."""
+
+_Irregular = Callable[[str, str], list["Node | Row"]]
+
+Row = tuple[str, ...]
+"""The groups of one statement."""
+
+_CHUNK = 4096
+"""So many characters are taken apart at a time. After a statement that is not usual the rest of them are taken apart again."""
+WORTH_PUTTING_OFF = 32
+"""So many statements of a block are built when it is looked at; fewer are built at once."""
+_LABEL_SHAPE = shape("", ":")
+
+_LINE_PARTS = re.compile(
+    rf"""({_BLANK})(?:([^{{}}:]++):|(\.loc[ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)|(\.b[0-9]++)([ \t]++)([^ \t]++))""", re.X
+)
+"""A label, a `.loc` or a line of DWARF data, as a statement's group has it."""
 
 _QUICK = re.compile(
-    rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;
+    rf"""{_DIRECTIVE}
       | (?:\.(?:visible|extern|weak)\s++|{NOT})?+\.(?:entry|func)\b
         (?:[^;{{}}"/@\s]++|\s++(?!\{{|\.(?:visible|extern|weak|entry|func)\b)|{NOT}){{1,2000}}+(?:;|(?=\s*+\{{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)(?!\s*+[,/])""",
     re.X,
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
-
-_PIECE = re.compile(
-    rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
-)
-"""An operand, and the comma behind it with the white space around it."""
-_LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
-_SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
-_FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
-_BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
-_LABEL_SHAPE = shape("", ":")
-
-
-# What attrs' frozen __init__ does, without its detour: two thirds of the time of parsing went there (benchmarks/parse.py).
-_new = object.__new__
-_set_text = nodes.Leaf.text.__set__  # type: ignore[attr-defined]
-_set_leading = nodes.Statement.leading.__set__  # type: ignore[attr-defined]
-_set_shape = nodes.Statement.shape.__set__  # type: ignore[attr-defined]
-_set_children = nodes.Statement.children.__set__  # type: ignore[attr-defined]
-
-
-class _Irregular(Exception):
-    """An operand that is not in the layout that the fast path knows."""
-
-
-class _Operands(dict[str, Node]):
-    """Operands by their text; each is parsed once in a file."""
-
-    def __missing__(self, text: str) -> Node:
-        made: Node
-        first = text[:1]
-        if first in _SIGILS and text[1:].isidentifier() and text.isascii():
-            made = _new(Name)
-            _set_text(made, text)
-        elif text.isdecimal() and text.isascii():
-            made = _new(Number)
-            _set_text(made, text)
-        elif first == "[" and (address := _SIMPLE_ADDRESS.fullmatch(text)) is not None:
-            base, offset = address[1], address[2]
-            if offset is None:
-                made = nodes.Address(_BARE_ADDRESS, (self[base],))
-            else:
-                made = nodes.Address(_OFFSET_ADDRESS, (self[base], self[offset]))
-        elif first == "{" and (vector := _FLAT_VECTOR.fullmatch(text)) is not None:
-            elements = tuple([self[element] for element in vector[1].split(", ")])
-            made = nodes.Vector(shape("{", *[", "] * (len(elements) - 1), "}"), elements)
-        elif (leaf := _LEAF.fullmatch(text)) is not None:
-            made = Number(text) if leaf[1] is not None else Name(text)
-        elif "," in text and first not in _BRACKETS:
-            raise _Irregular
-        else:
-            made = self._shaped(text)
-        self[text] = made
-        return made
-
-    def _shaped(self, text: str) -> Node:
-        if not text or text[0].isspace() or text[-1].isspace() or _hopeless(text):
-            raise _Irregular
-        cut = shapes.cut(text)
-        plan = shapes.plan("operand", cut[0]) if cut else None
-        if cut is None or plan is None or isinstance(plan, Failure):
-            raise _Irregular
-        return build(plan, cut[1], self)
-
-
-_SIGILS, _BRACKETS = frozenset("%_$"), frozenset("[{(")
-
-
-def _hopeless(text: str) -> bool:
-    """Whether a text is too long or too deep for the grammar, at a glance."""
-    if len(text) < shapes.MAX_DEPTH:
-        return False
-    if len(text) > shapes.MAX_TOKENS:
-        return True
-    depth = 0
-    for bracket in re.findall(r"[\[({\])}]", text):
-        depth += 1 if bracket in "[({" else -1
-        if depth > shapes.MAX_DEPTH:
-            return True
-    return False
-
-
-class _Interned(dict[str, Any]):
-    """Nodes by their text, made by a function of it."""
-
-    def __init__(self, make: Any) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, text: str) -> Any:
-        made = self[text] = self.make(text)
-        return made
-
-
-class _Forms(dict[int | tuple[str, ...], nodes.Shape]):
-    """The shapes of instructions with one head, by what follows the operands (or their number, with a comma and a blank between them)."""
-
-    def __init__(self, guard_gap: str | None, gap: str) -> None:
-        super().__init__()
-        self.before = [""] if guard_gap is None else ["", guard_gap]
-        self.gap = gap
-
-    def __missing__(self, tail_gaps: int | tuple[str, ...]) -> nodes.Shape:
-        if isinstance(tail_gaps, int):
-            after = [self.gap, *[", "] * (tail_gaps - 1)] if tail_gaps else []
-            made = shape(*self.before, *after, ";")
-        else:
-            made = shape(*self.before, self.gap, *tail_gaps[:-1], tail_gaps[-1] + ";")
-        self[tail_gaps] = made
-        return made
-
-
-class _Heads(dict[str, tuple[str, tuple[Node, ...], _Forms]]):
-    """What an instruction has before its operands, by the text: white space, the guard and the opcode, and the shapes there are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.guards, self.opcodes = _Interned(_make_guard), _Interned(_make_opcode)
-        self.leadings: dict[str, str] = {}
-        self.forms: dict[tuple[str | None, str], _Forms] = {}
-
-    def __missing__(self, text: str) -> tuple[str, tuple[Node, ...], _Forms]:
-        m = _HEAD_PARTS.fullmatch(text)
-        assert m is not None
-        space, guard, guard_gap, opcode, gap = m.groups()
-        before: tuple[Node, ...] = (self.opcodes[opcode],) if guard is None else (self.guards[guard], self.opcodes[opcode])
-        forms = self.forms.get((guard_gap, gap))
-        if forms is None:
-            forms = self.forms[guard_gap, gap] = _Forms(guard_gap, gap)
-        made = self[text] = (self.leadings.setdefault(space, space), before, forms)
-        return made
-
-
-def _make_guard(text: str) -> Guard:
-    start = 2 if text[1] == "!" else 1
-    return Guard(shape(text[:start], ""), (Name(text[start:]),))
-
-
-def _make_opcode(text: str) -> Opcode:
-    made = _new(Opcode)
-    _set_text(made, text)
-    return made
 
 
 def parse(text: str, path: str | None = None) -> Module:
@@ -247,7 +123,23 @@ def parse(text: str, path: str | None = None) -> Module:
     if not isinstance(text, str):
         raise TypeError(f"expected PTX as str, not {type(text).__name__}")
     with collector_paused():
-        return _Parser(text).module(path)
+        known, effort = remembered(), _Effort()
+        parser = _Parser(text, known, effort)
+        trailing = parser.run()
+        return Module(_built(parser.statements, known, parser.irregular), trailing, path)
+
+
+def _built(statements: list[Node | Row], known: Remembered, irregular: _Irregular) -> tuple[Node, ...]:
+    """The statements of a block or module with all instructions built."""
+    with collector_paused():
+        return build_instructions(statements, known, irregular)
+
+
+def _irregular(known: Remembered, effort: _Effort, leading: str, text: str) -> list[Node | Row]:
+    """The statements of a text that looked like an instruction, the first of which is to be taken with care."""
+    parser = _Parser(text, known, effort)
+    parser.run(parser.other(leading, 0))
+    return parser.statements
 
 
 def parse_statement(text: str) -> Node:
@@ -265,116 +157,183 @@ def parse_statement(text: str) -> Node:
 def parse_operand(text: str) -> Node:
     """Parses one operand. Raises ValueError if the text is none."""
     try:
-        return _Operands()[text]
-    except (_Irregular, Hopeless):
+        return remembered().operands[text]
+    except (Irregular, Hopeless):
         raise ValueError(f"not an operand: {text!r}") from None
 
 
-class _Parser:
-    """One run over a text. Blocks that are open stand on a stack; nothing recurses into them."""
+class _Effort:
+    """What was done in vain for a text: it bounds what more is done."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.operands = _Operands()
-        self.initializers = Initializers(self.operands)
+    def __init__(self) -> None:
         self.waste = 0
-        self.repeated: dict[tuple[str, str], Node] = {}
         self.failures: dict[tuple[str, Key], Failure] = {}
 
-    def module(self, path: str | None) -> Module:
-        text, operands = self.text, self.operands
-        heads, data_types = _Heads(), _Interned(DataType)
-        share = heads.leadings.setdefault
-        operand = operands.__getitem__
-        statements: list[Node] = []
-        stack: list[tuple[list[Node], str]] = []
-        at: int | None = 0
-        while at is not None:
-            for m in _STATEMENT.finditer(text, at):
-                kind = m.lastindex
-                if kind == _ARGUMENTS:
-                    comments, head, arguments = m.group(_COMMENTS, _HEAD, _ARGUMENTS)
-                    leading, before, forms = heads[head]
-                    tail_gaps: int | tuple[str, ...]
-                    try:
-                        if "{" in arguments or "(" in arguments:
-                            pieces, tail_gaps = _split(arguments)
-                        else:
-                            pieces = arguments.split(", ") if arguments else []
-                            tail_gaps = len(pieces)
-                        try:
-                            children = (*before, *map(operand, pieces))
-                        except _Irregular:
-                            pieces, tail_gaps = _split(arguments)
-                            children = (*before, *map(operand, pieces))
-                    except (_Irregular, Hopeless):
-                        at = self.other(comments + leading, m.start(_HEAD) + len(leading), statements)
-                        break
-                    if comments:
-                        leading = share(comments + leading, comments + leading)
-                    instruction = _new(Instruction)
-                    _set_leading(instruction, leading)
-                    _set_shape(instruction, forms[tail_gaps])
-                    _set_children(instruction, children)
-                    statements.append(instruction)
-                    continue
-                leading = m[_COMMENTS] + m[_SPACE_BEFORE]
-                leading = share(leading, leading)
-                if kind == _LABEL:
-                    statements.append(Label(leading, _LABEL_SHAPE, (operands[m[_LABEL]],)))
-                elif kind == _BRACE:
-                    brace = m[_BRACE]
-                    if brace == "{":
-                        if len(stack) == MAX_DEPTH:
-                            statements.append(Error(leading, text[m.start(_BRACE) :], f"blocks nested deeper than {MAX_DEPTH}", 0))
-                            at = len(text)
-                            break
-                        stack.append((statements, leading))
-                        statements = []
-                        continue
-                    while stack and brace:
-                        statements = _closed(stack, statements, leading + "}")
-                        leading, brace = "", brace[1:]
-                    if brace:
-                        statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
-                elif kind == _LOC:
-                    word, file, b, line, c, column = m.group(*range(_LOC - 5, _LOC + 1))
-                    statements.append(Loc(leading, shape(word, b, c, ""), (operands[file], operands[line], operands[column])))
-                elif kind in _DATA:
-                    word, gap = m.group(_DATA[0] - 2, _DATA[0] - 1)
-                    elements = m[kind].split(",")
-                    parts = (data_types[word], *map(operand, elements))
-                    statements.append(Data(leading, shape("", gap, *[","] * (len(elements) - 1), ""), parts))
-                elif kind == _OTHER:
-                    at = self.other(leading, m.start(_OTHER), statements)
-                    if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
-                        # no function stands in another: the brace at the end of the one before is missing
-                        header_of_next = statements.pop()
-                        while stack:
-                            statements = _closed(stack, statements, "")
-                        statements.append(header_of_next)
-                    elif not stack and _is_declared_only(statements[-1]) and not text.startswith("{", _space_end(text, at)):
-                        statements[-1] = Function((statements[-1],))
-                    break
-                else:
-                    at, trailing = None, leading
-                    break
-        while stack:
-            statements = _closed(stack, statements, "")
-        return Module(tuple(statements), trailing, path)
 
-    def other(self, leading: str, at: int, statements: list[Node]) -> int:
+class _Parser:
+    """One run over a text. Blocks that are open stand on a stack; nothing recurses into them.
+
+    Instructions are left as the texts that the scanner cut them into until the block around them is looked at.
+    """
+
+    def __init__(self, text: str, known: Remembered, effort: _Effort) -> None:
+        self.text = text
+        self.known = known
+        self.effort = effort
+        self.irregular = functools.partial(_irregular, known, effort)
+        self.operands = known.operands
+        self.data_types: dict[str, DataType] = {}
+        self.initializers = Initializers(self.operands)
+        self.lines: dict[str, Node] = {}
+        self.repeated: dict[tuple[str, str], Node] = {}
+        self.statements: list[Node | Row] = []
+        """Those of the innermost block that is open."""
+        self.stack: list[tuple[list[Node | Row], str]] = []
+        """For each block that is open: the statements around it, and what leads it."""
+
+    def run(self, at: int = 0) -> str:
+        """Takes all statements from `at` on, and gives the white space and comments after the last."""
+        text = self.text
+        while True:
+            end = min(at + _CHUNK, len(text))
+            reached = self._take(_STATEMENTS.findall(text, at, end), end)
+            if reached == at:
+                leading = _leading(text, at)
+                if at + len(leading) == len(text):
+                    break
+                reached = self._take_unusual(at, leading)
+            at = reached
+        while self.stack:
+            self._close("")
+        return leading
+
+    def _take(self, rows: list[Row], end: int) -> int:
+        """Takes the statements whose groups these are, the last of which end at `end`, and gives where it had to stop."""
+        lines, statements = self.lines, self.statements
+        ahead = iter(rows)
+        for row in ahead:
+            if row[1]:
+                statements.append(row)
+                continue
+            comments, _, _, line, space, directive, rest = row
+            if line:
+                if line[-1] not in "{}":
+                    key = comments + line if comments else line
+                    statements.append(lines.get(key) or self._line(comments, line, key))
+                    continue
+                if line[-1] == "{" and len(self.stack) == MAX_DEPTH:
+                    begin = end - _length(rows, ahead) - 1
+                    message = f"blocks nested deeper than {MAX_DEPTH}"
+                    statements.append(Error(comments + line[:-1], self.text[begin:], message, 0))
+                    return len(self.text)
+                statements = self._brace(comments, line)
+            elif directive:
+                leading = comments + space
+                statement = self.repeated.get((leading, directive)) or self._quickly(leading, directive)
+                if statement is not None:
+                    self._add(statement)
+                    continue
+                row_end = end - _length(rows, ahead)
+                at = self._take_other(leading, row_end - len(directive))
+                if at != row_end:
+                    return at
+                statements = self.statements
+            else:
+                return end - len(comments) - len(rest)
+        return end
+
+    def _take_unusual(self, at: int, leading: str) -> int:
+        """Takes a statement that is longer than what is taken apart at a time, or of another layout; gives where it ends."""
+        text = self.text
+        usual = _STATEMENT.match(text, at)
+        if usual is not None:
+            return self._take([(*usual.groups(""), "")], usual.end())
+        return self._take_other(leading, at + len(leading))
+
+    def _take_other(self, leading: str, at: int) -> int:
+        """Takes one statement with care, and gives where it ends."""
+        text = self.text
+        end = self.other(leading, at)
+        last = self.statements[-1]
+        if type(last) is not Header:
+            return end
+        has_body = text.startswith("{", _space_end(text, end))
+        if self.stack and has_body:
+            # no function stands in another: the brace at the end of the one before is missing
+            self.statements.pop()
+            while self.stack:
+                self._close("")
+            self.statements.append(last)
+        elif not self.stack and not has_body and not last.is_entry:
+            # a function that is no kernel, and has no body, needs no semicolon, as ptxas reads it
+            self.statements[-1] = Function((last,))
+        return end
+
+    def _line(self, comments: str, line: str, key: str) -> Node:
+        """The label, `.loc` or line of DWARF data of this text; of the latter two all that are the same are one node."""
+        parts = _LINE_PARTS.fullmatch(line)
+        assert parts is not None
+        space, label, loc, file, b, row, c, column, data_type, gap, data = parts.groups()
+        leading, operands = self.known.heads.leadings.setdefault(comments + space, comments + space), self.operands
+        made: Node
+        if label is not None:
+            return Label(leading, _LABEL_SHAPE, (operands[label],))
+        if loc is not None:
+            made = Loc(leading, shape(loc, b, c, ""), (operands[file], operands[row], operands[column]))
+        else:
+            elements = data.split(",")
+            commas = [","] * (len(elements) - 1)
+            made = Data(leading, shape("", gap, *commas, ""), (self._data_type(data_type), *map(operands.__getitem__, elements)))
+        self.lines[key] = made
+        return made
+
+    def _data_type(self, text: str) -> DataType:
+        return self.data_types.get(text) or self.data_types.setdefault(text, DataType(text))
+
+    def _brace(self, comments: str, line: str) -> list[Node | Row]:
+        """Begins a block, or ends as many as there are closing braces; gives the statements that others are to follow."""
+        brace = line.lstrip()
+        leading = comments + line[: -len(brace)]
+        if brace == "{":
+            self.stack.append((self.statements, leading))
+            self.statements = []
+            return self.statements
+        while self.stack and brace:
+            self._close(leading + "}")
+            leading, brace = "", brace[1:]
+        if brace:
+            self.statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
+        return self.statements
+
+    def _close(self, close: str) -> None:
+        """Ends the innermost block that is open. It follows the statements around it: as the body of a header, if one stands before it."""
+        outer, leading = self.stack.pop()
+        if len(self.statements) < WORTH_PUTTING_OFF:
+            block = Block(leading, build_instructions(self.statements, self.known, self.irregular), close)
+        else:
+            block = Block.put_off(leading, functools.partial(_built, self.statements, self.known, self.irregular), close)
+        before = outer[-1] if outer else None
+        if type(before) is Header:
+            outer[-1] = Function((before, block))
+        elif type(before) is SectionHeader:
+            outer[-1] = Section((before, block))
+        else:
+            outer.append(block)
+        self.statements = outer
+
+    def other(self, leading: str, at: int) -> int:
         """Takes one statement that the fast path does not know, adds its node, and returns where it ends."""
         text = self.text
         line = _LINE.match(text, at)
         if line is not None:
-            statements.append(Line(leading, shape(line[0]), ()))
+            self.statements.append(Line(leading, shape(line[0]), ()))
             return line.end()
         quick = _QUICK.match(text, at)
         if quick is not None:
             statement = self.repeated.get((leading, quick[0])) or self._quickly(leading, quick[0])
             if statement is not None:
-                return self._add(statements, statement, quick.end())
+                self._add(statement)
+                return quick.end()
         cutter = Cutter(text, at)
         try:
             rule = self._cut(cutter)
@@ -384,23 +343,25 @@ class _Parser:
             unended = type(plan) is Failure and self._wants_semicolon(rule, cutter)
         except Hopeless as trouble:
             body = rest_of_statement(text, at, cutter.end)
-            return self._add(statements, Error(leading, body, str(trouble), 0), at + len(body))
+            self._add(Error(leading, body, str(trouble), 0))
+            return at + len(body)
         if type(plan) is Plan:
-            return self._add(statements, build_statement(plan, leading, cutter.slots, self.operands), cutter.end)
+            plan = build_statement(plan, leading, cutter.slots, self.operands)
         if isinstance(plan, Node):
-            return self._add(statements, plan, cutter.end)
+            self._add(plan)
+            return cutter.end
         if unended and self._begins_statement(cutter):
             error = missing_semicolon(leading, text[at : cutter.end])
         else:
             error = refused(leading, text, at, cutter, None if unended else plan)
-        self.waste += len(cutter.key)
-        return self._add(statements, error, at + len(error.body_text))
+        self.effort.waste += len(cutter.key)
+        self._add(error)
+        return at + len(error.body_text)
 
-    def _add(self, statements: list[Node], statement: Node, end: int) -> int:
+    def _add(self, statement: Node) -> None:
         if type(statement) is Header and statement.shape.literals[-1].endswith(";"):
             statement = Function((statement,))
-        statements.append(statement)
-        return end
+        self.statements.append(statement)
 
     def _quickly(self, leading: str, text: str) -> Node | None:
         """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful path."""
@@ -419,20 +380,20 @@ class _Parser:
 
     def _plan(self, rule: str, key: Key) -> Any:
         """The plan for a shape. The grammar is not asked twice for what it refused, nor at all once too much was refused."""
-        known = self.failures.get((rule, key))
+        known = self.effort.failures.get((rule, key))
         if known is not None:
             return known
-        if self.waste > MAX_WASTE:
+        if self.effort.waste > MAX_WASTE:
             raise Hopeless("not looked at, after so many errors")
         plan = shapes.plan(rule, key)
         if type(plan) is Failure:
-            self.waste += 10 + len(key)
-            self.failures[rule, key] = plan
+            self.effort.waste += 10 + len(key)
+            self.effort.failures[rule, key] = plan
         return plan
 
     def _wants_semicolon(self, rule: str, cutter: Cutter) -> bool:
         """Whether nothing but its semicolon is missing from a statement."""
-        if not rule or cutter.brackets or cutter.unmatched or self.waste > MAX_WASTE:
+        if not rule or cutter.brackets or cutter.unmatched or self.effort.waste > MAX_WASTE:
             return False
         *pieces, last = cutter.shape()
         return not last.endswith(";") and type(self._plan(rule, (*pieces, last + ";"))) is Plan
@@ -600,39 +561,17 @@ def _plainly(rule: str, text: str, leading: str) -> Node | Failure:
         raise Hopeless("an expression nested too deep") from None
 
 
-def _space_end(text: str, at: int) -> int:
-    """Where the white space and the comments from `at` on end."""
+def _leading(text: str, at: int) -> str:
+    """The white space and the comments from `at` on."""
     match = _SPACE.match(text, at)
     assert match is not None
-    return match.end()
+    return match[0]
 
 
-def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and what follows each. Raises _Irregular if it is not as simple as that."""
-    found = _PIECE.findall(arguments)
-    pieces, tail_gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
-    if not pieces or sum(map(len, pieces)) + sum(map(len, tail_gaps)) != len(arguments) or "," in tail_gaps[-1]:
-        raise _Irregular
-    return pieces, tail_gaps
+def _space_end(text: str, at: int) -> int:
+    return at + len(_leading(text, at))
 
 
-def _is_declared_only(statement: Node) -> bool:
-    """Whether the header of a function that is no kernel stands there: with no body it needs no semicolon, as ptxas reads it."""
-    return type(statement) is Header and not statement.is_entry
-
-
-def _closed(stack: list[tuple[list[Node], str]], statements: list[Node], close: str) -> list[Node]:
-    """Ends the innermost block that is open, and gives the statements around it.
-
-    The block follows them: together with the header that it is the body of, if it is one.
-    """
-    outer, opening = stack.pop()
-    block = Block(opening, tuple(statements), close)
-    before = outer[-1] if outer else None
-    if type(before) is Header:
-        outer[-1] = Function((before, block))
-    elif type(before) is SectionHeader:
-        outer[-1] = Section((before, block))
-    else:
-        outer.append(block)
-    return outer
+def _length(rows: list[Row], ahead: Iterator[Row]) -> int:
+    """How much text the statements take that are still ahead."""
+    return sum([sum(map(len, row)) + bool(row[1]) for row in rows[len(rows) - length_hint(ahead) :]])

@@ -81,6 +81,8 @@ class Barriers(Monitor):
         self._open: dict[tuple[int, int], Site] = {}
         """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
         self._after: dict[tuple[int, int], bool] = {}
+        self._blocks: dict[int, int] = {}
+        """The basic blocks of instructions, by `id`."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -457,8 +459,17 @@ class Barriers(Monitor):
         key = (id(barrier), id(site))
         found = self._after.get(key)
         if found is None:
-            here, there = _block_of(barrier), _block_of(site)
+            here, there = self._block_of(barrier), self._block_of(site)
             found = self._after[key] = here != there and _reaches(site.body, here, there) and not _reaches(site.body, there, here)
+        return found
+
+    def _block_of(self, site: Site) -> int:
+        """The basic block of an instruction."""
+        found = self._blocks.get(id(site))
+        if found is None:
+            i = next(n for n, one in enumerate(site.body.sites) if one is site)
+            blocks = enumerate(site.body.blocks)
+            found = self._blocks[id(site)] = next(n for n, block in blocks if block.start <= i < block.end or block.last == i)
         return found
 
     # --- warps
@@ -645,12 +656,6 @@ class Barriers(Monitor):
     def _spoken_warp(self, warp: int) -> str:
         cta, number = divmod(warp, self.residents.warps_per_cta)
         return f"warp {number} of CTA {self._cta(cta * BARRIERS)}"
-
-
-def _block_of(site: Site) -> int:
-    """The basic block of an instruction."""
-    i = site.body.sites.index(site)
-    return next(n for n, block in enumerate(site.body.blocks) if block.start <= i < block.end or block.last == i)
 
 
 def _reaches(body: Body, start: int, end: int) -> bool:

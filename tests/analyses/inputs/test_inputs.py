@@ -274,3 +274,12 @@ def test_what_is_only_added_to_an_index_says_where_a_plane_begins(index: str, is
     found = kernel(f"ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r3, %tid.x; {index} {ELEMENT}", ".param .u64 p, .param .u32 n")
 
     assert (("n", 0, 4) in offsets(found)) is is_offset
+
+
+@pytest.mark.parametrize(("apart", "is_limited"), [("8", True), ("%r9", False)])
+def test_no_block_is_larger_than_what_is_between_the_elements_of_two_ctas(apart: str, is_limited: bool) -> None:
+    # an index of 8 * %ctaid.x + %tid.x, or of %ntid.x * %ctaid.x + %tid.x
+    index = f"mov.u32 %r9, %ntid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y; mad.lo.s32 %r5, %r2, {apart}, %r3;"
+    body = f"ld.param.u64 %rd1, [p]; {index} mad.lo.s32 %r1, %r4, 1024, %r5; {ELEMENT}"
+
+    assert (max(shape.block[0] for shape in shapes(kernel(body))) == 8) is is_limited
