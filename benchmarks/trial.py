@@ -233,8 +233,8 @@ def calls(folder: Path) -> Iterator[Call]:
     for command in ("check", "stats", "tokens", "requires", "parse"):
         yield Call((command, str(folder / "long.ptx")), (0,))
     for command in ("tokens", "tokens --format html", "fmt -", "rewrite strip-debug"):
-        where = () if command.endswith("-") else (str(folder / "many.ptx"),)
-        yield Call((*command.split(), *where), (141,), stdin=(folder / "many.ptx").read_bytes(), ended="pipe")
+        read = () if command.endswith("-") else (str(folder / "many.ptx"),)
+        yield Call((*command.split(), *read), (141,), stdin=(folder / "many.ptx").read_bytes(), ended="pipe")
     for command in ("check", "lint", "requires", "cfg", "parse", "fmt", "verify --block 32", "stats"):
         yield Call((*command.split(), "-"), (130,), "interrupted", ended="ctrl-c")
 

@@ -112,7 +112,10 @@ RANDOM = Contents("random", 1)
 UNINITIALISED = "uninitialised-memory"
 """Name of the finding about a read of memory that was never written."""
 MISALIGNED = "misaligned-access"
+WHOLE_ROWS = Sizes(counts=16)
+"""Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
 OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
+OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
@@ -581,6 +584,9 @@ class Exercise:
         single = self._of_one_iteration(left, shape)
         if single is not None:
             left = [one for one in left if one.diagnostic.name != OUTSIDE[1] or _is_in(one, single)]
+        whole = self._of_whole_rows(left, shape)
+        if whole is not None:
+            left = [one for one in left if one.diagnostic.name not in OF_ALIGNMENT or _is_in(one, whole)]
         has_ends = is_compared(self.routine)
         # if there are more elements than threads, the last CTA is full
         at_ends: list[Finding] = []
@@ -643,6 +649,13 @@ class Exercise:
         index = self.code.index
         found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
         return bool(found) and not any(one is None or is_hidden(one) for one in found)
+
+    def _of_whole_rows(self, found: Sequence[Finding], shape: Shape) -> Ran | None:
+        """A run in which rows are a multiple of 16 elements long, for misaligned accesses: the host may keep to such lengths. None if there
+        are none, or if that changes nothing."""
+        if not any(finding.diagnostic.name in OF_ALIGNMENT for finding in found) or self._is_usual(shape, WHOLE_ROWS):
+            return None
+        return self._within(shape, WHOLE_ROWS)
 
     def _is_update(self, finding: Finding, ran: Ran) -> bool:
         """Whether the accesses of a finding are at one address expression, and no load is there whose value the store does not use: then

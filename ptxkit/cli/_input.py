@@ -112,16 +112,23 @@ def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") ->
 
 
 def functions_in(names: Iterable[str], wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The files with a matching function, each with these functions. Exits if a word matches none in any file."""
+    """The files with a matching function, each with these functions and all that they call. Exits if a word matches none in any file."""
+    from ptxkit.analyses.launch.call_graph import callgraph
     from ptxkit.demangling import matching, readable
 
-    there = {name: [function.name for function in module(name).functions if function.body] for name in names}
+    modules = {name: module(name) for name in names}
+    there = {name: [function.name for function in found.functions if function.body] for name, found in modules.items()}
     for word in wanted:
         every = [function for own in there.values() for function in own]
         if not matching(word, every):
             fail(unknown("kernel", word, map(readable, every)))
-    found = {name: chosen(own, [word for word in wanted if matching(word, own)]) for name, own in there.items()}
-    return {name: tuple(own) for name, own in found.items() if any(matching(word, there[name]) for word in wanted)}
+    found = {}
+    for name, own in there.items():
+        here = [word for word in wanted if matching(word, own)]
+        if here:
+            mine, graph = chosen(own, here), callgraph(modules[name])
+            found[name] = tuple(dict.fromkeys([*mine, *sorted(called for one in mine for called in graph.reached_from(one))]))
+    return found
 
 
 def routines(found: Module, wanted: Sequence[str]) -> list[Routine]:

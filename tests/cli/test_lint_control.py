@@ -216,6 +216,13 @@ class TestKernels:
 
         assert [(one["rule"], one["function"]) for one in json.loads(result.stdout)["diagnostics"]] == [("E010", "other")]
 
+    def test_what_a_kernel_calls_belongs_to_it(self, bad: Path) -> None:
+        called = BAD.partition(".entry")[2].replace(" k()", ".func called()")
+        bad.write_text(BAD.partition(".entry")[0] + called + ".entry k() { call called; ret; }\n.entry other() { ret; }\n")
+
+        assert "1 error in 1 file" in run("lint", "-k", "k", str(bad)).stderr
+        assert "no findings in 1 file" in run("lint", "-k", "other", str(bad)).stderr
+
     def test_files_without_it_are_left_out(self, two: Path, tmp_path: Path) -> None:
         (tmp_path / "second.ptx").write_text(BAD)
 

@@ -194,10 +194,12 @@ class Agents:
         self._queues[queue] = [f for f in self._queues.get(queue, ()) if f.flying.any()]
 
     def complete_before(self, lanes: Any, queue: str, number: int) -> None:
-        """Completes the operations that each lane has started in a queue before the flight with this number."""
+        """Completes the operations that each lane has started in a queue before the flight with this number, then the signals for them
+        that it has started before: the signals of a thread arrive in program order."""
         mine = np.zeros(len(self._committed(queue)), bool)
         mine[lanes.place] = True
-        for flight in list(self._queues.get(queue, ())):
+        signals = [flight for flight in self.flights if flight.after == queue]
+        for flight in [*self._queues.get(queue, ()), *signals]:
             if flight.number < number:
                 flight.complete(mine[flight.lanes.place])
 

@@ -8,8 +8,8 @@ relies on this, although 8.9.5 speaks of one CTA.
 
 By the letter, data that the generic proxy has only read and a copy overwrites needs a fence too (P004). Hardly any program has it, so this
 is a note, and only checked with `by_the_letter`. A fence that is executed not by the writing thread but by another one of its CTA, after a
-barrier, satisfies the letter. It has been seen to fail (P003), so it is a warning; if all threads execute it after the barrier, nothing is
-reported.
+barrier, satisfies the letter. It has been seen to fail where an operation reads what was written (P003), so that is a warning. Nothing is
+reported if all threads execute it after the barrier, or if the operation only overwrites.
 """
 
 from __future__ import annotations
@@ -192,8 +192,11 @@ class Fences:
             asked = before.at(mine[first])
             left, own = self.unfenced(number, asked.thread, asked.stamp, one.footprint.space, one.kind, one.kind.proxy)
             self._notes(one, shadow, row, before, mine[left[which]], what)
-            if what == "write":
-                self._notes(one, shadow, row, before, mine[(own & ~left)[which]], what, "P003")
+            if what == "write" and one.footprint.kind != "write":
+                late = mine[(own & ~left)[which]]
+                # no operation reads the state of an mbarrier: what it reads there has been written since
+                data = ~self.races.are(lambda kind: kind.is_object, before.site[late])
+                self._notes(one, shadow, row, before, late[data], what, "P003")
 
     def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: Kind, proxy: str, at: int = 0) -> tuple[Array, Array]:
         """Which accesses have no fence after them that happens before what a thread does now, and which have none by the accessing

@@ -551,3 +551,16 @@ def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_not
 
     assert not done.found
     assert not done.is_complete
+
+
+@pytest.mark.parametrize(("stride", "shows"), [("mul.lo.u32 %r3, %r1, %r2;", False), ("mad.lo.u32 %r3, %r1, %r2, %r1;", True)])
+def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: bool) -> None:
+    # row i has n or n + 1 elements of 4 bytes, and each thread copies 16 bytes from its row; the loop over n takes two elements at a time
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; {stride}
+    mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2; .shared .align 16 .b8 s[2048]; shl.b32 %r5, %r1, 4; mov.u32 %r6, s;
+    add.u32 %r5, %r6, %r5; mov.u32 %r8, 0; loop: cp.async.cg.shared.global [%r5], [%rd3], 16; cp.async.wait_all; ld.shared.u32 %r4, [%r5];
+    add.u32 %r8, %r8, 2; setp.lt.u32 %p1, %r8, %r2; @%p1 bra loop;
+    mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4+4000000], %r4;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {one.other_sizes for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {shows}

@@ -77,6 +77,11 @@ GOOD = {
     "a bulk load, observed by one, and a barrier": f"{INIT} {EXPECT} {LOAD} @!%p1 bra R; {SEEN} R: bar.sync 0; {OWN}",
     "a bulk load over what others have read, after a barrier": f"{INIT} {EXPECT} {OWN} bar.sync 0; {LOAD} {SEEN}",
     "a bulk store": f"{GIVEN} {STORE} {BULK_READ} bar.sync 0; {WRITE}",
+    "overwritten after a fence by who copies": f"{INIT} {WRITE} bar.sync 0; @%p1 {FENCE} {EXPECT} {LOAD} {SEEN}",
+    "an mbarrier of another thread, its bytes used again": (
+        f"{INIT} setp.eq.u32 %p3, %r1, 40; @%p3 mbarrier.init.shared.b64 [s], 1; @%p3 mbarrier.inval.shared.b64 [s]; bar.sync 0; "
+        f"@%p1 {FENCE} {EXPECT} {LOAD} {SEEN} {STORE} {BULK}"
+    ),
     "a fence by all after the barrier": f"{WRITE} bar.sync 0; {FENCE} {STORE} {BULK}",
     "what a bulk store has written": f"{GIVEN} {STORE} {BULK} @%p1 ld.global.u32 %r5, [%rd1];",
     "a load, then a store, by one proxy": f"{INIT} {EXPECT} {LOAD} {SEEN} {STORE} {BULK}",

@@ -137,7 +137,16 @@ HANDED_OVER = "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::aft
 AGAIN = f"""@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {PARTS["what"]}, %p1; {PARTS["commit"]}
 MORE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 1; @!%p4 bra MORE; {HANDED_OVER}"""
 READ_BACK = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13]; tcgen05.wait::ld.sync.aligned; bar.sync 0;"
+BEFORE = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r14];"
 TENSOR_CASES = {
+    "what an earlier commit signals, after a later one": (
+        {
+            "fence": f"{PARTS['fence']} .shared .align 8 .b8 other[8]; mov.u32 %r14, other; @%p1 mbarrier.init.shared::cta.b64 [%r14], 1;",
+            "early": BEFORE,
+            "last": "bar.sync 0; @%p1 mbarrier.inval.shared::cta.b64 [%r14];",
+        },
+        [],
+    ),
     "a store that is waited for": ({"last": STORE + STORED + HANDED_OVER + AGAIN}, []),
     "a store that is not": ({"last": STORE + HANDED_OVER + AGAIN}, ["T003"]),
     "a store that is waited for too late": ({"last": STORE + HANDED_OVER + STORED + AGAIN}, ["T003"]),
