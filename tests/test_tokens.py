@@ -59,6 +59,12 @@ def test_kinds() -> None:
     assert kinds["4"] is Kind.NUMBER
 
 
+def test_one_operand_means_something_else_in_another_scope() -> None:
+    text = ".func f() { .reg .b32 x; mov.b32 x, 1; ret; }\n.func g() { .local .b32 x; mov.b32 x, 1; ret; }"
+
+    assert [token.kind for token in tokens(ptxkit.parse(text)) if token.text == "x"] == [Kind.REGISTER] * 2 + [Kind.VARIABLE] * 2
+
+
 def test_what_is_no_ptx() -> None:
     assert [token.text for token in tokens(ptxkit.parse("add.u32 a b; ret;")) if token.kind is Kind.ERROR] == ["add.u32 a b;"]
 

@@ -43,7 +43,7 @@ class Sizes:
     since some kernels halve them until they are 1."""
     differ: bool = False
     """Successive scalars differ: the second is twice the first, the third four times, and so on cyclically. A box of unknown size is the
-    smallest one."""
+    smallest one, and of several sizes that match the phases another."""
     uneven: int = 0
     """Subtracted from scalars that are compared, so that the last thread block is partial."""
     small: int = 0

@@ -98,6 +98,9 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
         is_sure = is_apart and len(amounts) == 1
         found[name] = (fitting.get(name, share), _element(routine, symbol), True if is_sure else None)
+    if expecting and not expected:
+        # the bytes are computed: what they are a run shows
+        found = {name: (USUAL, _element(routine, symbol), None) for name, symbol in room.items()}
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:

@@ -2,8 +2,8 @@
 
 A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
 arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
-extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two if only
-one choice matches.
+extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two. Where
+several choices match, launches with other sizes have others, so that what shows with one only is not believed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ ROUNDS = 4
 """Maximum number of runs. The boxes found in one run let the next proceed further."""
 POWERS = tuple([LEAST << n for n in range(14)])
 """Sizes of boxes in bytes that are powers of two, up to what shared memory holds."""
+FIRST, LAST = 0, -1
+"""Choices among several boxes that match."""
 FEW = 4
 """Boxes of powers of two are looked for in equations of at most this many unknowns."""
 GROWTH = 32
@@ -47,9 +49,11 @@ SECONDS = 20.0
 
 @frozen
 class Fits:
-    """The boxes that were found. `is_sure`: there are no others, and no phase of any mbarrier contradicts them."""
+    """The boxes that were found. `is_sure`: there are none but these and the `others`, which differ where the phases leave a choice, and no
+    phase of any mbarrier contradicts them."""
 
     boxes: Mapping[MapName, Fit]
+    others: Mapping[MapName, Fit]
     is_sure: bool
 
 
@@ -57,15 +61,15 @@ class Fits:
 def fits(routine: Routine) -> Fits:
     """The boxes of a kernel's tensor maps whose size does not follow from the text."""
     if not is_argued_guess(routine):
-        return Fits({}, True)
+        return Fits({}, {}, True)
     choices = shapes(routine)
     if not is_available() or not choices:
-        return Fits({}, False)
+        return Fits({}, {}, False)
     # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.execution.execute import module_code
 
     code = module_code(routine)
-    return _fitted(routine, code, choices[0]) if code is not None else Fits({}, False)
+    return _fitted(routine, code, choices[0]) if code is not None else Fits({}, {}, False)
 
 
 def is_guessed(routine: Routine) -> bool:
@@ -75,6 +79,7 @@ def is_guessed(routine: Routine) -> bool:
 
 def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     found: dict[MapName, Fit] = {}
+    others: dict[MapName, Fit] = {}
     rooms_count = not (are_many(routine) or belong_together(routine))
     is_sure = False
     contents = COUNT
@@ -82,8 +87,9 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     for _ in range(ROUNDS):
         one = made(routine, shape, Sizes(), found).with_larger_arrays(growth)
         ran = _run(routine, one, code, contents)
-        boxes, by_room = _solved(ran)
-        is_sure = ran.is_balanced(boxes) and (rooms_count or not by_room)
+        boxes, by_room = _solved(ran, FIRST)
+        others, _ = _solved(ran, LAST)
+        is_sure = ran.is_balanced(boxes) and ran.is_balanced(others) and (rooms_count or not by_room)
         new = {**found, **boxes}
         if new != found:
             found = new
@@ -93,7 +99,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
             contents = ZEROS
         else:
             break
-    return Fits(found, is_sure and bool(found))
+    return Fits(found, {**found, **others}, is_sure and bool(found))
 
 
 @attrs.frozen(eq=False)
@@ -204,7 +210,7 @@ def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -
     return {name: min(own) for name, own in found.items() if own}
 
 
-def _solved(ran: _Ran) -> tuple[dict[MapName, Fit], bool]:
+def _solved(ran: _Ran, choice: int) -> tuple[dict[MapName, Fit], bool]:
     """The box sizes that solve the equations of a run, and whether a distance to the next copy was needed to decide any."""
     found: dict[MapName, int] = {}
     by_room = False
@@ -212,7 +218,7 @@ def _solved(ran: _Ran) -> tuple[dict[MapName, Fit], bool]:
     while len(found) < len(ran.sizes):
         new = _next(equations, found)
         if not new:
-            new = _of_rooms(equations, found, ran.rooms)
+            new = _of_rooms(equations, found, ran.rooms, choice)
             by_room |= bool(new)
         if not new:
             break
@@ -236,12 +242,13 @@ def _next(equations: Equations, found: Mapping[MapName, int]) -> dict[MapName, i
 
 def _unknown(parts: frozenset[tuple[MapName, int]], expected: int, found: Mapping[MapName, int]) -> tuple[dict[MapName, int], int]:
     """The unknown boxes of an equation, and the bytes that remain for them."""
-    return {name: count for name, count in parts if name not in found}, expected - sum([n * found[one] for one, n in parts if one in found])
+    unknown = {name: count for name, count in sorted(parts) if name not in found}
+    return unknown, expected - sum([n * found[one] for one, n in parts if one in found])
 
 
-def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int]) -> dict[MapName, int]:
+def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping[MapName, int], choice: int) -> dict[MapName, int]:
     """The unknown boxes of an equation, none larger than the distance to the next copy: as large as that, or powers of two, if these add
-    up and no others do."""
+    up; of several such the first or the last."""
     for parts, expected in equations:
         unknown, rest = _unknown(parts, expected, found)
         if not unknown or any(name not in rooms for name in unknown):
@@ -251,6 +258,6 @@ def _of_rooms(equations: Equations, found: Mapping[MapName, int], rooms: Mapping
         powers = [[size for size in POWERS if size <= rooms[name]] for name in unknown]
         counts = tuple(unknown.values())
         fitting = [one for one in itertools.product(*powers) if sum(map(operator.mul, counts, one)) == rest] if len(unknown) <= FEW else []
-        if len(fitting) == 1:
-            return dict(zip(unknown, fitting[0], strict=True))
+        if fitting:
+            return dict(zip(unknown, fitting[choice], strict=True))
     return {}

@@ -16,7 +16,8 @@ def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example: 
     known = _examples(routine)
     found = known.get((shape, sizes))
     if found is None:
-        found = known[shape, sizes] = made(routine, shape, sizes, fits(routine).boxes)
+        fitting = fits(routine)
+        found = known[shape, sizes] = made(routine, shape, sizes, fitting.others if sizes.differ else fitting.boxes)
     return found
 
 

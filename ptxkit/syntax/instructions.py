@@ -28,10 +28,9 @@ _HEAD = re.compile(
     re.S | re.X,
 )
 
-_PIECE = rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)"
-_PIECES = re.compile(_PIECE, re.ASCII)
-"""An operand."""
-_PIECES_AND_GAPS = re.compile(rf"{_PIECE}(\s*+,\s*+|\s*+\Z)", re.ASCII)
+_PIECE = re.compile(
+    rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
+)
 """An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
@@ -192,23 +191,24 @@ def build_instructions(statements: Iterable[Any], known: Remembered, irregular: 
                 add(statement)
                 continue
             comments, head, arguments, _, _, _, _ = statement
+            tail_gaps: int | tuple[str, ...]
             try:
                 leading, before, forms = heads[head]
                 if "{" in arguments or "(" in arguments:
-                    raise Irregular
-                pieces = arguments.split(", ") if arguments else ()
-                children = (*before, *map(operand, pieces))
-                form = forms[len(pieces)]
-            except (Irregular, Hopeless):
+                    pieces, tail_gaps = _split(arguments)
+                else:
+                    pieces = arguments.split(", ") if arguments else []
+                    tail_gaps = len(pieces)
                 try:
-                    leading, before, forms = heads[head]
+                    children = (*before, *map(operand, pieces))
+                except Irregular:
                     pieces, tail_gaps = _split(arguments)
                     children = (*before, *map(operand, pieces))
-                    form = forms[tail_gaps]
-                except (Irregular, Hopeless):
-                    body = head.lstrip(" \t\r\n\f\v")
-                    waiting.append(iter(irregular(comments + head[: len(head) - len(body)], f"{body}{arguments};")))
-                    break
+                form = forms[tail_gaps]
+            except (Irregular, Hopeless):
+                body = head.lstrip(" \t\r\n\f\v")
+                waiting.append(iter(irregular(comments + head[: len(head) - len(body)], f"{body}{arguments};")))
+                break
             if comments:
                 leading = share(comments + leading, comments + leading)
             instruction = _new(Instruction)
@@ -221,12 +221,9 @@ def build_instructions(statements: Iterable[Any], known: Remembered, irregular: 
     return tuple(made)
 
 
-def _split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
-    """The operands of an instruction, and their number or what follows each. Raises Irregular if it is not as simple as that."""
-    pieces = _PIECES.findall(arguments)
-    if pieces and ", ".join(pieces) == arguments:
-        return pieces, len(pieces)
-    found = _PIECES_AND_GAPS.findall(arguments)
+def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
+    """The operands of an instruction and what follows each. Raises Irregular if it is not as simple as that."""
+    found = _PIECE.findall(arguments)
     pieces, gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
     if not pieces or sum(map(len, pieces)) + sum(map(len, gaps)) != len(arguments) or "," in gaps[-1]:
         raise Irregular

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any
 
@@ -79,11 +79,15 @@ _STATEMENT = re.compile(rf"{_USUAL})", re.S | re.X)
 _STATEMENTS = re.compile(rf"{_USUAL}|(.*+))", re.S | re.X)
 """The same for `findall`. The last group has what follows the last statement that is usual and whole."""
 
+_Irregular = Callable[[str, str], list["Node | Row"]]
+
 Row = tuple[str, ...]
 """The groups of one statement."""
 
 _CHUNK = 4096
 """So many characters are taken apart at a time. After a statement that is not usual the rest of them are taken apart again."""
+WORTH_PUTTING_OFF = 32
+"""So many statements of a block are built when it is looked at; fewer are built at once."""
 _LABEL_SHAPE = shape("", ":")
 
 _LINE_PARTS = re.compile(
@@ -122,13 +126,13 @@ def parse(text: str, path: str | None = None) -> Module:
         known, effort = remembered(), _Effort()
         parser = _Parser(text, known, effort)
         trailing = parser.run()
-        return Module(_built(parser.statements, known, effort), trailing, path)
+        return Module(_built(parser.statements, known, parser.irregular), trailing, path)
 
 
-def _built(statements: list[Node | Row], known: Remembered, effort: _Effort) -> tuple[Node, ...]:
+def _built(statements: list[Node | Row], known: Remembered, irregular: _Irregular) -> tuple[Node, ...]:
     """The statements of a block or module with all instructions built."""
     with collector_paused():
-        return build_instructions(statements, known, functools.partial(_irregular, known, effort))
+        return build_instructions(statements, known, irregular)
 
 
 def _irregular(known: Remembered, effort: _Effort, leading: str, text: str) -> list[Node | Row]:
@@ -176,6 +180,7 @@ class _Parser:
         self.text = text
         self.known = known
         self.effort = effort
+        self.irregular = functools.partial(_irregular, known, effort)
         self.operands = known.operands
         self.data_types: dict[str, DataType] = {}
         self.initializers = Initializers(self.operands)
@@ -212,10 +217,9 @@ class _Parser:
                 continue
             comments, _, _, line, space, directive, rest = row
             if line:
-                key = comments + line if comments else line
-                found = lines.get(key) or self._line(comments, line, key)
-                if found is not None:
-                    statements.append(found)
+                if line[-1] not in "{}":
+                    key = comments + line if comments else line
+                    statements.append(lines.get(key) or self._line(comments, line, key))
                     continue
                 if line[-1] == "{" and len(self.stack) == MAX_DEPTH:
                     begin = end - _length(rows, ahead) - 1
@@ -265,11 +269,10 @@ class _Parser:
             self.statements[-1] = Function((last,))
         return end
 
-    def _line(self, comments: str, line: str, key: str) -> Node | None:
-        """The label, `.loc` or line of DWARF data of this text, shared with all that are the same, unless it is a brace."""
+    def _line(self, comments: str, line: str, key: str) -> Node:
+        """The label, `.loc` or line of DWARF data of this text; of the latter two all that are the same are one node."""
         parts = _LINE_PARTS.fullmatch(line)
-        if parts is None:
-            return None
+        assert parts is not None
         space, label, loc, file, b, row, c, column, data_type, gap, data = parts.groups()
         leading, operands = self.known.heads.leadings.setdefault(comments + space, comments + space), self.operands
         made: Node
@@ -305,7 +308,10 @@ class _Parser:
     def _close(self, close: str) -> None:
         """Ends the innermost block that is open. It follows the statements around it: as the body of a header, if one stands before it."""
         outer, leading = self.stack.pop()
-        block = Block.put_off(leading, functools.partial(_built, self.statements, self.known, self.effort), close)
+        if len(self.statements) < WORTH_PUTTING_OFF:
+            block = Block(leading, build_instructions(self.statements, self.known, self.irregular), close)
+        else:
+            block = Block.put_off(leading, functools.partial(_built, self.statements, self.known, self.irregular), close)
         before = outer[-1] if outer else None
         if type(before) is Header:
             outer[-1] = Function((before, block))

@@ -58,7 +58,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a warp accesses lanes of tensor memory that belong to another warp of its warpgroup",
     why="Warp n of a warpgroup can access lanes 32 * n to 32 * n + 31 of tensor memory, and no others (9.1:9.7.16.8.1). An address in "
-    "lanes 0 to 31 is no finding: programs in wide use give it in all warps, and hardware takes it for the lanes of the warp itself.",
+    "lanes 0 to 31 is no finding: programs in wide use give it in all warps, so hardware seems to take it for the lanes of the warp. "
+    "Likewise the second CTA of a pair may count its lanes from 128.",
     is_shown=True,
     bad=_KERNEL.replace("FIRST_LANE", "sub.u32 %r5, 3, %r2;"),
     good=_KERNEL.replace("FIRST_LANE", "mov.u32 %r5, %r2;"),

@@ -19,6 +19,7 @@ from ptxkit.machine.values.extremes import extreme
 from ptxkit.machine.values.floats import are_small, canonical, flush, flush_below, saturate
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.packed import join, split
+from ptxkit.machine.values.reciprocal import reciprocal
 from ptxkit.machine.values.rounding import to_single
 
 Function = Callable[..., Any]
@@ -143,14 +144,27 @@ def div(op: Operation) -> Semantics:
     """§ 9.7.3.8"""
     if op.has(".approx"):
         return _single(op, _fast_quotient)
+    if op.has(".full"):
+        return _single(op, _full_quotient)
     return _rounded(op, single.divide, double.divide)
 
 
 def _fast_quotient(a: Any, b: Any) -> Any:
-    """The quotient; if the reciprocal of b is subnormal it counts as zero, so the result is zero, or NaN if a is infinite."""
-    quotient = single.divide(a, b)
-    large = (np.absolute(b) > 2.0**126) & np.isfinite(b)
-    return select(large, single.multiply(a, np.copysign(np.float32(0), b)), quotient) if some(large) else quotient
+    """The product by the approximate reciprocal. If that is subnormal it counts as zero, so the result is zero, or NaN if a is infinite."""
+    small = np.absolute(b) < 2.0**-126
+    if not some(small):
+        return single.multiply(a, reciprocal(b))
+    scale = select(small, np.float32(2.0**24), np.float32(1))
+    return single.multiply(single.multiply(a, reciprocal(b * scale)), scale)
+
+
+def _full_quotient(a: Any, b: Any) -> Any:
+    """The product by the approximate reciprocal. Both operands are scaled first where b, or its reciprocal, would be subnormal."""
+    magnitude = np.absolute(b)
+    if some(extreme := (magnitude < 2.0**-126) | (magnitude > 2.0**126)):
+        scale = select(extreme, select(magnitude < 1, np.float32(2.0**24), np.float32(0.25)), np.float32(1))
+        a, b = single.multiply(a, scale), single.multiply(b, scale)
+    return single.multiply(a, reciprocal(b))
 
 
 def abs(op: Operation) -> Semantics:
@@ -190,9 +204,20 @@ def rcp(op: Operation) -> Semantics:
     """§ 9.7.3.13, 9.7.3.14"""
     if op.type == ".f64" and op.has(".approx"):
         return Semantics(_coarse(lambda a: 1 / a))
+    if op.has(".approx"):
+        return _single(op, _fast_reciprocal)
     one32, one64 = np.float32(1), np.float64(1)
     # .ftz with a rounding mode is not in the manual, and has no effect on doubles
     return _rounded(op, lambda a, mode: single.divide(one32, a, mode), lambda a, mode: double.divide(one64, a, mode))
+
+
+def _fast_reciprocal(a: Any) -> Any:
+    """The approximate reciprocal, for which ptxas scales numbers whose reciprocal, or which themselves, are subnormal."""
+    magnitude = np.absolute(a)
+    if not some(extreme := (magnitude < 2.0**-126) | (magnitude > 2.0**126)):
+        return reciprocal(a)
+    scale = select(extreme, select(magnitude < 1, np.float32(2.0**24), np.float32(2.0**-24)), np.float32(1))
+    return single.multiply(reciprocal(a * scale), scale)
 
 
 def sqrt(op: Operation) -> Semantics:

@@ -141,7 +141,7 @@ def _cells(
         one = lanes.subset(np.array([first]))
         quarter = int(lanes.thread[first]) // 32 % 4
         if lane // LANES == int(lanes.cta[first]) % int(lanes.launch.cluster_size) % 2:
-            # programs that are in use count the lanes of a pair of CTAs from 0 to 255: hardware takes those of the second for its own
+            # programs in use count the lanes of a pair of CTAs from 0 to 255, so hardware seems to take those of the second for its own
             lane %= LANES
         if lane < 32:
             # the manual does not allow an address of another warp's lanes; existing programs use it, and hardware treats it as the warp's

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.textures.objects import Sampler, Texture
+from ptxkit.machine.values.reciprocal import reciprocal
 
 Array = np.ndarray[Any, Any]
 
@@ -306,12 +307,12 @@ _FACES = (
 def on_cube(direction: Sequence[Array]) -> tuple[Array, list[Array]]:
     """The face that a direction points to, and the normalized coordinates on it (ISA 9.7.11.3).
 
-    Before it reads, ptxas multiplies the direction by the reciprocal of its largest component, in single precision; the face is chosen
-    of the products. Between two faces it is that of z, or else of y (measured on sm_90).
+    Before it reads, ptxas multiplies the direction by the approximate reciprocal of its largest component; the face is chosen of the
+    products. Between two faces it is that of z, or else of y (measured on sm_90).
     """
     given = np.stack([d.astype(np.float32) for d in direction[:3]])
     largest = np.abs(given).max(0)
-    axes = given * (np.float32(1) / largest)
+    axes = given * reciprocal(largest)
     size = np.abs(axes)
     major = np.where((size[2] >= size[0]) & (size[2] >= size[1]), 2, np.where(size[1] >= size[0], 1, 0))
     face = 2 * major + (np.choose(major, axes) < 0)

@@ -6,7 +6,7 @@ import math
 
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.inputs.arguments import TENSOR
+from ptxkit.analyses.inputs.arguments import TENSOR, Sizes
 from ptxkit.analyses.inputs.example import Map, Maps, memory_of
 from ptxkit.analyses.inputs.fitting import fits, is_guessed
 from ptxkit.analyses.inputs.launches import example
@@ -115,6 +115,33 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
     routine = kernel(body)
 
     assert bytes_of(routine) == {("a", 0, 0): 4096, ("b", 0, 0): 2048}
+    assert not is_guessed(routine)
+
+
+def test_of_several_choices_launches_with_other_sizes_have_another() -> None:
+    body = f"""
+        {EXPECT} [%r3], 640;
+        {COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r2+512], [%rd2, {{0, 0}}], [%r3];
+        {EXPECT} [%r3+8], 640;
+        {COPY} [%r2+1024], [%rd1, {{0, 0}}], [%r3+8];
+        {COPY} [%r2+1536], [%rd2, {{0, 0}}], [%r3+8];
+    """
+    routine = kernel(body)
+
+    assert not is_guessed(routine)
+    chosen = [
+        [math.prod(one.box) * 2 for _, one in example(routine, shapes(routine)[0], sizes).arguments if isinstance(one, Map)]
+        for sizes in (Sizes(), Sizes(differ=True))
+    ]
+    assert chosen == [[128, 512], [512, 128]]
+
+
+def test_expected_bytes_that_are_computed() -> None:
+    body = f"setp.eq.u32 %p3, %r1, 0; selp.u32 %r4, 2048, 4096, %p3; {EXPECT} [%r3], %r4;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];"
+
+    routine = kernel(body)
+    assert bytes_of(routine) == {("a", 0, 0): 2048}
     assert not is_guessed(routine)
 
 
