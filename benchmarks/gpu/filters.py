@@ -171,6 +171,20 @@ def filtered(format: str, dtype: Any, srgb: bool) -> Callable[[], Array]:
     return run
 
 
+def halves() -> Any:
+    """What a linear filter makes of half precision of many magnitudes: two texels of a row, four of a plane, eight of a volume."""
+
+    def some(shape: Sequence[int]) -> Any:
+        lot = np.random.default_rng(42)
+        found = np.ldexp(lot.uniform(-1, 1, shape), lot.integers(-8, 8, shape)).astype(np.float16)
+        return np.repeat(found[..., None], 4, -1)
+
+    plane, volume = (Texture(image(f"{len(shape)}d", "f16", some(shape)), filter=1) for shape in ((128, 128), (32, 32, 32)))
+    x, y = points(8, 2, 128)
+    found = [sampled([plane], [x, np.floor(y) + 0.5]), sampled([plane], [x, y]), sampled([volume], points(9, 3, 32))]
+    return np.stack([one[0, :, 0] for one in found])
+
+
 def fourth() -> Any:
     """What a linear filter makes of the fourth channel of sRGB bytes, and of the third: between two texels of a row, four of a plane."""
     texels = np.random.default_rng(41).integers(0, 256, (128, 128, 4)).astype(np.uint8)
@@ -232,6 +246,7 @@ EXPERIMENTS: dict[str, Callable[[], Array]] = {
     "levels_of_volumes": levels_of_volumes,
     "signed": filtered("s8", np.int8, False),
     "srgb": filtered("u8", np.uint8, True),
+    "halves": halves,
     "fourth": fourth,
     "cubes": cubes,
     **{opcode.partition(".")[0]: approximated(opcode) for opcode in APPROXIMATED},
