@@ -25,7 +25,7 @@ def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option(
-    "--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
+    "-p", "--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
 )
 @_input.kernel_option
 @click.option("-o", "--output", metavar="OUT", default="-", help="Where to write; - is standard output.")

@@ -28,7 +28,7 @@ WIDTH = 200
 @click.argument("path", metavar="FILE")
 @_input.launch_option
 @click.option(
-    "--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
+    "-p", "--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
 )
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
