@@ -11,6 +11,7 @@ of them went wrong; exits with 1 if any did. COMMAND restricts it to these.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -264,7 +265,9 @@ def wrong(call: Call, folder: Path) -> str | None:
 def _wrong_end(call: Call, command: list[str], environment: dict[str, str]) -> str | None:
     """What is wrong with how a call ends whose reader goes, or that is interrupted."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+    # where this runs in the background of a shell, Ctrl-C is ignored, and what it starts would ignore it, too
+    listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, preexec_fn=listens) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         if call.ended == "pipe":
             process.stdout.close()

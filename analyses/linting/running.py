@@ -224,8 +224,11 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from made-up numbers"
+        is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
+        if is_of_numbers and finding.witness.get("space") in OF_HOST:
+            return OF_NUMBERS
         if is_said(kernel, block):
-            return OF_NUMBERS if launch(kernel).threads is None and belong_together(kernel) else ""
+            return OF_NUMBERS if is_of_numbers else ""
         if of.rule[:1] in WAITING and math.prod(block) < launch(kernel).most[0] < MOST_THREADS:
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
@@ -285,6 +288,8 @@ def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found
 
 OF_END = "the launch ends in a deadlock that the made-up inputs may cause"
 OF_OTHERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
+OF_HOST = frozenset(("global", "param"))
+"""State spaces that the host lays out, by numbers that it passes along."""
 OF_NUMBERS = "several numbers come from one structure, and the made-up ones need not be consistent"
 OF_CONTENTS = "what it does depends on contents of memory that were made up"
 

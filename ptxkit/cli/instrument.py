@@ -56,10 +56,10 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
         outputs[manifest] = found.manifest.to_json()
     try:
         files.write_all(outputs)
-        if output == "-":
-            click.echo(files.encode(found.text), nl=False)
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}")
+    if output == "-":
+        click.echo(files.encode(found.text), nl=False)
     if module.diagnostics:
         first = module.diagnostics[0]
         where = f"{path}:{first.span.line}:{first.span.column}: {first.message}"

@@ -92,10 +92,10 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
         outputs[manifest] = json.dumps(rewrite.manifest.as_json(), indent=1) + "\n"
     try:
         files.write_all(outputs)
-        if output == "-":
-            click.echo(files.encode(rewrite.text), nl=False)
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}")
+    if output == "-":
+        click.echo(files.encode(rewrite.text), nl=False)
     if module.diagnostics:
         first = module.diagnostics[0]
         where = f"{path}:{first.span.line}:{first.span.column}: {first.message}"

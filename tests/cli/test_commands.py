@@ -183,9 +183,10 @@ class TestTheEnd:
 
         assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "ptxkit: interrupted")
 
-    def test_a_pipe_that_is_closed(self, good: Path) -> None:
+    @pytest.mark.parametrize("words", [("tokens",), ("rewrite", "strip-debug"), ("instrument", "--probe", "block-counts")], ids=" ".join)
+    def test_a_pipe_that_is_closed(self, good: Path, words: tuple[str, ...]) -> None:
         good.write_text(GOOD + "// more\n" * 20_000)
-        command = [sys.executable, "-m", "ptxkit", "tokens", str(good)]
+        command = [sys.executable, "-m", "ptxkit", *words, str(good)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None and process.stderr is not None
             process.stdout.close()

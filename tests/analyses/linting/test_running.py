@@ -55,3 +55,30 @@ def test_what_is_wrong_with_waiting_is_as_sure_as_the_deadlock_that_ends_the_lau
     judged = with_doubtful_ends([(deadlock, rule, doubt), *[(one, rule, "") for one in (*others, elsewhere)]])
 
     assert [bool(why) for _, _, why in judged] == [bool(doubt), bool(doubt), False, False]
+
+
+PLANES = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k({parameters})
+{{
+.reg .pred %p<4>; .reg .b32 %r<24>; .reg .b64 %rd<12>;
+ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [{width}]; ld.param.u32 %r2, [{height}];
+ld.param.u32 %r3, [{plane}]; ld.param.u32 %r4, [{count}];
+mov.u32 %r8, %tid.x; mov.u32 %r12, %tid.y;
+setp.ge.u32 %p1, %r8, %r1; @%p1 bra END; setp.ge.u32 %p1, %r12, %r2; @%p1 bra END;
+mad.lo.u32 %r13, %r12, 16, %r8; shr.u32 %r3, %r3, 1;
+mad.lo.u32 %r16, %r12, 4096, %r8; mov.u32 %r14, 0;
+L: mad.lo.u32 %r15, %r14, %r3, %r13; mul.wide.u32 %rd2, %r15, 4; add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r16;
+add.u32 %r14, %r14, 1; setp.lt.u32 %p2, %r14, %r4; @%p2 bra L;
+END: ret;
+}}
+"""
+
+
+def test_numbers_of_one_structure_are_consistent() -> None:
+    # planes of an image: half of the number says how far they are apart, which is no less than the width times the height
+    text = PLANES.format(parameters=".param .u64 out, .param .b8 c[16]", width="c", height="c+4", plane="c+8", count="c+12")
+
+    assert not [one for one in ptxkit.lint(text) if one.severity is not Severity.INFO]
