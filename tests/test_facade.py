@@ -15,6 +15,7 @@ import ptxkit
 from ptxkit import facade
 from ptxkit.diagnostics import in_html
 from ptxkit.highlighting import as_html
+from ptxkit.rewriters.probing import instrument
 
 ROOT = Path(__file__).resolve().parent.parent
 SCALE = (ROOT / "fixtures" / "profiling" / "scale.ptx").read_text()
@@ -139,3 +140,13 @@ class TestSubjects:
 
     def test_one_probe(self) -> None:
         assert ptxkit.instrument(SCALE, "block-counts").text == ptxkit.instrument(SCALE, ["block-counts"]).text
+
+    def test_probes_in_one_kernel(self) -> None:
+        text = ".version 8.0 .target sm_80 .address_size 64 .entry one() { ret; } .entry other() { ret; }"
+
+        assert {site.function for site in ptxkit.instrument(text, "block-counts").manifest.sites} == {"one", "other"}
+        assert {site.function for site in ptxkit.instrument(text, "block-counts", "oth").manifest.sites} == {"other"}
+        with pytest.raises(ValueError, match="no function is called 'two'"):
+            ptxkit.instrument(text, "block-counts", "two")
+        with pytest.raises(ValueError, match="no function is called 'two'; there are one, other"):
+            instrument(ptxkit.parse(text), ["block-counts"], functions=["two"])
