@@ -513,7 +513,8 @@ def test_arrays_that_each_block_leaves_elsewhere(offset: int, rules: set[str]) -
     body = f""".shared .align 4 .b8 s[768]; .shared .align 4 .b8 t[768]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
 mad.lo.u32 %r5, %r2, 24, %r1; shl.b32 %r5, %r5, 2; mov.u32 %r6, t; add.u32 %r6, %r6, %r5; st.shared.u32 [%r6+{offset}], %r2;
 mad.lo.u32 %r3, %r1, 8, %r2; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r1;
-bar.sync 0; ld.shared.u32 %r7, [t+764]; ld.param.u64 %rd1, [p]; cvt.u64.u32 %rd2, %r5; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
+bar.sync 0; ld.shared.u32 %r7, [t+764];
+ld.param.u64 %rd1, [p]; cvt.u64.u32 %rd2, %r5; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
     done = exercised(body, directives=".maxntid 256")
 
     assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes and one.other_shapes} == rules
