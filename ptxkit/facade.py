@@ -181,8 +181,10 @@ def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", le
     return found(subject if kernel is None else _routine(subject, kernel), color=color, level=level)
 
 
-def instrument(module: Source, probes: str | Iterable[str]) -> Instrumented:
+def instrument(module: Source, probes: str | Iterable[str], kernel: str | None = None) -> Instrumented:
     """Inserts probes into a module, such as `block-counts` or several, and returns it with the manifest by which their buffers are read.
+
+    `kernel` is the one function that has probes; by default, all functions have them.
 
     Examples:
 
@@ -193,7 +195,9 @@ def instrument(module: Source, probes: str | Iterable[str]) -> Instrumented:
     """
     from ptxkit.rewriters.probing import instrument as found
 
-    return found(_module(module), [probes] if isinstance(probes, str) else probes)
+    module = _module(module)
+    functions = None if kernel is None else [_routine(module, kernel).name]
+    return found(module, [probes] if isinstance(probes, str) else probes, functions=functions)
 
 
 def run(

@@ -18,28 +18,30 @@ from ptxkit.rewriters.engine.tree import without
 from ptxkit.syntax import Loc, Module, Path
 
 
-def dead_code(module: Module, *, function: str = "") -> Rewrite:
+def dead_code(module: Module, *, kernel: str = "") -> Rewrite:
     """Removes unreachable instructions, and those whose results nothing reads and that have no other effect.
 
     Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and anything the instruction table does not know are
     kept. If a branch goes to a label that does not exist, unreachable code is kept too. Labels and declarations are always kept.
 
-    * `function`: Only in this function; by default, in all.
+    * `kernel`: Only in these kernels or functions: names with commas; by default, in all.
 
     Raises Refused for a module with syntax errors, and for one with debugging data, which names the registers that hold variables;
     ValueError for an unknown function.
     """
     require_readable(module)
-    known = [found.name for found in module.functions]
-    if function and function not in known:
-        raise ValueError(f"no function is called {function!r}; there are {', '.join(sorted(known)) or 'none'}")
+    wanted = set(kernel.replace(",", " ").split())
+    known = {found.name for found in module.functions}
+    missing = sorted(wanted - known)
+    if missing:
+        raise ValueError(f"no function is called {missing[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
     refusals = debugging(module)
     if refusals:
         raise Refused(module, refusals)
     gone: set[Path] = set()
     changes = []
     for routine in routines(module):
-        if function not in ("", routine.name):
+        if wanted and routine.name not in wanted:
             continue
         never, useless = unreachable(routine), unused(routine)
         for i in sorted(never | useless):
@@ -48,7 +50,7 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
             gone.update(_pragmas(module, path, i in never))
         if never or useless:
             changes.append(f"{routine.name}: {len(never)} unreachable, {len(useless)} unused")
-    return Rewrite(without(module, lambda path, _: path in gone), Manifest("dead_code", {"function": function}, changes=tuple(changes)))
+    return Rewrite(without(module, lambda path, _: path in gone), Manifest("dead_code", {"kernel": kernel}, changes=tuple(changes)))
 
 
 def _pragmas(module: Module, path: Path, is_unreachable: bool) -> Iterator[Path]:

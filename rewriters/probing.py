@@ -236,11 +236,13 @@ class Instrumented:
         return self.module.text
 
 
-def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = False) -> Instrumented:
-    """The module with these probes. `strip` removes all of them again, byte for byte.
+def instrument(
+    module: Module, probes: Iterable[Chosen | str], *, functions: Iterable[str] | None = None, check: bool = False
+) -> Instrumented:
+    """The module with these probes, in all functions or only in some. `strip` removes all of them again, byte for byte.
 
     The manifest lists sites without a probe under `refused`. With `check`, the new module is checked for what an assembler would reject.
-    Raises ValueError for an unknown probe or option, or a module without 64-bit addresses; FailedCheck for new errors.
+    Raises ValueError for an unknown probe, option or function, or a module without 64-bit addresses; FailedCheck for new errors.
 
         >>> from ptxkit import parse
         >>> module = parse(".version 8.5\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }")
@@ -259,12 +261,13 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
     if any(one.bits == 32 for one in module.all(AddressSize)):
         raise ValueError("probes need addresses of 64 bits, and the module has `.address_size 32`")
     everything = routines(module)
+    probed = everything if functions is None else _named(everything, set(functions))
     left_out: dict[tuple[int, str], RefusedSite] = {}
     while True:
         batch = _Instrumenting(module, everything, len(wanted))
         plans: list[Plan] = []
         for number, one in enumerate(wanted):
-            mine = tuple([routine for routine in everything if routine.instructions and (number, routine.name) not in left_out])
+            mine = tuple([routine for routine in probed if routine.instructions and (number, routine.name) not in left_out])
             plan = Plan(batch, number, mine)
             plans.append(plan)
             kinds[one.name].plan(plan, **parsed[number])
@@ -279,6 +282,15 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
         if errors:
             raise FailedCheck(rewrite.module, errors)
     return Instrumented(rewrite.module, manifest, rewrite)
+
+
+def _named(everything: tuple[Routine, ...], names: set[str]) -> tuple[Routine, ...]:
+    """The functions with these names. Raises ValueError for a name that is none of theirs."""
+    known = [routine.name for routine in everything]
+    missing = sorted(names.difference(known))
+    if missing:
+        raise ValueError(f"no function is called {missing[0]!r}; there are {', '.join(known) or 'none'}")
+    return tuple([routine for routine in everything if routine.name in names])
 
 
 class _Instrumenting:

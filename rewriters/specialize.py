@@ -54,7 +54,7 @@ def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = 
     while edits := _folded(_routine(new, at)):
         new = new.edit(edits)
     if clean and "debug" not in new.targets:
-        new = dead_code(new, function=kernel).module
+        new = dead_code(new, kernel=kernel).module
     errors = new_errors(module, new)
     if errors:
         raise FailedCheck(new, errors)

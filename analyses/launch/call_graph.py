@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from ptxkit.analyses.cfg.dominators import components
@@ -60,6 +61,13 @@ class CallGraph:
     def reached_from(self, name: str) -> frozenset[str]:
         """The functions that a function may call, directly or indirectly."""
         return frozenset(closure(self._called(name), self._called))
+
+    def below(self, names: Iterable[str]) -> CallGraph:
+        """The part of the graph with these functions and those that they may call."""
+        kept = set(names)
+        kept.update(*[self.reached_from(name) for name in kept])
+        functions = tuple([name for name in self.functions if name in kept])
+        return CallGraph(functions, self.kernels & kept, self.defined & kept, tuple([call for call in self.calls if call.caller in kept]))
 
     def _called(self, name: str) -> tuple[str, ...]:
         return self.edges.get(name, ())

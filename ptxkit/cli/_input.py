@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -42,12 +42,17 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> list[str]:
-    """Up to three names that may have been intended."""
-    lower = {name.lower(): name for name in known}
+    """Up to three names that may have been intended. Those of C++ may be meant without namespace and template arguments."""
     import difflib
 
-    close = [lower[name] for name in difflib.get_close_matches(word.lower(), list(lower), 3, 0.6)]
+    lower = {key: name for name in known for key in (_plain(name), name.lower())}
+    close = list(dict.fromkeys([lower[key] for key in difflib.get_close_matches(word.lower(), list(lower), 3, 0.6)]))
     return close or [name for name in known if len(word) > 2 and word.lower() in name.lower()][:3]
+
+
+def _plain(name: str) -> str:
+    """`apply` for `my::Apply<float, 64>`."""
+    return name.lower().partition("<")[0].rpartition("::")[2]
 
 
 def text(path: str) -> str:
@@ -77,10 +82,12 @@ def paths(given: Iterable[str]) -> list[str]:
         fail(str(error))
 
 
+KERNEL = "Only this kernel or function: its name in the PTX or in the source, or a part of it. May be given several times."
+
+
 def kernel_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option by which all commands select kernels."""
-    text = "Only this kernel or function: its name in the PTX or in the source, or a part of it. May be given several times."
-    return click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help=text)(function)
+    return click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help=KERNEL)(function)
 
 
 def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,23 +118,33 @@ def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") ->
     return list(dict.fromkeys(found)) if found else every
 
 
+def chosen_of(there: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> dict[str, list[str]]:
+    """The functions of each file that the words match, without files that have none; all of them if there are no words.
+
+    Exits if a word matches none in any file, or several in one.
+    """
+    from ptxkit.demangling import matching, readable
+
+    if not wanted:
+        return {name: list(own) for name, own in there.items()}
+    every = [function for own in there.values() for function in own]
+    for word in wanted:
+        if not matching(word, every):
+            fail(unknown("kernel", word, map(readable, every)))
+    here = {name: [word for word in wanted if matching(word, own)] for name, own in there.items()}
+    return {name: chosen(own, here[name]) for name, own in there.items() if here[name]}
+
+
 def functions_in(names: Iterable[str], wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The files with a matching function, each with these functions and all that they call. Exits if a word matches none in any file."""
     from ptxkit.analyses.launch.call_graph import callgraph
-    from ptxkit.demangling import matching, readable
 
     modules = {name: module(name) for name in names}
     there = {name: [function.name for function in found.functions if function.body] for name, found in modules.items()}
-    for word in wanted:
-        every = [function for own in there.values() for function in own]
-        if not matching(word, every):
-            fail(unknown("kernel", word, map(readable, every)))
     found = {}
-    for name, own in there.items():
-        here = [word for word in wanted if matching(word, own)]
-        if here:
-            mine, graph = chosen(own, here), callgraph(modules[name])
-            found[name] = tuple(dict.fromkeys([*mine, *sorted(called for one in mine for called in graph.reached_from(one))]))
+    for name, mine in chosen_of(there, wanted).items():
+        graph = callgraph(modules[name])
+        found[name] = tuple(dict.fromkeys([*mine, *sorted(called for one in mine for called in graph.reached_from(one))]))
     return found
 
 

@@ -18,23 +18,25 @@ FORMATS = (".svg", ".png", ".pdf", ".dot")
 
 @click.command()
 @click.argument("path", metavar="FILE")
+@_input.kernel_option
 @click.option(
     "-o",
     "--output",
     metavar="OUT",
     help="Where to write: a name ending in .svg, .png, .pdf or .dot. Without it, the graph is printed as dot text.",
 )
-def command(path: str, output: str | None) -> None:
+def command(path: str, kernels: tuple[str, ...], output: str | None) -> None:
     """Show who calls whom in a PTX file.
 
     Kernels are boxes. Functions without a body are dashed, and so are calls through a register. Recursion is red.
-    FILE may be - for standard input.
+    With --kernel, only these functions and those that they may call are shown. FILE may be - for standard input.
     """
     from ptxkit.analyses.launch.call_graph import callgraph
 
     if output is not None and Path(output).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
-    text = dot(callgraph(_input.module(path, warns=True)))
+    graph = callgraph(_input.module(path, warns=True))
+    text = dot(graph.below(_input.chosen(graph.functions, kernels)) if kernels else graph)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -11,6 +11,7 @@ import attrs
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.demangling import matching, readable
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def command(
         _say(trouble)
     if not chosen:
         if found:
-            _fail("no text is for that target or has that kernel: `--list` shows what there is")
+            _fail(_why_none(found, kernels, targets))
         sys.exit(1) if troubles else _fail(f"no PTX in {', '.join(paths)}")
     written = [""] * len(chosen) if only_list or output == "-" else _write(chosen, output)
     if output == "-" and not only_list:
@@ -132,6 +133,19 @@ def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Fou
 
 def _is_wanted(found: Found, kernels: tuple[str, ...], targets: tuple[str, ...]) -> bool:
     return (not targets or found.member.entry.target in targets) and (not kernels or any(matching(name, found.kernels) for name in kernels))
+
+
+def _why_none(found: list[Found], kernels: tuple[str, ...], targets: tuple[str, ...]) -> str:
+    """Why no text is chosen."""
+    names = [kernel for one in found for kernel in one.kernels]
+    for kernel in kernels:
+        if not matching(kernel, names):
+            return _input.unknown("kernel", kernel, map(readable, names))
+    there = [one.member.entry.target for one in found]
+    for target in targets:
+        if target not in there:
+            return _input.unknown("target", target, there)
+    return "no text for that target has that kernel: `--list` shows what there is"
 
 
 def _write(chosen: list[Found], folder: str) -> list[str]:

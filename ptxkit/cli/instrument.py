@@ -25,16 +25,18 @@ def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option(
-    "--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
+    "-p", "--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
 )
+@_input.kernel_option
 @click.option("-o", "--output", metavar="OUT", default="-", help="Where to write; - is standard output.")
 @click.option("--manifest", metavar="OUT", help="Write what is needed to launch the kernels and to read the buffers, as JSON.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the probes with their options.")
-def command(path: str, probes: tuple[str, ...], output: str, manifest: str | None) -> None:
+def command(path: str, probes: tuple[str, ...], kernels: tuple[str, ...], output: str, manifest: str | None) -> None:
     """Put probes into a PTX file.
 
     For example `ptxkit instrument k.ptx --probe block-counts -o out.ptx --manifest out.json`. `ptxkit rewrite strip` takes the probes out
-    again. Instructions that cannot have a probe are reported and listed in the manifest. FILE may be - for standard input.
+    again. With --kernel, only these functions have probes, not those that they call. Instructions that cannot have a probe are reported and
+    listed in the manifest. FILE may be - for standard input.
 
     Exit codes: 0 done, 1 the result would have errors, 2 could not run.
     """
@@ -42,8 +44,9 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
     from ptxkit.rewriters.probing import instrument
 
     module = _input.module(path)
+    functions = _input.chosen([function.name for function in module.functions if function.body], kernels) if kernels else None
     try:
-        found = instrument(module, probes)
+        found = instrument(module, probes, functions=functions)
     except Refused as refused:
         for diagnostic in refused.diagnostics:
             click.echo(f"{path}: {diagnostic.message}", err=True)

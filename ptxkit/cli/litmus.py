@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.memory_model.enumerator import Outcome, Outcomes
@@ -109,9 +110,12 @@ def _complain(text: str, path: str, at: int, message: str) -> None:
 
 def _kernel(text: str, path: str, threads: str | None, kernel: str | None, parameters: tuple[str, ...], exists: str | None) -> Litmus:
     from ptxkit.analyses.memory_model.ptx import BadQuestion, litmus_of
+    from ptxkit.syntax import parse
 
     if threads is None:
         raise click.UsageError("a PTX file needs --threads CTA:THREAD,...")
+    if kernel is not None:
+        (kernel,) = _input.chosen([function.name for function in parse(text, path).kernels if function.body], [kernel])
     try:
         return litmus_of(text, path, threads, kernel=kernel, parameters=parameters, exists=exists)
     except BadQuestion as error:

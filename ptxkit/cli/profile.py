@@ -27,7 +27,9 @@ WIDTH = 200
 @click.command()
 @click.argument("path", metavar="FILE")
 @_input.launch_option
-@click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="A probe. May be given several times.")
+@click.option(
+    "-p", "--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe. May be given several times."
+)
 @click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--on",

@@ -12,8 +12,9 @@ from ptxkit.cli import _input
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
+@_input.kernel_option
 @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="The format of the output.")
-def command(paths: tuple[str, ...], format_: str) -> None:
+def command(paths: tuple[str, ...], kernels: tuple[str, ...], format_: str) -> None:
     """Show the lowest .version and .target that each function needs.
 
     The instruction that requires them is shown as well. If several targets will do (a base one, a family `f`, an exact `a`), each is listed
@@ -21,7 +22,11 @@ def command(paths: tuple[str, ...], format_: str) -> None:
     """
     from ptxkit.requirement import FunctionNeeds, needs_of
 
-    found: list[tuple[str, list[FunctionNeeds]]] = [(path, needs_of(_input.module(path))) for path in _input.paths(paths)]
+    every = {path: needs_of(_input.module(path)) for path in _input.paths(paths)}
+    chosen = _input.chosen_of({path: [one.function for one in needs] for path, needs in every.items()}, kernels)
+    found: list[tuple[str, list[FunctionNeeds]]] = [
+        (path, [one for one in every[path] if one.function in names]) for path, names in chosen.items()
+    ]
     if format_ == "json":
         click.echo(
             json.dumps(

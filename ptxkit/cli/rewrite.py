@@ -52,7 +52,9 @@ def _command(rewriter: Any) -> click.Command:
     for name, parameter in rewriter.options.items():
         flag = f"--{name.replace('_', '-')}"
         required = parameter.default is inspect.Parameter.empty
-        if parameter.annotation is bool:
+        if name == "kernel":
+            options.append(click.Option(["-k", flag, name], multiple=True, required=required, metavar="NAME", help=_input.KERNEL))
+        elif parameter.annotation is bool:
             options.append(click.Option([f"{flag}/--no-{flag[2:]}", name], default=parameter.default, help=described.get(name)))
         else:
             kind = {int: click.INT, float: click.FLOAT}.get(parameter.annotation, click.STRING)
@@ -72,6 +74,10 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
     from ptxkit.rewriters import Refused
 
     module = _input.module(path)
+    if given.get("kernel"):
+        given["kernel"] = ",".join(_input.chosen([function.name for function in module.functions], given["kernel"]))
+    elif "kernel" in given:
+        del given["kernel"]
     try:
         rewrite = rewriter(module, **given)
     except Refused as refused:

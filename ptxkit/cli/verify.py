@@ -12,9 +12,10 @@ import attrs
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
-from ptxkit.demangling import in_prose, matching, short
+from ptxkit.demangling import in_prose, readable, short
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.launch import Launch
@@ -154,19 +155,16 @@ def _raise_of_launch(verdict: Verdict) -> None:
 
 
 def _chosen(module: Module, kernel: str | None) -> Routine:
-    """The named kernel, or the only one. Raises CannotLaunch."""
+    """The named kernel, or the only one. Exits for an unknown name. Raises CannotLaunch if none is named and there is not exactly one."""
     from ptxkit.analyses.framework.routine import routines
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
-    mine = matching(kernel, list(found)) if kernel is not None else []
-    if len(mine) == 1:
-        return found[mine[0]]
-    if kernel is None and len(found) == 1:
-        return next(iter(found.values()))
-    if kernel is None or kernel not in found:
-        what = f"no kernel {kernel!r}" if kernel is not None else "say which kernel (-k)"
-        raise CannotLaunch(f"{what}; there are {', '.join(found) or 'none'}")
-    return found[kernel]
+    if kernel is not None:
+        (name,) = _input.chosen(found, [kernel])
+        return found[name]
+    if len(found) != 1:
+        raise CannotLaunch(f"say which kernel (-k); there are {', '.join(map(readable, found)) or 'none'}")
+    return next(iter(found.values()))
 
 
 def _of_options(module: Module, kernel: str | None, options: Options) -> list[tuple[Routine, Launch]]:

@@ -61,7 +61,10 @@ def test_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--target", "sm_75"], "no text is for that target"), (["--kernel", "nobody"], "no text is for that target")],
+    [
+        (["--target", "sm_75"], "no target 'sm_75'"),
+        (["--kernel", "addd"], "no kernel 'addd': did you mean add? There are"),
+    ],
 )
 def test_nothing_fits(arguments: list[str], said: str) -> None:
     result = run("extract", str(NONE), *arguments)

@@ -175,7 +175,7 @@ class TestRefusals:
     def test_what_is_not_there(self) -> None:
         module = ptxkit.parse(f"{HEAD}.entry k() {{ ret; }}")
         for call in (
-            lambda: dead_code(module, function="f"),
+            lambda: dead_code(module, kernel="f"),
             lambda: extract(module, kernel=" "),
             lambda: performance(module, remove="foo"),
         ):

@@ -50,7 +50,7 @@ def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sam
     if outside.any():
         border = np.asarray(sampler.border, np.float32)[: found.shape[-1]]
         # an integer read returns the bits of the border color
-        found[outside] = border * most(texture) if found.dtype.kind == "f" else border.view(np.int32).astype(found.dtype)
+        found[outside] = border * ones(texture) if found.dtype.kind == "f" else border.view(np.int32).astype(found.dtype)
     return found
 
 
@@ -65,12 +65,19 @@ def as_numbers(values: Any, texture: Texture) -> Any:
     return np.maximum(values.astype(np.float64), -32767.0)
 
 
-def most(texture: Texture) -> float:
-    """What stands for 1 in an image's numbers: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
+def ones(texture: Texture) -> Array:
+    """What stands for 1 in an image's numbers, by channel: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
+    texels = texture.texels()
+    found = np.ones(texels.shape[-1])
+    if _shares_of_one(texture):
+        found[3 if _intensities(texture) else 0 :] = np.iinfo(texels.dtype).max
+    return found
+
+
+def _shares_of_one(texture: Texture) -> bool:
+    """Whether texels are integers that are read as numbers from 0 (or -1) to 1."""
     dtype = texture.texels().dtype
-    if dtype.kind == "f" or not texture.as_float or dtype.itemsize > 2 or _intensities(texture):
-        return 1.0
-    return float(np.iinfo(dtype).max)
+    return texture.as_float and dtype.kind in "iu" and dtype.itemsize <= 2
 
 
 def _intensities(texture: Texture) -> bool:
@@ -80,12 +87,19 @@ def _intensities(texture: Texture) -> bool:
 
 def finished(values: Any, texture: Texture, filtering: bool) -> Any:
     """The result of a read. Filtered values have the precision of the format: half precision, or 16 bits, with ties rounded up."""
-    dtype, scale = texture.texels().dtype, most(texture)
-    if (dtype == np.float16 or _intensities(texture)) and filtering:
-        return half(values)
-    if scale == 1.0:
-        return values
-    return _WIDENED.get(dtype.str[1:], lambda numbers: np.floor(numbers + 0.5))(values) / (65535.0 if dtype.kind == "u" else 32767.0)
+    dtype = texture.texels().dtype
+    if _intensities(texture):
+        colors = half(values[:, :3]) if filtering else values[:, :3]
+        return np.concatenate([colors, _divided_by_one(values[:, 3:], dtype)], 1)
+    if _shares_of_one(texture):
+        return _divided_by_one(values, dtype)
+    return half(values) if dtype == np.float16 and filtering else values
+
+
+def _divided_by_one(values: Any, dtype: Any) -> Any:
+    """Numbers from 0 (or -1) to 1 in 16 bits."""
+    widened = _WIDENED.get(dtype.str[1:], lambda numbers: np.floor(numbers + 0.5))
+    return widened(values) / (65535.0 if dtype.kind == "u" else 32767.0)
 
 
 def _signed_bytes(values: Any) -> Any:
@@ -122,24 +136,33 @@ def _srgb() -> tuple[Array, Array]:
 
 
 def linear(values: Array) -> Array:
-    """Converts sRGB bytes to intensities; the fourth channel is linear."""
+    """Converts sRGB bytes to intensities; the fourth channel has no curve, and stays a byte."""
     found = np.asarray(_srgb()[0][values])
-    found[..., 3:] = values[..., 3:] / 255
+    found[..., 3:] = values[..., 3:]
     return found
 
 
-def aligned(plane: Sequence[Array], shares: Sequence[Array]) -> list[Array]:
-    """The intensities of the texels around a point in a plane, in the coarsest unit of those that have a share in the result: the filter
-    adds numbers of eight bits and drops the lower bits of the others (measured on sm_90). The fourth channel stays as it is."""
+def _units_of_intensities(values: Array) -> Any:
+    """The units of intensities; in the fourth channel, which has no curve, a unit that drops nothing."""
     intensities, units = _srgb()
+    found = units[np.clip(np.searchsorted(intensities, values, side="right") - 1, 0, 255)]
+    found[:, 3:] = units[0]
+    return found
+
+
+def _units_of_halves(values: Array) -> Any:
+    """Units of numbers of half precision in which they have four bits more than they need."""
+    return np.ldexp(1.0, np.maximum(np.frexp(values)[1], -13) - 15)
+
+
+def aligned(plane: Sequence[Array], shares: Sequence[Array], units: Callable[[Array], Any]) -> list[Array]:
+    """The texels around a point in a plane, in the coarsest unit of those that have a share in the result: the filter adds fixed-point
+    numbers, and drops the lower bits of the smaller ones (measured on sm_90)."""
     unit = np.zeros_like(plane[0])
     for values, share in zip(plane, shares, strict=True):
-        its_own = units[np.clip(np.searchsorted(intensities, values, side="right") - 1, 0, 255)]
-        unit = np.maximum(unit, np.where(share[:, None] == 0, units[0], its_own))
-    found = [np.floor(values / unit) * unit for values in plane]
-    for values, before in zip(found, plane, strict=True):
-        values[:, 3:] = before[:, 3:]
-    return found
+        unit = np.maximum(unit, np.where(share[:, None] == 0, 0.0, units(values)))
+    unit[unit == 0] = 1.0
+    return [np.trunc(values / unit) * unit for values in plane]
 
 
 def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
@@ -201,13 +224,14 @@ def sampled(
     corners = []
     for number in range(len(shares)):
         if edge and not number >> 1:
-            border = np.asarray(sampler.border, np.float64)[: image.shape[-1]] * most(texture)
+            border = np.asarray(sampler.border, np.float64)[: image.shape[-1]] * ones(texture)
             corners.append(np.broadcast_to(border, (count, image.shape[-1])))
         else:
             where = [(f >> 8) + (number >> axis & 1) for axis, f in enumerate(fixed)]
             corners.append(texels_at(texture, level, where, sampler, layer, count).astype(np.float64))
-    if _intensities(texture):
-        corners = [values for at in range(0, len(corners), 4) for values in aligned(corners[at : at + 4], shares[at : at + 4])]
+    units = _units_of_intensities if _intensities(texture) else _units_of_halves if image.dtype == np.float16 else None
+    if units is not None:
+        corners = [values for at in range(0, len(corners), 4) for values in aligned(corners[at : at + 4], shares[at : at + 4], units)]
     terms = [np.where(share[:, None] == 0, 0.0, values * (share[:, None] / 256.0)) for values, share in zip(corners, shares, strict=True)]
     return np.asarray(sum(terms))
 
@@ -225,9 +249,9 @@ def gathered(
     x, y = ((np.floor((s - 0.5) * 256 + 0.5).astype(np.int64) >> 8) + o for s, o in zip(scaled, shift, strict=True))
     columns = []
     for dx, dy in ((0, 1), (1, 1), (1, 0), (0, 0)):
-        texel = texels_at(texture, 0, [x + dx, y + dy], sampler, layer, count)
+        texel = finished(texels_at(texture, 0, [x + dx, y + dy], sampler, layer, count), texture, False)
         columns.append(texel[:, component] if component < texel.shape[1] else np.zeros(count, texel.dtype))
-    return finished(np.stack(columns, 1), texture, False)
+    return np.stack(columns, 1)
 
 
 def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array | None) -> Array:

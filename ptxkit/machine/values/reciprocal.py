@@ -41,30 +41,41 @@ _ROUND = 18407
 
 @cache
 def _tables() -> tuple[Array, Array, Array, Array]:
-    """The coefficients by row, and the squares of t in units of 2**17."""
-    rows = np.array(_ROWS, np.int64)
+    """By the upper half of an operand (sign, exponent and row) the coefficients, as doubles with the sign and scale of the result, and the
+    squares of t in units of 2**17. The first coefficient has the last constant in it but for the half that rounding to single precision
+    adds, and a small share of a unit, so that nothing is a tie."""
+    upper = np.arange(1 << 16)
+    coefficients = np.array(_ROWS, np.int64)[upper & 0x7F]
+    scale = np.ldexp(np.where(upper >> 15, -1.0, 1.0), 88 - (upper >> 7 & 0xFF))
+    c0 = (coefficients >> 26 << 13) + (_ROUND - (1 << 14) + 0.5)
     t = np.arange(1 << 16, dtype=np.int64)
     bits = [t >> n & 1 for n in range(16)]
-    square = np.zeros_like(t)
+    square = np.zeros(1 << 16)
     for i in range(16):
         for j in range(i, 16):
             weight = i + j + (i < j)
             if weight >= 17:
                 square += bits[i] * bits[j] << (weight - 17)
-    return rows >> 26, rows >> 10 & 0xFFFF, rows & 0x3FF, square
+    return c0 * scale, (coefficients >> 10 & 0xFFFF) * scale, (coefficients & 0x3FF) * scale, square
 
 
 def reciprocal(a: Any) -> Any:
     """1/a of singles. Subnormal operands count as zero, and results below 2**-126 are zero; a NaN is the canonical one."""
     c0, c1, c2, square = _tables()
-    bits = np.asarray(a, np.float32).view(np.int32).astype(np.int64)
-    row, t = bits >> 16 & 0x7F, bits & 0xFFFF
-    significand = (c0[row] << 13) - c1[row] * t + c2[row] * square[t] + _ROUND >> 15
-    exponent = bits >> 23 & 0xFF
-    # of a power of two the significand is 2**24, and carries into the exponent
-    found = (252 - exponent << 23) + significand
-    ordinary = (exponent > 0) & (found >= 1 << 23)
-    if not ordinary.all():
-        found = np.where(ordinary, found, np.where(exponent == 0, 0x7F800000, 0))
-    result = (found | bits & 0x80000000).astype(np.uint32).view(np.float32)
-    return canonical(np.where(np.isnan(a), a, result)) if not ordinary.all() else result
+    a = np.asarray(a, np.float32)
+    bits = a.view(np.uint32).astype(np.int64)
+    upper, t = bits >> 16, bits & 0xFFFF
+    # exact in doubles, and rounded once
+    linear = c1.take(upper)
+    linear *= t
+    found = square.take(t)
+    found *= c2.take(upper)
+    found -= linear
+    found += c0.take(upper)
+    result = found.astype(np.float32)
+    magnitude = np.absolute(a)
+    ordinary = (magnitude >= 2.0**-126) & (magnitude <= 2.0**126)
+    if ordinary.all():
+        return result
+    limit = np.where(magnitude < 1, np.float32(np.inf), np.float32(0))
+    return canonical(np.where(np.isnan(a), a, np.where(ordinary, result, np.copysign(limit, a))))

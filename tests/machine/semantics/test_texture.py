@@ -213,6 +213,37 @@ def test_filtered_bytes():
     assert sampled(encoded, "1d", [0.5 + 141 / 256]) == [4696 / 16384]  # 290 and 8320, but of 290 only 256
 
 
+def test_the_fourth_channel_of_srgb_is_filtered_as_bytes_without_a_curve():
+    lens = Sampler(filter="linear")
+    texels = np.array([[0, 0, 0, 36], [0, 0, 0, 189]], np.uint8)
+    encoded, plain = (Texture(array=texels, channels=True, as_float=True, srgb=srgb, sampler=lens) for srgb in (True, False))
+    at = [np.array([0.5 + n / 256 for n in range(257)], np.float32)]
+    found, expected = (sampling.filtered(one, lens, at, None, None)[:, 3] for one in (encoded, plain))
+    assert found.tolist() == expected.tolist()
+    assert found[141] == (30789 * 257 + 128) // 256 / 65535  # 36 * 115 + 189 * 141
+
+
+def test_the_fourth_channel_of_srgb_at_a_border_and_gathered():
+    lens = Sampler(filter="linear", address="border", border=(0, 0, 0, 1))
+    image = Texture(array=np.full((2, 2, 4), 51, np.uint8), channels=True, as_float=True, srgb=True, sampler=lens)
+    at = [np.array([0.5, 10], np.float32)] * 2
+    assert sampling.filtered(image, lens, at, None, None)[:, 3].tolist() == [51 / 255, 1]
+    assert sampling.gathered(image, lens, at, None, 3, [])[:, 0].tolist() == [51 / 255, 1]
+
+
+def test_filtered_halves():
+    """They are added in the unit of the largest with a share in the result, which has 14 bits after its first (as an H100 does)."""
+    lens = Sampler(filter="linear")
+    cases = [
+        ([-0.0027599334716796875, 34.46875], 5, 0.67138671875),
+        ([0.00742340087890625, -19.421875], 3, -0.2208251953125),
+        ([0.287841796875, 14.75], 150, 8.7578125),
+    ]
+    for texels, share, expected in cases:
+        assert sampled(Texture(array=np.array(texels, np.float16), sampler=lens), "1d", [0.5 + share / 256]) == [expected]
+        assert sampled(Texture(array=np.array(texels, np.float16), sampler=lens), "1d", [0.5]) == [texels[0]]
+
+
 def test_coordinates_are_clamped_before_they_are_weighed():
     volume = Texture(array=np.random.default_rng(1).random((4, 4, 4), np.float32), sampler=Sampler(filter="linear"))
     inside, outside = ([0.5] * 64, [-1 + i / 64 for i in range(64)])
