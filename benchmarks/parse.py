@@ -1,11 +1,13 @@
 """How fast `parse` is: against the grammar alone, and against the PyPI package pyptx, file by file in the same run.
 
-    python benchmarks/parse.py [FOLDER] [--least BYTES] [--files N] [--seed N]
+    python benchmarks/parse.py [FOLDER] [--least BYTES] [--files N] [--seed N] [--against CHECKOUT]
 
 For each file: ptxkit.parse and a visit of every operand, the best of five; the grammar in parsimonious' own hands, once, in two ways:
 straight through (`grammar().parse(text)`, its tree and no more), and statement by statement, each lowered to the same nodes (which
 already takes a scanner that knows where statements end); pyptx.parser.parse, the better of two. Printed are the medians of the ratios,
 then memory and growth. Times are the processor's, so that a busy machine counts less.
+
+With --against, another checkout of ptxkit and this one parse each file in turn, each in a process of its own, and nothing else is measured.
 """
 
 from __future__ import annotations
@@ -101,6 +103,39 @@ def growth(text: str) -> float:
     return large / small
 
 
+TURN = """
+import sys, time
+from ptxkit.syntax import parse
+text = open(sys.argv[1], "rb").read().decode("utf-8", "surrogateescape")
+def visited(text):
+    return sum(1 for function in parse(text).functions for instruction in function.instructions for _ in instruction.operands)
+visited(".version 8.0\\n.target sm_90\\n.entry k(.param .u64 p) { add.u32 a, b, [c+4]; }")
+for work in (parse, visited):
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        work(text)
+        times.append(time.process_time() - start)
+    print(len(text) / times[0] / 1e6, len(text) / min(times) / 1e6)
+"""
+KINDS = ("parse, the first of the file", "parse, best of three", "parse and visit, first after it", "parse and visit, best of three")
+
+
+def in_turn(files: list[Path], other: Path) -> None:
+    """Prints the speeds of two checkouts, the other one first, as medians over the files with the least, and the ratios."""
+    found: dict[Path, list[list[float]]] = {other: [], HERE: []}
+    for path in files:
+        for checkout, rows in found.items():
+            environment = {**os.environ, "PYTHONPATH": str(checkout)}
+            command = [sys.executable, "-c", TURN, str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=checkout)
+            rows.append([float(word) for word in done.stdout.split()])
+    for kind, before, after in zip(KINDS, zip(*found[other], strict=True), zip(*found[HERE], strict=True), strict=True):
+        ratios = [new / old for old, new in zip(before, after, strict=True)]
+        shown = " -> ".join(f"{statistics.median(speeds):.1f} ({min(speeds):.1f})" for speeds in (before, after))
+        print(f"{kind:32} {shown} MB/s, x{statistics.median(ratios):.2f} (from x{min(ratios):.2f} to x{max(ratios):.2f})")
+
+
 def report(name: str, ratios: list[float], files: str = "") -> None:
     print(f"  {name:38} x{statistics.median(ratios):.1f} (from x{min(ratios):.1f} to x{max(ratios):.1f}{files})")
 
@@ -112,10 +147,14 @@ def main() -> None:
     arguments.add_argument("--least", type=int, default=100_000, help="smallest file that counts, bytes")
     arguments.add_argument("--files", type=int, default=24, help="how many files, chosen by lot")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--against", type=Path, metavar="CHECKOUT", help="only compare with this checkout of ptxkit")
     options = arguments.parse_args()
     files = sorted(path for path in options.folder.rglob("*.ptx") if path.stat().st_size >= options.least)
     random.Random(options.seed).shuffle(files)
     files = files[: options.files]
+    if options.against is not None:
+        in_turn(files, options.against.resolve())
+        return
     try:
         from pyptx.parser import parse as peer
     except ImportError:

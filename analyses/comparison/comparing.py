@@ -10,7 +10,7 @@ import attrs
 from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
 from ptxkit.analyses.comparison.correspondence import correspond, gaps
-from ptxkit.analyses.comparison.pairing import pairs, renamed
+from ptxkit.analyses.comparison.pairing import displaced, pairs, renamed
 from ptxkit.names import Symbol, resolve
 from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
 from ptxkit.syntax import (
@@ -95,15 +95,17 @@ def compare(before: Module, after: Module, names: Mapping[str, str] | None = Non
     and debugging data (11.5).
     """
     other_names = pairs(before, after, names)
-    sides = _Side(renamed(before, other_names)), _Side(after)
-    old, new = sides
+    aside = displaced(before, other_names)
+    old, new = _Side(renamed(before, {**other_names, **aside}), before), _Side(after, after)
     changed: list[Changed] = []
     for name, position in old.functions.items():
         other = new.functions.get(name)
         one = _one_sided(old, name, position, "removed") if other is None else _compared(old, new, name, position, other)
         changed += [one] if one else []
     changed += [_one_sided(new, name, position, "added") for name, position in new.functions.items() if name not in old.functions]
-    return Comparison(tuple(_of_module(old, new)), tuple(_named(changed, other_names, set(names or ()), new)))
+    found = _named(changed, other_names, set(names or ()), new)
+    own = {now: name for name, now in aside.items()}
+    return Comparison(tuple(_of_module(old, new)), tuple([attrs.evolve(one, name=own.get(one.name, one.name)) for one in found]))
 
 
 def _named(changed: list[Changed], names: Mapping[str, str], said: set[str], new: _Side) -> Iterator[Changed]:
@@ -118,10 +120,11 @@ def _named(changed: list[Changed], names: Mapping[str, str], said: set[str], new
 
 
 class _Side:
-    """One of the two modules."""
+    """One of the two modules. `written` is the same before its functions were renamed."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, written: Module) -> None:
         self.module = module
+        self.written = written
         self.functions: dict[str, int] = {}
         for i, child in enumerate(module.children):
             if isinstance(child, Function) and (child.name not in self.functions or child.body is not None):
@@ -133,7 +136,7 @@ class _Side:
     def index(self) -> Index:
         """The positions of statements, computed only when something is to be shown."""
         if self._index is None:
-            self._index = Index(self.module)
+            self._index = Index(self.written)
         return self._index
 
     @property
@@ -147,7 +150,7 @@ class _Side:
 
     def shown(self, path: Path) -> Line:
         """The statement at a path, or a function's header, on one line."""
-        node = self.module.at(path)
+        node = self.written.at(path)
         node = node.children[0] if isinstance(node, Function) else node
         text = node.text[len(node.leading) :]  # type: ignore[attr-defined]
         return self.line(path, "{ }" if isinstance(node, Block) else " ".join(text.split()))

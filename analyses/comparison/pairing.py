@@ -18,11 +18,11 @@ MOST = 100_000
 
 
 def pairs(before: Module, after: Module, said: Mapping[str, str] | None = None) -> dict[str, str]:
-    """By the name of each function that only `before` has, its name in `after`: as given in `said`, otherwise the most similar one."""
+    """By the name of each function whose name differs in `after`, its name there: as given in `said`, otherwise the most similar one."""
     said = dict(said or {})
     old, new = _defined(before), _defined(after)
-    gone = [name for name in old if name not in new and name not in said]
-    come = [name for name in new if name not in old and name not in said.values()]
+    gone = [name for name in old if name not in said and (name not in new or name in said.values())]
+    come = [name for name in new if name not in said.values() and (name not in old or name in said)]
     if len(gone) * len(come) > MOST:
         return said
     mixes = {id(one): _mix(one) for one in (*[old[name] for name in gone], *[new[name] for name in come])}
@@ -37,6 +37,12 @@ def pairs(before: Module, after: Module, said: Mapping[str, str] | None = None) 
         if gone[i] not in said and come[j] not in said.values():
             said[gone[i]] = come[j]
     return said
+
+
+def displaced(before: Module, names: Mapping[str, str]) -> dict[str, str]:
+    """New names for the functions of `before` that have no partner, but a name that a renamed function takes."""
+    taken = {now for old, now in names.items() if old != now}
+    return {one.name: f"{one.name}$before" for one in before.functions if one.name in taken and one.name not in names}
 
 
 def renamed(module: Module, names: Mapping[str, str]) -> Module:

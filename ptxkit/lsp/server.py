@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 import ptxkit
@@ -35,6 +35,9 @@ from ptxkit.lsp.lenses import lenses
 from ptxkit.lsp.signature import signatures
 from ptxkit.lsp.spans import formatted_part
 from ptxkit.names import Kind
+
+if TYPE_CHECKING:
+    from pygls.server import ServerErrors
 
 PAUSE = 0.4
 """Minimum interval in seconds between two changes that are not typing."""
@@ -101,6 +104,11 @@ class Server(LanguageServer):
     def shutdown(self) -> NoReturn:
         """Exits at once: rules and repair searches in other threads are not awaited."""
         os._exit(0 if self.is_ending else 1)
+
+    def report_server_error(self, error: Exception, source: ServerErrors) -> None:
+        """Tells the client of an error, unless it is that a message could not be sent: the next one could not be either."""
+        if source is not JsonRpcInternalError:
+            super().report_server_error(error, source)
 
     def document(self, uri: str) -> Document:
         """The current document of a URI; empty for a source file, which is not PTX."""
@@ -235,6 +243,8 @@ class Server(LanguageServer):
 
     def refresh(self) -> None:
         """Makes the client request again what only the rules compute, if it supports that."""
+        if self.is_ending:
+            return
         able = self.client_capabilities.workspace
         if able is not None and able.inlay_hint is not None and able.inlay_hint.refresh_support:
             self.workspace_inlay_hint_refresh(None)
@@ -242,8 +252,8 @@ class Server(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     def publish(self, uri: str, document: Document, found: tuple[Diagnostic, ...]) -> None:
-        """Sends findings, unless the text has changed since."""
-        if self.documents.get(uri) is not document:
+        """Sends findings, unless the text has changed since or the client has said goodbye."""
+        if self.is_ending or self.documents.get(uri) is not document:
             return
         self.found[uri] = (document, found)
         said = [self._diagnostic(uri, document, diagnostic) for diagnostic in found]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from client import HANG, Client, position
+from lsprotocol import types as lsp
 
 from ptxkit.lsp.changes import NONE, Outdated
 from ptxkit.lsp.diagnosing import findings as findings_of
@@ -268,3 +269,21 @@ def test_an_editor_that_ends_without_a_word_ends_the_server(client: Client) -> N
     assert client.process.stdin is not None
     client.process.stdin.close()
     assert client.process.wait(HANG) == 1
+
+
+class Closed:
+    """A connection that the editor has closed."""
+
+    def write(self, data: bytes) -> None:
+        raise ValueError("write to closed file")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_message_that_cannot_be_sent_is_not_followed_by_others(caplog: pytest.LogCaptureFixture) -> None:
+    ls = Server()
+    ls.protocol.set_writer(Closed())
+    ls.window_log_message(lsp.LogMessageParams(lsp.MessageType.Warning, "heard by nobody"))
+
+    assert len(caplog.records) == 1

@@ -124,6 +124,26 @@ def test_functions_that_are_called_otherwise() -> None:
     assert compare(ptxkit.parse(KERNEL), ptxkit.parse(other), {"k": "other"}).is_equal
 
 
+def test_a_name_that_a_paired_function_takes() -> None:
+    def module(*functions: str) -> ptxkit.Module:
+        return ptxkit.parse("\n".join([".version 8.0", ".target sm_80", *functions]))
+
+    adds = ".entry %s() { .reg .b32 %%r<9>; add.s32 %%r1, %%r2, %%r3; ret; }"
+    waits = ".entry %s() { bar.sync 0; bar.sync 0; bar.sync 0; bar.sync 0; }"
+    old = module(adds % "one", waits % "two")
+
+    found = compare(old, module(adds % "two"), {"one": "two"})
+    assert [(one.name, one.status) for one in found.functions] == [("two", "removed")]
+
+    assert [change.before.text for change in found.functions[0].changes if change.before] == [".entry two()"]
+
+    found = compare(old, module(adds % "two", adds % "one"), {"one": "two"})
+    assert {(one.name, one.status, one.was) for one in found.functions} == {("two", "removed", ""), ("one", "added", "")}
+
+    found = compare(old, module(adds % "two", waits % "one"), {"one": "two"})
+    assert [(one.name, one.status, one.was) for one in found.functions] == [("one", "renamed", "two")]
+
+
 def test_instances_of_a_template_are_paired_by_their_names() -> None:
     body = "{ .reg .b32 %r<3>; ld.param.b32 %r1, [NAME_param_0]; add.s32 %r2, %r1, 1; OPret; }\n"
     kernel = ".entry NAME(.param .b32 NAME_param_0) " + body
