@@ -27,6 +27,7 @@ from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, 
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
+    AXES,
     MOST_THREADS,
     Shape,
     asks_ctas,
@@ -40,6 +41,7 @@ from ptxkit.analyses.inputs.shapes import (
     is_said,
     may_have_other_dimensions,
     meets_in_loops,
+    needless_axes,
     needs,
     reached,
     read,
@@ -353,8 +355,8 @@ class Exercise:
         # what fails with every shape is the kernel's own fault
         if not wrong or not is_always_wrong:
             return None
-        if wrong[0][1].block == said:
-            # no other shape explains a failure with the specified number of threads
+        if wrong[0][1].block == said and not may_have_other_dimensions(self.routine, said):
+            # no other shape explains a failure with the specified block
             return wrong[0]
         least = min(wrong, key=lambda one: math.prod(one[1].block))
         is_one_cause = len(wrong) == 1 or any(all(_is_in(finding, ran) for ran, _ in wrong) for finding in least[0].wrong)
@@ -513,6 +515,7 @@ class Exercise:
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
         # a race in a shared variable is confirmed by any other race in it, on any lines
         self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
+        asked = self._with_fewer_ctas(asked, shape, sizes_of)
         shows_too = self._shows_with_other_sizes(asked, launched, contrast)
         resized = [shows_too.get(id(finding)) for finding in ran.wrong]
         # each further question is asked only about the findings that remain
@@ -574,7 +577,7 @@ class Exercise:
                 return False
             # sizes may be in variables that the host initializes
             is_preset = bool(presets) and (finding.diagnostic.name == UNINITIALISED or bool(presets & _lines(finding)))
-            return not (is_preset or self._is_of_a_guessed_cluster(finding, shape) or self._is_of_equal_ctas(finding))
+            return not (is_preset or self._is_of_a_guessed_cluster(finding, shape))
 
         left = [finding for finding in asked if can_be_tried(finding)]
         shows: dict[int, bool | None] = dict.fromkeys(map(id, left), False)
@@ -628,23 +631,31 @@ class Exercise:
             return distinguished(self.routine) > max(awaited(self.routine), default=MOST_THREADS)
         return _is_of_own_memory(finding) or is_full
 
-    def _is_of_equal_ctas(self, finding: Finding) -> bool:
-        """Whether the same thread of two CTAs executes the same instruction at one global address, in a kernel that uses no CTA-specific
-        addresses and updates nothing. Such a kernel is launched with one CTA, as is one that never reads its CTA index."""
-        accesses = finding.witness.get("accesses", ())
-        if finding.witness.get("space") != "global" or len(accesses) != 2:
+    def _with_fewer_ctas(self, found: Sequence[Finding], shape: Shape, sizes: Sizes) -> list[Finding]:
+        """The findings that also appear with one CTA, or cluster, along each axis of the grid in which one does all the work; asked only
+        about those between CTAs that the kernel does not tell apart."""
+        axes = needless_axes(self.routine)
+        equal = tuple([finding for finding in found if self._is_of_equal_ctas(finding, axes)])
+        if not equal:
+            return list(found)
+        least = shape.cluster or (1, 1, 1)
+        x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, shape.grid, strict=True)]
+        left = self._also(equal, attrs.evolve(shape, grid=(x, y, z)), sizes)
+        return [finding for finding in found if finding not in equal or finding in left]
+
+    def _is_of_equal_ctas(self, finding: Finding, axes: frozenset[str]) -> bool:
+        """Whether a finding is a race in global memory between CTAs that differ only along `axes`, at addresses that do not depend on
+        these. If the kernel reads the CTA index or the grid size, both accesses must be by the same thread at the same instruction."""
+        if not _is_between_ctas(finding) or (is_for_several_ctas(self.routine) and not self._is_of_own_addresses(finding)):
             return False
-        if is_for_several_ctas(self.routine) and not self._is_of_own_addresses(finding):
+        one, other = finding.witness["accesses"]
+        if asks_ctas(self.routine) and (one["thread"], one["line"]) != (other["thread"], other["line"]):
             return False
-        one, other = accesses
-        is_same_access = not asks_ctas(self.routine) or (one["thread"] == other["thread"] and one["line"] == other["line"])
-        return bool(one["cta"] != other["cta"] and is_same_access)
+        return all(axis in axes for axis, at, there in zip(AXES, one["cta"], other["cta"], strict=True) if at != there)
 
     def _is_of_own_addresses(self, finding: Finding) -> bool:
-        """Whether the addresses of both accesses follow from the thread index alone, in a kernel that does not read its CTA index. If it
-        updates memory, that is then no counter that distributes work to CTAs, at least not for these accesses."""
-        if asks_ctas(self.routine):
-            return False
+        """Whether the addresses of both accesses are known expressions: then no memory, such as a counter that distributes work to CTAs,
+        decides where they are."""
         lines = _lines(finding)
         index = self.code.index
         found = [one.address for of in reached(self.routine) for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
@@ -749,9 +760,12 @@ class Exercise:
         return self._also(found, alone, sizes) if found else ()
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """The findings that a run with another shape does not refute."""
+        """The findings that a run with another shape does not refute. A shape that leaves a shared array is no launch; it refutes only
+        that another shape leaves an array by the kernel's own fault, if it does so elsewhere."""
         one = self._within(shape, sizes)
-        return found if one.outside else tuple([finding for finding in found if not _is_refuted(finding, one)])
+        if one.outside:
+            return tuple([finding for finding in found if not _leaves_shared(finding) or one.outside != ".shared" or _is_in(finding, one)])
+        return tuple([finding for finding in found if not _is_refuted(finding, one)])
 
     def _in_order(self, found: tuple[Finding, ...], launched: Launched, sizes: Sizes, contents: Contents) -> tuple[Finding, ...]:
         """The findings that remain if warp collectives are taken to order memory accesses; also with a single warp, if the kernel can
@@ -862,8 +876,10 @@ def _is_of_one_variable(one: Finding, other: Finding) -> bool:
 
 def _seen_as(finding: Finding) -> Seen:
     """Key under which findings of different runs are the same: family of the rule and lines; for uninitialized memory, only the line of
-    the use."""
+    the use. An access outside of a variable is not the same as a race on its line."""
     diagnostic = finding.diagnostic
+    if diagnostic.name == OUTSIDE[1]:
+        return diagnostic.rule, frozenset(_lines(finding))
     lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else _lines(finding)
     return diagnostic.rule[:1], frozenset(lines)
 
@@ -975,6 +991,11 @@ def _is_race(finding: Finding) -> bool:
 def _is_of_addresses(finding: Finding) -> bool:
     """Whether a finding is about the address of an access, or of two."""
     return _is_race(finding) or finding.diagnostic.name in (OUTSIDE[1], MISALIGNED)
+
+
+def _leaves_shared(finding: Finding) -> bool:
+    """Whether a finding is about an access outside of a shared array."""
+    return finding.diagnostic.name == OUTSIDE[1] and finding.witness.get("space") == "shared"
 
 
 def _is_global_race(finding: Finding) -> bool:

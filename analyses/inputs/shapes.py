@@ -26,7 +26,8 @@ from ptxkit.syntax import Name, constant_value
 _LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
 _PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (8, 16), (32, 1), (4, 4), (1, 1))
 _BOXES = ((8, 8, 4), (8, 4, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
-_AXES = "xyz"
+AXES = "xyz"
+"""The dimensions of a block or a grid."""
 MOST_CTAS = 8
 """Maximum number of CTAs along a dimension: a kernel that distinguishes more gets two."""
 MOST_THREADS = 1024
@@ -119,6 +120,27 @@ def is_for_several_ctas(routine: Routine) -> bool:
     if not asks_ctas(routine):
         return is_unknown and _updates(routine)
     return is_unknown or bool(_dimensions(made_of, "%ctaid")) or _updates(routine)
+
+
+@fact
+def needless_axes(routine: Routine) -> frozenset[str]:
+    """The axes of the grid along which one CTA does all the work.
+
+    All of them for a kernel that never reads its CTA index or is not meant for several CTAs. Otherwise those along which it reads the grid
+    size, to stride over its elements, while another axis says where it stores.
+    """
+    if not asks_ctas(routine) or not is_for_several_ctas(routine):
+        return frozenset(AXES)
+    stores = [access.address for of in reached(routine) for access in accesses(of) if access.writes and access.space not in _OWN]
+    if _updates(routine) or len(reached(routine)) > 1 or any(address is None or is_hidden(address) for address in stores):
+        return frozenset()
+    leaves = {str(leaf.data[0]) for address in stores if address is not None for leaf in address.leaves() if leaf.data}
+    needed = {axis for axis in AXES if f"%ctaid.{axis}" in leaves}
+    return frozenset([axis for axis in AXES if needed and axis not in needed and f"%nctaid.{axis}" in read(routine)])
+
+
+_OWN = frozenset((".shared", ".local"))
+"""State spaces that a CTA, or a thread, has of its own."""
 
 
 def is_hidden(address: Term) -> bool:
@@ -279,14 +301,14 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     for sides in _PLANES if len(axes) == 2 else _BOXES:
         size = [1, 1, 1]
         for axis, side in zip(axes, sides, strict=False):
-            size[_AXES.index(axis)] = side
+            size[AXES.index(axis)] = side
         if math.prod(size) <= most:
             choices.append((size[0], size[1], size[2]))
     if most < MOST_THREADS:
         choices += _factored(most, axes)
     # a block that is larger than the part of the problem that its CTA has does the work of another one, too
     tiles = _tiles(routine)
-    own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(_AXES, size, strict=True))]
+    own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(AXES, size, strict=True))]
     choices = own if max(map(math.prod, own), default=1) > 1 else choices
     # prefer blocks with as many threads as an array has elements
     return tuple(sorted(dict.fromkeys(choices), key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
@@ -300,7 +322,7 @@ def _tiles(routine: Routine) -> dict[str, int]:
     terms = [term for of in reached(routine) for term in (*addresses(of), *conditions(of))]
     for term in {part: None for whole in terms for part in walk(whole) if part.operator == "sum"}:
         factors = {_index_name(atom): factor for atom, factor in term.parts}
-        for axis in _AXES:
+        for axis in AXES:
             thread, cta = factors.get(f"%tid.{axis}", 0), factors.get(f"%ctaid.{axis}", 0)
             if thread > 0 and cta > thread and cta % thread == 0:
                 found[axis] = max(found.get(axis, 1), cta // thread)
@@ -318,7 +340,7 @@ def _factored(count: int, axes: str) -> Iterator[Size]:
     """The blocks of `count` threads with more than one thread along each of the axes, wide ones first."""
     for side in range(count // 2, 1, -1):
         if count % side == 0 and len(axes) == 2:
-            x, y, z = [dict(zip(axes, (side, count // side), strict=True)).get(axis, 1) for axis in _AXES]
+            x, y, z = [dict(zip(axes, (side, count // side), strict=True)).get(axis, 1) for axis in AXES]
             yield x, y, z
         elif count % side == 0 and len(axes) == 3:
             yield from [(side, y, z) for _, y, z in _factored(count // side, axes[1:])]
@@ -329,7 +351,7 @@ def _along(axis: str, length: int, wide: int = 1) -> Size:
     size = [1, 1, 1]
     if axis != "x" and wide <= length:
         size[0], length = wide, length // wide
-    size[_AXES.index(axis)] = min(length, 64) if axis == "z" else length
+    size[AXES.index(axis)] = min(length, 64) if axis == "z" else length
     return size[0], size[1], size[2]
 
 
@@ -372,8 +394,8 @@ def _axes(routine: Routine) -> str:
     """The dimensions of the block in which the kernel distinguishes threads."""
     names = read(routine)
     if "%tid" in names:
-        return _AXES
-    axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
+        return AXES
+    axes = "".join([axis for axis in AXES if f"%tid.{axis}" in names])
     if axes:
         # a dimension used only in conditions, such as to select the first thread, has length one
         used = _looked_at(routine, "%tid")
@@ -388,14 +410,14 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
     found = _dimensions(made_of, name) or _dimensions([one for of in reached(routine) for one in conditions(of)], name)
     is_unknown = any(map(is_hidden, made_of))
     return found or frozenset(
-        [axis for axis in _AXES if f"{name}.{axis}" in read(routine)][:1] if is_unknown or len(reached(routine)) > 1 else ()
+        [axis for axis in AXES if f"{name}.{axis}" in read(routine)][:1] if is_unknown or len(reached(routine)) > 1 else ()
     )
 
 
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
     """The dimensions of an index that terms depend on, except those that only contribute to the linear thread index."""
     leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
-    return frozenset([axis for axis in _AXES if f"{name}.{axis}" in leaves])
+    return frozenset([axis for axis in AXES if f"{name}.{axis}" in leaves])
 
 
 def _without_ranks(term: Term) -> Iterator[Term]:
@@ -456,9 +478,9 @@ def _grid(routine: Routine, cluster: Size | None) -> Size:
     names = read(routine)
     used = _looked_at(routine, "%ctaid")
     updated = _updates(routine)
-    asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in _AXES]
+    asks = [axis in used or "%ctaid" in names or (updated and f"%ctaid.{axis}" in names) for axis in AXES]
     compared = _ctas_compared(routine)
-    x, y, z = [max(2, compared.get(f"%ctaid.{axis}", 1)) if asked else 1 for axis, asked in zip(_AXES, asks, strict=True)]
+    x, y, z = [max(2, compared.get(f"%ctaid.{axis}", 1)) if asked else 1 for axis, asked in zip(AXES, asks, strict=True)]
     if x * y > 2:
         z = min(z, 1)
     if not any(asks) and _updates(routine, (".add", ".inc")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -12,15 +11,10 @@ from ptxkit.analyses.memory.accesses import Access, accesses, size_of
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.symex.path_condition import comparison, unnegated
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.threads.thread_sets import Runs
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind, Symbol
-
-FEW = 4
-"""Minimum factor by which compilers unroll loops with an unknown trip count."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -54,13 +48,10 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
     if not wrong:
         return
     run, thread = max(wrong)
-    is_ahead = run is Runs.MAYBE and _is_unrolled(routine, control_flow(routine).block_of[access.instruction])
     first = signed(numbers[-thread], offset.width)
     notes = [f"the offset is {offset}"] if offset.constant is None else []
     if run is Runs.MAYBE:
         notes.append("whether it is executed depends on the parameters or on the CTA")
-    if is_ahead:
-        notes.append("a parameter must be as large as that; this is no bug if it never is, and a loop was unrolled further than it goes")
     who = f"{known.threads[-thread]} accesses " if offset.constant is None else ""
     yield facts.report(
         RULE,
@@ -68,19 +59,8 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
         f"{who}bytes {first} to {first + width - 1} of `{symbol.name}`, which has {size}",
         *notes,
         related=[(symbol.path, "declared here"), *origins(routine, access.instruction, access.child)],
-        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.INFO if is_ahead else Severity.WARNING,
+        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.INFO,
     )
-
-
-def _is_unrolled(routine: Routine, block: int) -> bool:
-    """Whether a block is reached only if a value computed from parameters alone is neither small nor another fixed number."""
-    known, flow, post = values(routine), control_flow(routine), dominators(routine).post
-    for branch in post.decide(block):
-        guard = known.guard(flow.blocks[branch].end - 1)
-        bound = comparison(known.terms, unnegated(guard)[0]) if guard is not None else None
-        if bound is not None and abs(bound[3]) >= FEW and all(leaf.operator == "parameter" for leaf in bound[0].leaves()):
-            return True
-    return False
 
 
 RULE = Rule(

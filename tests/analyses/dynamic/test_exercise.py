@@ -490,6 +490,36 @@ def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
     assert not [one for one in done.found if one.other_sizes]
 
 
+ELEMENT = "mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd6, %rd4; ld.global.u32 %r4, [%rd5]; add.u32 %r7, %r7, %r4;"
+STRIDES = f"mov.u32 %r5, %nctaid.x; L: add.u32 %r3, %r3, %r5; {ELEMENT} setp.lt.u32 %p1, %r3, 8; @%p1 bra L;"
+"""Goes on to the elements that are as far away as there are CTAs along x."""
+ROW = "mov.u32 %r6, %ctaid.y; mad.lo.u32 %r1, %r6, 1024, %r1;"
+
+
+@pytest.mark.parametrize(("strides", "row", "shows"), [(STRIDES, ROW, False), ("", ROW, True), (STRIDES, "", True)])
+def test_a_row_of_the_grid_that_one_cta_does_alone(strides: str, row: str, shows: bool) -> None:
+    # CTAs of one row add up elements and store the sums to the same words; one does it alone if it goes on to all of the elements
+    body = f"""ld.param.u64 %rd1, [p]; ld.param.u64 %rd6, [q]; mov.u32 %r1, %tid.x; {row} mov.u32 %r3, %ctaid.x; mov.u32 %r7, 0;
+{ELEMENT} {strides}
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
+    done = exercised(body, ".param .u64 p, .param .u64 q")
+
+    assert bool([one for one in done.found if one.other_sizes and one.other_shapes]) == shows
+
+
+@pytest.mark.parametrize(("offset", "rules"), [(0, set()), (4096, {"S002"})])
+def test_arrays_that_each_block_leaves_elsewhere(offset: int, rules: set[str]) -> None:
+    # made for 24 x 8 threads, which nothing says: wider blocks leave `s`, higher ones `t`, smaller ones do not write the last word
+    body = f""".shared .align 4 .b8 s[768]; .shared .align 4 .b8 t[768]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+mad.lo.u32 %r5, %r2, 24, %r1; shl.b32 %r5, %r5, 2; mov.u32 %r6, t; add.u32 %r6, %r6, %r5; st.shared.u32 [%r6+{offset}], %r2;
+mad.lo.u32 %r3, %r1, 8, %r2; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], %r1;
+bar.sync 0; ld.shared.u32 %r7, [t+764];
+ld.param.u64 %rd1, [p]; cvt.u64.u32 %rd2, %r5; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
+    done = exercised(body, directives=".maxntid 256")
+
+    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes and one.other_shapes} == rules
+
+
 def test_a_block_of_fewer_than_a_warp_is_none_where_many_threads_are_said() -> None:
     # with one thread it would stay within the array
     body = f".shared .align 4 .b8 s[4]; {INDEX} mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;"
