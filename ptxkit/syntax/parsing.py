@@ -86,8 +86,6 @@ Row = tuple[str, ...]
 
 _CHUNK = 4096
 """So many characters are taken apart at a time. After a statement that is not usual the rest of them are taken apart again."""
-WORTH_PUTTING_OFF = 32
-"""So many statements of a block are built when it is looked at; fewer are built at once."""
 _LABEL_SHAPE = shape("", ":")
 
 _LINE_PARTS = re.compile(
@@ -126,13 +124,7 @@ def parse(text: str, path: str | None = None) -> Module:
         known, effort = remembered(), _Effort()
         parser = _Parser(text, known, effort)
         trailing = parser.run()
-        return Module(_built(parser.statements, known, parser.irregular), trailing, path)
-
-
-def _built(statements: list[Node | Row], known: Remembered, irregular: _Irregular) -> tuple[Node, ...]:
-    """The statements of a block or module with all instructions built."""
-    with collector_paused():
-        return build_instructions(statements, known, irregular)
+        return Module(build_instructions(parser.statements, known, parser.irregular), trailing, path)
 
 
 def _irregular(known: Remembered, effort: _Effort, leading: str, text: str) -> list[Node | Row]:
@@ -173,7 +165,7 @@ class _Effort:
 class _Parser:
     """One run over a text. Blocks that are open stand on a stack; nothing recurses into them.
 
-    Instructions are left as the texts that the scanner cut them into until the block around them is looked at.
+    Instructions are left as the texts that the scanner cut them into until the block around them ends, and are then built together.
     """
 
     def __init__(self, text: str, known: Remembered, effort: _Effort) -> None:
@@ -308,10 +300,7 @@ class _Parser:
     def _close(self, close: str) -> None:
         """Ends the innermost block that is open. It follows the statements around it: as the body of a header, if one stands before it."""
         outer, leading = self.stack.pop()
-        if len(self.statements) < WORTH_PUTTING_OFF:
-            block = Block(leading, build_instructions(self.statements, self.known, self.irregular), close)
-        else:
-            block = Block.put_off(leading, functools.partial(_built, self.statements, self.known, self.irregular), close)
+        block = Block(leading, build_instructions(self.statements, self.known, self.irregular), close)
         before = outer[-1] if outer else None
         if type(before) is Header:
             outer[-1] = Function((before, block))

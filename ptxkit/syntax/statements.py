@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Self
 
 import attrs
 
@@ -13,9 +12,6 @@ from ptxkit.syntax.declarations import Attribute, AttributeItem, Declares, Param
 from ptxkit.syntax.leaves import FunctionKind, Linkage, Name, Numbers, Opcode, String, integer_of, text_of
 from ptxkit.syntax.operands import Guard
 from ptxkit.syntax.tree import Composite, Container, Node, Path, Shape, node
-
-_making = threading.RLock()
-"""Held while the statements of a block are made, so that all who look see the same."""
 
 
 @node
@@ -398,27 +394,6 @@ class Block(Container):
     leading: str
     children: tuple[Node, ...]
     close: str
-    _make: Callable[[], tuple[Node, ...]] | None = attrs.field(default=None, init=False, eq=False)
-    """What makes the children when they are first looked at: until then their slot is empty."""
-
-    @staticmethod
-    def put_off(leading: str, make: Callable[[], tuple[Node, ...]], close: str) -> Block:
-        """A block whose statements are made when they are first looked at."""
-        block = object.__new__(Block)
-        for name, value in (("leading", leading), ("close", close), ("_make", make)):
-            object.__setattr__(block, name, value)
-        return block
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> tuple[Node, ...]:
-            if name != "children":
-                raise AttributeError(f"a block has no {name!r}")
-            with _making:
-                if self._make is not None:
-                    object.__setattr__(self, "children", self._make())
-                    object.__setattr__(self, "_make", None)
-            return self.children
 
     @property
     def statements(self) -> tuple[Node, ...]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from ptxkit.syntax import Block, Module, instructions, nodes, parse, parse_operand
-from ptxkit.syntax.parsing import _CHUNK, WORTH_PUTTING_OFF
+from ptxkit.syntax.parsing import _CHUNK
 
 BODY = """.version 8.7
 .target sm_90a
@@ -48,43 +46,6 @@ def test_statements_do_not_depend_on_where_the_text_is_divided(place: int) -> No
 def test_a_statement_longer_than_a_piece_of_text_is_one(name: str) -> None:
     block = body(f".entry k() {{ mov.u32 {name}, {', '.join(['b'] * _CHUNK)}; ret; }}")
     assert [type(child) for child in block.children] == [nodes.Instruction, nodes.Instruction]
-
-
-def test_threads_see_the_same_statements() -> None:
-    block = body(f".entry k() {{ {'add.u32 %r1, %r2, 1; ' * 2000} }}")
-    barrier = threading.Barrier(8)
-    seen: list[object] = []
-
-    def look() -> None:
-        barrier.wait()
-        seen.append(block.children)
-
-    threads = [threading.Thread(target=look) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 8
-    assert all(children is seen[0] for children in seen)
-
-
-def test_a_block_that_was_looked_at_keeps_no_texts() -> None:
-    block = body(".entry k() {" + WORTH_PUTTING_OFF * " ret;" + "}")
-    assert block._make is not None
-    assert len(block.children) == WORTH_PUTTING_OFF
-    assert block._make is None
-
-
-def test_blocks_compare_and_hash_before_they_are_looked_at() -> None:
-    text = f".entry k() {{ {'add.u32 %r1, %r2, 1; ' * 2000} }}"
-    assert body(text) == body(text)
-    assert hash(body(text)) == hash(body(text))
-    assert body(text).with_leading(" ").children == body(text).children
-
-
-def test_a_block_has_no_other_attributes() -> None:
-    with pytest.raises(AttributeError, match="no 'body'"):
-        body(BODY).body  # noqa: B018
 
 
 def test_braces_of_a_broken_instruction_do_not_end_the_block() -> None:
