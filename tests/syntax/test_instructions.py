@@ -1,4 +1,4 @@
-"""Statements are taken apart a piece of text at a time, and built when a block is looked at: neither shows in the tree."""
+"""Statements are taken apart a piece of text at a time, and built when a block ends: neither shows in the tree."""
 
 from __future__ import annotations
 
