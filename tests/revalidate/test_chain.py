@@ -328,7 +328,7 @@ def test_an_architecture_that_there_is_not_is_no_compiler_bug() -> None:
 
 
 def test_without_a_word_ours_are_said() -> None:
-    for text, why in (("", "names no `.version`"), (f"\ufeff{GOOD}", "syntax error")):
+    for text, why in (("", "names no `.version`"), (f"\ufeff{GOOD}", "byte order mark")):
         verdict = revalidate(text, "nvjitlink")
         if verdict.outcome is Outcome.UNAVAILABLE:
             pytest.skip(verdict.reason)
