@@ -34,13 +34,10 @@ def is_argued_guess(routine: Routine) -> bool:
     )
 
 
-def box_of(
-    routine: Routine, name: str, rank: int, small: bool = False, fits: Fit | None = None, is_fitted: bool = False
-) -> tuple[str, tuple[int, ...]]:
+def box_of(routine: Routine, name: str, rank: int, small: bool = False, fits: Fit | None = None) -> tuple[str, tuple[int, ...]]:
     """Type and box of a map, fastest-varying dimension last; `fits` gives its size if that is known.
 
-    The box of a copy that no mbarrier waits for is as large as the variable it copies from, or of the smallest size if `small`. If the
-    boxes of the others were fitted (`is_fitted`), a map that was not has such copies only.
+    The box of a copy that no mbarrier waits for is as large as the variable it copies from, or of the smallest size if `small`.
     """
     known = _known(routine).get(name)
     size, element, is_expected = known if known is not None else (USUAL, 2, False)
@@ -48,7 +45,7 @@ def box_of(
         return TYPES[element], (1, max(1, fits.bytes // (GATHERED * element)))
     if fits is not None:
         size = fits.bytes
-    elif small and (is_expected is False or is_fitted):
+    elif small and is_expected is False:
         size = LEAST
     return TYPES[element], split(size // element, rank, ROW // element)
 

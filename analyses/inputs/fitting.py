@@ -80,8 +80,7 @@ def is_guessed(routine: Routine) -> bool:
 def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
     found: dict[MapName, Fit] = {}
     others: dict[MapName, Fit] = {}
-    # numbers that need not be consistent decide which copies arrive at which phase
-    are_made_up = are_many(routine) or belong_together(routine)
+    rooms_count = not (are_many(routine) or belong_together(routine))
     is_sure = False
     contents = COUNT
     growth = 1
@@ -90,7 +89,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
         ran = _run(routine, one, code, contents)
         boxes, by_room = _solved(ran, FIRST)
         others, _ = _solved(ran, LAST)
-        is_sure = ran.is_balanced(boxes, are_made_up) and ran.is_balanced(others, are_made_up) and not (are_made_up and by_room)
+        is_sure = ran.is_balanced(boxes) and ran.is_balanced(others) and (rooms_count or not by_room)
         new = {**found, **boxes}
         if new != found:
             found = new
@@ -126,9 +125,8 @@ class _Ran:
     def _boxes(self, phase: Phase) -> frozenset[tuple[MapName, int]]:
         return frozenset([(self.names[tensor], count) for tensor, count in phase.boxes.items() if tensor in self.names])
 
-    def is_balanced(self, boxes: Mapping[MapName, Fit], in_all: bool) -> bool:
-        """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once, or,
-        with `in_all`, always.
+    def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
+        """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
 
         If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
         """
@@ -139,7 +137,7 @@ class _Ran:
                 return False
             if parts:
                 is_exact = sum([count * boxes[name].bytes for name, count in parts]) + one.others == one.expected
-                fitting[parts] = is_exact and fitting.get(parts, True) if in_all else is_exact or fitting.get(parts, False)
+                fitting[parts] = fitting.get(parts, False) or is_exact
         return all(fitting.values())
 
 
