@@ -49,6 +49,8 @@ class Machine:
         self._arena = Arena() if host_memory else None
         self._changing = threading.RLock()
         """Lock for allocations."""
+        self.running = threading.RLock()
+        """Held while a kernel is laid out, compiled and run: host threads launch one after another."""
         self._launches = 0
         self.conditions: dict[int, int] = {}
         """Values that kernels set with `cudaGraphSetConditional`, by handle."""
@@ -99,15 +101,16 @@ class Machine:
 
         Raises `Fault` if the kernel cannot continue, and TypeError or ValueError if the arguments do not fit its parameters.
         """
-        self.memory.set_constants(bytes(self._constants))
-        if "uninitialized" not in checks and "all" not in checks:
-            # this launch does not track which bytes it writes
-            self.memory.unwritten.clear()
         if checks:
             from ptxkit.machine.monitors import monitors_of
 
             monitors = (*monitors, *monitors_of(checks))
-        return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress, cooperative)
+        with self.running:
+            self.memory.set_constants(bytes(self._constants))
+            if "uninitialized" not in checks and "all" not in checks:
+                # this launch does not track which bytes it writes
+                self.memory.unwritten.clear()
+            return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress, cooperative)
 
     def alloc(self, size: int) -> Buffer:
         """Allocates global memory of `size` bytes. It is zero; on a GPU it is undefined, and the check `uninitialized` treats it so.

@@ -102,14 +102,17 @@ class Code:
     @property
     def defined(self) -> dict[str, tuple[int, Function]]:
         """The functions with a body, and their positions in the module."""
-        if self._defined is None:
-            self._defined = {}
+        found = self._defined
+        if found is None:
+            found = {}
             for i, child in enumerate(self.module.children):
                 if type(child) is Function and child.body is not None:
-                    self._defined[child.name] = (i, child)
+                    found[child.name] = (i, child)
                 elif type(child) is Alias:
                     self._aliases[child.name.text] = child.aliased.text
-        return self._defined
+            # published when it is complete: another host thread may ask meanwhile
+            self._defined = found
+        return found
 
     def body(self, name: str, variant: tuple[bool, ...]) -> Body | None:
         """A function of this module with a body, ready to be compiled; None if there is none of that name.
@@ -133,21 +136,25 @@ class Code:
 
         `watched`: compiled with events; `followed`: undefined values are tracked; `stepped`: compiled instruction by instruction.
         """
-        key = (kernel, (clustered, watched, followed, stepped))
-        found = self._programs.get(key)
-        if found is None:
-            if kernel not in self.kernels:
-                known = ", ".join(self.kernels) or "none"
-                raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
-            defined = self.defined.get(kernel)
-            if defined is not None and not defined[1].header.is_entry:
-                raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
-            try:
-                with collector_paused():
-                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed, stepped)
-            except Stop as error:
-                raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
-        return found
+        variant = (clustered, watched, followed, stepped)
+        with self.machine.running:
+            found = self._programs.get((kernel, variant))
+            if found is None:
+                found = self._programs[kernel, variant] = self._laid_out(kernel, variant)
+            return found
+
+    def _laid_out(self, kernel: str, variant: tuple[bool, bool, bool, bool]) -> Program:
+        if kernel not in self.kernels:
+            known = ", ".join(self.kernels) or "none"
+            raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
+        defined = self.defined.get(kernel)
+        if defined is not None and not defined[1].header.is_entry:
+            raise Fault("launch", f"`{kernel}` is defined twice, the second time as a function", path=self.path)
+        try:
+            with collector_paused():
+                return Program(self, kernel, *variant)
+        except Stop as error:
+            raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
 
     def address(self, name: str) -> int:
         """The address of a `.global` variable or a function, or the generic address of a `.const` variable. Raises KeyError."""
@@ -155,7 +162,8 @@ class Code:
         if symbol is None:
             raise KeyError(name)
         base = windows.CONST if symbol.space == ".const" else 0
-        return base + self.address_of(symbol)
+        with self.machine.running:
+            return base + self.address_of(symbol)
 
     def address_of(self, symbol: Symbol) -> int:
         """The address of a variable or function of the module. Variables are allocated and initialized on first access."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -582,3 +585,24 @@ def test_memory_does_not_grow_with_the_launches() -> None:
         sizes.add(machine.memory.size)
         assert out[0] == 1 and kept.read(np.uint32, (2,)).tolist() == [3, 2]
     assert len(sizes) == 1
+
+
+def test_host_threads_lay_out_and_launch_the_same_kernel() -> None:
+    text = kernel("st.global.u32 [%rd3], %r1; ret;")
+    together = Barrier(4)
+
+    def use(code: Any) -> bool:
+        together.wait()
+        out = np.zeros(32, np.uint32)
+        assert code.program("k", False, False).kernel == "k" and list(code.defined) == ["k"]
+        code.machine.launch(code, "k", out, grid=1, block=32)
+        return bool((out == np.arange(32)).all())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(10):
+                assert all(threads.map(use, [Machine().load(text)] * 4))
+    finally:
+        sys.setswitchinterval(before)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 from typing import Any
 
 import attrs
@@ -127,20 +126,15 @@ def prepared(
     return Prepared(handle, function, grid, block, shared, _parameters(function, places, extra), cluster)
 
 
-_LAUNCHING = threading.RLock()
-"""Held while a kernel runs: host threads launch one after another."""
-
-
 def _run(one: Prepared) -> None:
     settings, machine = STATE.settings, STATE.machine
     STATE.launches += 1
     try:
-        with _LAUNCHING:
-            run = machine.launch(
-                one.function.code, one.function.name, *one.data,
-                grid=one.grid, block=one.block, cluster=one.cluster, shared=one.shared, cooperative=one.cooperative,
-                checks=settings.checks, schedule=settings.schedule, budget=settings.seconds,
-            )  # fmt: skip
+        run = machine.launch(
+            one.function.code, one.function.name, *one.data,
+            grid=one.grid, block=one.block, cluster=one.cluster, shared=one.shared, cooperative=one.cooperative,
+            checks=settings.checks, schedule=settings.schedule, budget=settings.seconds,
+        )  # fmt: skip
     except Fault as fault:
         if fault.kind in ("launch", "shared", "extern", "memory"):
             raise Failure("INVALID_VALUE" if fault.kind != "memory" else "OUT_OF_MEMORY", fault.reason) from None

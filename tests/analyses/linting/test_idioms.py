@@ -20,9 +20,7 @@ WRONG = re.compile(r"oversights(?!.*_mended)")
 CORRECT = sorted(
     path.name
     for path in FOLDER.glob("*.ptx")
-    if not path.name.startswith("mistakes")
-    and not WRONG.match(path.name)
-    and (ALL or not path.name.startswith(SLOW))
+    if not path.name.startswith("mistakes") and not WRONG.match(path.name) and (ALL or not path.name.startswith(SLOW))
 )
 SECONDS = 600.0
 """So long the kernels of a module may take: what is found must not depend on what else the computer does."""
