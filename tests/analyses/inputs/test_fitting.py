@@ -9,7 +9,7 @@ import pytest
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.arguments import TENSOR, Sizes
-from ptxkit.analyses.inputs.example import Map, Maps, memory_of
+from ptxkit.analyses.inputs.example import Map, Maps, made_maps, memory_of
 from ptxkit.analyses.inputs.fitting import fits, is_guessed
 from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.parameters import parameters
@@ -170,6 +170,18 @@ def test_a_missing_wait_for_a_load_is_a_warning_where_the_box_of_a_store_is_gues
 
     assert not ptxkit.lint(right)
     assert [(one.rule, one.severity) for one in ptxkit.lint(wrong)] == [("M019", severity)]
+
+
+def test_maps_of_one_structure_are_told_apart() -> None:
+    take = "mov.b64 %rd1, m; cvta.param.u64 %rd1, %rd1; add.u64 %rd2, %rd1, 128;"
+    one = f"{EXPECT} [%r3], 6144;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n{COPY} [%r2+2048], [%rd2, {{0, 0}}], [%r3];\n"
+    two = f"{EXPECT} [%r3+8], 6144;\n{COPY} [%r2+6144], [%rd1, {{0, 0}}], [%r3+8];\n{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];\n"
+    end = f"{EXPECT} [%r3], 2048;\n{COPY} [%r2+12288], [%rd1, {{0, 0}}], [%r3];\n"
+    for body in (one + two + end, one + two):
+        routine = kernel(body, ".param .align 64 .b8 m[256]", take)
+        ((_, argument),) = example(routine, shapes(routine)[0]).arguments
+
+        assert [math.prod(one.box) * 2 for one in made_maps(argument) if one is not None] == [2048, 4096]
 
 
 def test_a_pointer_to_tensor_maps() -> None:
