@@ -97,8 +97,9 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
+        share -= share % LEAST
         is_sure = is_apart and len(amounts) == 1
-        found[name] = (fitting.get(name, share), _element(routine, symbol), True if is_sure else None)
+        found[name] = (fitting.get(name, share or USUAL), _element(routine, symbol), True if is_sure else None)
     if expecting and not expected:
         # the bytes are computed: what they are a run shows
         found = {name: (USUAL, _element(routine, symbol), None) for name, symbol in room.items()}

@@ -184,6 +184,13 @@ def test_maps_of_one_structure_are_told_apart() -> None:
         assert [math.prod(one.box) * 2 for one in made_maps(argument) if one is not None] == [2048, 4096]
 
 
+def test_every_share_of_the_expected_bytes_makes_a_box() -> None:
+    body = f"{EXPECT} [%r3], 16;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n{COPY} [%r2+2048], [%rd2, {{0, 0}}], [%r3];\n"
+    maps = [one for _, one in example(kernel(body), shapes(kernel(body))[0]).arguments if isinstance(one, Map)]
+
+    assert [math.prod(one.box) * 2 % 16 for one in maps] == [0, 0]
+
+
 def test_a_pointer_to_tensor_maps() -> None:
     take = "ld.param.u64 %rd1, [m]; add.u64 %rd2, %rd1, 128;"
     routine = kernel(APART, ".param .u64 m", take)
