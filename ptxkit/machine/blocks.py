@@ -7,15 +7,18 @@ to go.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
+
+import attrs
+import numpy as np
 
 from ptxkit.isa.binding import Bound, without_operands
 from ptxkit.machine.fault import Stop
+from ptxkit.machine.interfaces import Body
 from ptxkit.syntax import Guard, Targets
-
-if TYPE_CHECKING:
-    from ptxkit.machine.code import Body, Chain
 
 STRONG = "strong"
 """A block ends after an access that other threads may wait for, so that a schedule can run others before the next access."""
@@ -62,7 +65,7 @@ class BasicBlock:
         """The registers that are live at the start; an overapproximation until liveness is computed."""
         if self._live is None:
             if self.body.is_provisional():
-                return self.body.written
+                return self.body.written  # type: ignore[no-any-return]
             self.body.work_out(self)
         return self._live  # type: ignore[return-value]
 
@@ -103,6 +106,21 @@ class BasicBlock:
         if self.kind == "indexed":
             return self.targets
         return ()
+
+
+@attrs.define(eq=False)
+class Chain:
+    """Blocks that control can only pass one after the other, from the first to the last."""
+
+    blocks: list[BasicBlock]
+    successors: list[int] = attrs.field(factory=list)
+    """The chains that may follow."""
+    reads: set[int] = attrs.field(factory=set)
+    """The registers that it reads before it writes them."""
+    live: int = 0
+    """The registers that are live at the start, as a bit set in the order of `Body.crossing`."""
+    votes: dict[int, list[np.dtype[Any]]] | None = None
+    """For each register, the dtypes as which the instructions use it; None until requested."""
 
 
 @lru_cache(maxsize=16384)
@@ -220,7 +238,7 @@ def _endings(body: Body) -> list[tuple[int, str]]:
 
 def _predicate(body: Body, i: int, guard: Guard) -> int:
     """The register of a guard. Raises `Stop` if it is not a predicate."""
-    numbers = body.named(body.scope_at(i), guard.children[0].text)
+    numbers: tuple[int, ...] = body.named(body.scope_at(i), guard.children[0].text)
     if not numbers or body.types[numbers[0]] != ".pred":
         raise Stop("unsupported", f"`{guard.text}` is no predicate")
     return numbers[0]
@@ -266,3 +284,35 @@ def _ordered(blocks: list[BasicBlock], entry: int) -> list[BasicBlock]:
         if block.targets:
             block.targets = tuple([place.get(target, -1) for target in block.targets])
     return [blocks[number] for number in order]
+
+
+LONG = 64
+"""Maximum length of a chain in instructions, since everything in a chain is computed at once."""
+
+
+def chains(blocks: list[BasicBlock]) -> list[Chain]:
+    """The chains of blocks, in the order of their first blocks."""
+    successors = [[n for n in block.successors if n >= 0] for block in blocks]
+    entries = Counter(chain.from_iterable(successors))
+    entries[0] += 1
+    found: list[Chain] = []
+    for number, block in enumerate(blocks):
+        if block.chain is not None:
+            continue
+        made = Chain([])
+        found.append(made)
+        length = 0
+        while True:
+            block.chain = made
+            made.blocks.append(block)
+            after = successors[number]
+            length += block.end - block.start
+            if len(after) != 1 or entries[after[0]] != 1 or length > LONG:
+                break
+            number = after[0]
+            block = blocks[number]
+        made.successors = after
+    place = {id(one): i for i, one in enumerate(found)}
+    for one in found:
+        one.successors = [place[id(blocks[n].chain)] for n in one.successors]
+    return found

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any, overload
 
 import attrs
@@ -16,7 +15,7 @@ from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import Fragment
-from ptxkit.machine.blocks import BasicBlock, basic_blocks
+from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Scope, Symbol
@@ -62,21 +61,6 @@ class Site:
     path: Path
     """Relative to the module."""
     body: Body = attrs.field(repr=False)
-
-
-@attrs.define(eq=False)
-class Chain:
-    """Blocks that control can only pass one after the other, from the first to the last."""
-
-    blocks: list[BasicBlock]
-    successors: list[int] = attrs.field(factory=list)
-    """The chains that may follow."""
-    reads: set[int] = attrs.field(factory=set)
-    """The registers that it reads before it writes them."""
-    live: int = 0
-    """The registers that are live at the start, as a bit set in the order of `Body.crossing`."""
-    votes: dict[int, list[np.dtype[Any]]] | None = None
-    """For each register, the dtypes as which the instructions use it; None until requested."""
 
 
 @attrs.define
@@ -220,7 +204,7 @@ class Body:
         """Computes liveness if it has not been computed."""
         if not self._is_settled:
             self._is_settled = True
-            self._chains = self._chain()
+            self._chains = chains(self.blocks)
             self._liveness()
 
     # --- instructions, in document order
@@ -570,34 +554,6 @@ class Body:
 
     # --- liveness
 
-    def _chain(self) -> list[Chain]:
-        """The chains of blocks, in the order of their first blocks."""
-        blocks = self.blocks
-        successors = [[n for n in block.successors if n >= 0] for block in blocks]
-        entries = Counter(chain.from_iterable(successors))
-        entries[0] += 1
-        found: list[Chain] = []
-        for number, block in enumerate(blocks):
-            if block.chain is not None:
-                continue
-            made = Chain([])
-            found.append(made)
-            length = 0
-            while True:
-                block.chain = made
-                made.blocks.append(block)
-                after = successors[number]
-                length += block.end - block.start
-                if len(after) != 1 or entries[after[0]] != 1 or length > LONG:
-                    break
-                number = after[0]
-                block = blocks[number]
-            made.successors = after
-        place = {id(one): i for i, one in enumerate(found)}
-        for one in found:
-            one.successors = [place[id(blocks[n].chain)] for n in one.successors]
-        return found
-
     def _liveness(self) -> None:
         """Computes the registers that are live at the start of each chain."""
         chains = self._chains
@@ -758,9 +714,6 @@ MANY = 1000
 
 MANY_ASK = 4
 """Liveness is computed once the number of requests exceeds the number of blocks divided by this."""
-
-LONG = 64
-"""Maximum length of a chain in instructions, since everything in a chain is computed at once."""
 
 MOST_USERS = 8
 """Maximum number of chains that vote on the dtype of a register."""
