@@ -47,7 +47,7 @@ from ptxkit.analyses.inputs.shapes import (
     read,
     shapes,
 )
-from ptxkit.analyses.inputs.single import suits_one_thread
+from ptxkit.analyses.inputs.single import group, suits_one_thread
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
@@ -145,8 +145,9 @@ class Found:
     other_shapes: bool | None = True
     """Whether it also appears with all other thread blocks that were tried, if the kernel does not specify its own; None if time ran out
     first."""
-    one_thread: bool = True
-    """Whether it appears with a single thread, if no address and no branch depends on the thread index."""
+    few_threads: bool = True
+    """Whether it appears with a single thread, if no address and no branch depends on the thread index, and with a single group of
+    threads, if nothing tells groups apart."""
     is_whole: bool = False
     """Whether the size of the thread block is certain: no larger one is plausible, for a finding about uninitialized memory, or no
     smaller one, for a finding about a barrier."""
@@ -522,7 +523,7 @@ class Exercise:
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
-        alone = self._of_one_thread(sure, shape, sizes_of)
+        alone = self._of_few_threads(sure, shape, sizes_of)
         sites = {id(site): self.code.line(site.path) for site in ran.depends} if sure else {}
         stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         tables = {self.code.line(site.path) for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
@@ -749,14 +750,16 @@ class Exercise:
             return False
         return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
-    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """The findings that also appear with one thread, if the kernel does not specify its block and does nothing that needs several
-        threads."""
+    def _of_few_threads(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
+        """The findings that also appear with one thread, or one group of threads, if the kernel does not specify its block and does nothing
+        that needs more."""
         is_single = suits_one_thread(self.routine)
-        if launch(self.routine).threads is not None or not (is_single or fewest(self.routine) == 1):
+        count = 1 if is_single or fewest(self.routine) == 1 else group(self.routine)
+        if launch(self.routine).threads is not None or not count:
             return found
         is_one = (is_single or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
-        alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
+        block = (count, 1, 1)
+        alone = Shape(block, (1, 1, 1), None) if is_one else attrs.evolve(shape, block=block)
         return self._also(found, alone, sizes) if found else ()
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:

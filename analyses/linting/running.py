@@ -264,8 +264,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
         return "contents of memory that were made up say where it is: the host may give each thread elements of its own"
     if not one.is_read:
         return "no thread reads the stored value"
-    if not one.one_thread:
-        return "not shown with one thread, and nothing in the kernel needs several"
+    if not one.few_threads:
+        return "not shown with as few threads as the kernel tells apart"
     if not one.other_contents:
         return "not shown with all contents of memory: these were made up"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:

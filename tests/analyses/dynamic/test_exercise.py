@@ -94,7 +94,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
 def test_one_thread_where_nobody_does_more() -> None:
     done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
 
-    assert [one.one_thread for one in done.found] == [False]
+    assert [one.few_threads for one in done.found] == [False]
 
 
 @pytest.mark.parametrize(("value", "one_thread"), [("mov.u32 %r4, 1;", False), ("mov.u32 %r4, %r1;", True)])
@@ -103,7 +103,7 @@ def test_one_thread_where_a_number_of_the_launch_may_leave_out_all_others(value:
     start = "ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x;"
     done = exercised(f"{start} {body} st.global.u32 [%rd1], %r4; END:", ".param .u64 p, .param .u32 n")
 
-    assert {one.one_thread for one in done.found} == {one_thread}
+    assert {one.few_threads for one in done.found} == {one_thread}
 
 
 def test_a_number_of_threads_does_not_say_how_long_each_dimension_is() -> None:
