@@ -120,6 +120,7 @@ OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the bytes at an address."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
+LACKS_THREADS = "the launch reads shared memory that no thread has written: it may lack the threads of a launch by the host"
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two unordered accesses."""
 
@@ -512,7 +513,8 @@ class Exercise:
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
-        doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
+        lacks = self._may_lack_threads(ran)
+        doubts = {id(one): self.doubt(one, ran.example) or (LACKS_THREADS if lacks and _is_race(one) else "") for one in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
         # a race in a shared variable is confirmed by any other race in it, on any lines
         self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
@@ -555,6 +557,13 @@ class Exercise:
                 schedule,
                 doubts[id(finding)],
             )
+
+    def _may_lack_threads(self, ran: Ran) -> bool:
+        """Whether a run reads shared memory that no thread has written, with a block that the kernel does not specify: a block of the host
+        may have the threads that write it, and others elsewhere."""
+        block = ran.example.block
+        unwritten = [one for one in ran.wrong if one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared"]
+        return not is_said(self.routine, block) and any(not may_be_whole(self.routine, one, block) for one in unwritten)
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
         """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other

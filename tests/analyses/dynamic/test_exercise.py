@@ -594,3 +594,18 @@ def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: b
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
     assert {one.other_sizes for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {shows}
+
+
+ROWS = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.y;
+mov.u32 %r4, %ctaid.x; mad.lo.u32 %r4, %r4, %r3, %r2; mad.lo.u32 %r5, %r4, 128, %r1; mul.wide.u32 %rd2, %r5, 4; add.s64 %rd3, %rd1, %rd2;
+ld.global.u32 %r6, [%rd3]; mov.u32 %r7, s; shl.b32 %r8, %r1, 2; add.u32 %r7, %r7, %r8; st.shared.u32 [%r7], %r6; bar.sync 0;
+setp.gt.u32 %p1, %r1, 63; @%p1 bra END; ld.shared.u32 %r6, [%r7+256]; ld.shared.u32 %r5, [%r7]; add.u32 %r6, %r6, %r5;
+st.shared.u32 [%r7], %r6; st.global.u32 [%rd3], %r6; END:"""
+
+
+@pytest.mark.parametrize(("directives", "is_certain"), [("", False), (".reqntid 128, 2", True)])
+def test_a_block_that_may_lack_threads_shows_no_race(directives: str, is_certain: bool) -> None:
+    done = exercised(ROWS, directives=directives)
+
+    races = [one for one in done.found if one.finding.diagnostic.rule == "S003"]
+    assert {bool(one.doubt) for one in races} == {not is_certain}
