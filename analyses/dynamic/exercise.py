@@ -308,6 +308,7 @@ class Exercise:
         wrong: list[Launched] = []
         is_always_wrong = True
         hidden: Launched | None = None
+        of_warps: Launched | None = None
         waits = False
         last: tuple[int, int] | None = None
         said = choices[0].block if is_said(self.routine, choices[0].block) else None
@@ -336,7 +337,12 @@ class Exercise:
             if wrong and not outside and _reads_rubbish(ran) and said is not None:
                 # it leaves an array with the specified block, and reads unwritten memory with a smaller one
                 continue
-            if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
+            is_of_warps = not outside and not is_stuck and self._is_for_a_warp(ran, shape)
+            of_warps = of_warps or ((ran, shape) if is_of_warps and not _reads_rubbish(ran) else None)
+            if of_warps is not None and not outside and _reads_rubbish(ran):
+                # a block of one warp, or another smaller one, lacks threads: the kernel is for several warps
+                return of_warps
+            if not outside and not is_stuck and not is_of_warps:
                 if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
                     return ran, shape
                 hidden = hidden or (ran, shape)

@@ -609,3 +609,14 @@ def test_a_block_that_may_lack_threads_shows_no_race(directives: str, is_certain
 
     races = [one for one in done.found if one.finding.diagnostic.rule == "S003"]
     assert {bool(one.doubt) for one in races} == {not is_certain}
+
+
+def test_a_warp_that_reads_what_others_have_to_write_is_not_the_block() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s;
+    add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; setp.ne.s32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r4, 0; mov.u32 %r5, 0;
+    L: ld.shared.u32 %r6, [%r3]; add.u32 %r4, %r4, %r6; add.u32 %r3, %r3, 4; add.u32 %r5, %r5, 1; setp.ne.s32 %p2, %r5, 128; @%p2 bra L;
+    st.global.u32 [%rd1], %r4; END:"""
+    done = exercised(body)
+
+    assert done.example is not None and done.example.block == (128, 1, 1)
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S003", "")]
