@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.declarations import natural_alignment, vector_of
-from ptxkit.directives import other_statements, plain_integer
+from ptxkit.directives import lists_targets, other_statements, plain_integer
 from ptxkit.isa.binding import flow_of, match, split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
@@ -55,10 +55,10 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     for path, scope in names.scopes.items():
         if path == scope.path and id(scope) in paths:
             yield from _scope(paths[id(scope)], scope, calls)
-    for path, child, _ in other_statements(module):
+    for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))
-        elif type(child) is Declaration and child.type == ".branchtargets" and child.space is None:
+        elif type(child) is Declaration and lists_targets(child) and child.type == ".branchtargets":
             yield from calls.counted_targets(path, child, names.scope_of(path))
 
 

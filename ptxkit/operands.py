@@ -21,6 +21,7 @@ from ptxkit.syntax import (
     Group,
     Guard,
     Instruction,
+    Leaf,
     Name,
     Node,
     Number,
@@ -127,10 +128,10 @@ class Shaper:
                 self.scope.heads[at] = node
             elif kind is Number:
                 known[at] = keys[_INTEGER if node.text.isdecimal() else _number(node.text)]
-            elif node.children:
-                composites.append((at, node))
-            else:
+            elif isinstance(node, Leaf):
                 known[at] = keys[shapes.UNKNOWN]
+            else:
+                composites.append((at, node))
         if not composites:
             return
         parts = list(chain.from_iterable([node.children if type(node) is not Apply else node.children[1:] for _, node in composites]))
@@ -150,7 +151,7 @@ class Shaper:
         symbols = list(map(find, names.values()))
         distinct = dict.fromkeys(symbols)
         for symbol in distinct:
-            if symbol not in of_symbol:
+            if symbol is not None and symbol not in of_symbol:
                 of_symbol[symbol] = self.keys[_symbol(symbol)]
         self.known.update(zip(names, map(of_symbol.__getitem__, symbols), strict=True))
         if None in distinct:
