@@ -818,7 +818,7 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     reported: set[str] = set()
     meant = {names.root.symbols[name] for name in late}
     for laid in names.blocks:
-        used = meant & names.sketches[laid.scope].shaper.used
+        used = meant & names.sketches[laid.scope].examples.shaper.used
         wanted = {symbol.name for symbol in used if symbol is not None and late[symbol.name] > laid.path[0]}
         for i, statement in enumerate(laid.children) if wanted - reported else ():
             for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():

@@ -7,7 +7,7 @@ A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Keys, Shaper
-from ptxkit.patterns import Sketch
+from ptxkit.patterns import Examples, Sketch
 from ptxkit.scopes import Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
@@ -117,17 +117,19 @@ class Names:
             self._shapers[scope] = found
         return found
 
-    def select(self, scope: Scope, patterns: Collection[str]) -> Iterator[tuple[Path, Instruction]]:
-        """The instructions in a scope that have one of these patterns, with their paths."""
+    def select(self, scope: Scope, choose: Callable[[Sketch], frozenset[str]]) -> Iterator[tuple[Path, Instruction, str]]:
+        """The instructions in a scope that have one of the patterns chosen, with their paths and patterns."""
+        sketch = self.sketches[scope]
+        patterns = choose(sketch)
         if not patterns:
             return
-        ahead = iter(self.sketches[scope].patterns)
+        ahead = iter(sketch.patterns)
         for laid in self.in_scope[scope]:
             own = list(islice(ahead, len(laid.instructions)))
             if any(map(patterns.__contains__, own)):
                 for (i, instruction), pattern in zip(laid.indexed, own, strict=True):
                     if pattern in patterns:
-                        yield (*laid.path, i), instruction
+                        yield (*laid.path, i), instruction, pattern
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -188,6 +190,7 @@ class _Resolver:
         self.late: list[Laid] = []
         self.keys = Keys()
         self.sketches: dict[Scope, Sketch] = {}
+        self.templates: dict[Hashable, Examples] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
@@ -297,9 +300,13 @@ class _Resolver:
         scope = blocks[0].scope
         instructions = list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
         # not stored in its scope: cycles would keep trees alive until the garbage collector runs
-        sketch = self.sketches[scope] = Sketch(scope, instructions, self.keys)
-        self.used.update(sketch.shaper.symbols)
-        missing = sketch.shaper.missing | self._used_by_others(scope, blocks)
+        declared = (scope.parent, *scope.symbols, *[id(one) for laid in blocks for _, one in laid.others if type(one) is Declaration])
+        sketch = self.sketches[scope] = Sketch(scope, instructions, self.keys, declared, self.templates)
+        shaper = sketch.examples.shaper
+        self.used.update(shaper.symbols)
+        if shaper.scope is not scope:
+            self.used.update([symbol for name, symbol in scope.symbols.items() if shaper.scope.symbols[name] in shaper.used])
+        missing = shaper.missing | self._used_by_others(scope, blocks)
         for laid in blocks if missing else ():
             uses = list(_first_uses(laid, missing))
             self.unresolved.extend(uses)

@@ -61,6 +61,10 @@ class Keys(dict[OperandShape | str, str]):
         self[what] = key
         return key
 
+    def shapes_of(self, instruction: str) -> tuple[OperandShape, ...]:
+        """The operand shapes of an instruction with this key."""
+        return tuple([self.shapes[f"{key} "] for key in instruction.split()[1:]])
+
 
 class Shaper:
     """Computes the shapes of operands in one scope. Instructions share operands, so each is examined once."""

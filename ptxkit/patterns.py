@@ -7,7 +7,7 @@ could depend on them. It follows from the node alone, which keeps it; the instru
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -34,63 +34,27 @@ _stems: dict[int, str] = {}
 _next_stem = count()
 
 
-class Sketch:
-    """The instructions of one scope, with one example for each pattern, and the keys of their opcodes and operand shapes."""
+class Examples:
+    """One instruction for each pattern of a scope, and the keys of their opcodes and operand shapes."""
 
-    def __init__(self, scope: Scope, instructions: Sequence[Instruction], keys: Keys) -> None:
+    def __init__(self, scope: Scope, keys: Keys, patterns: list[str], instructions: Sequence[Instruction], numbered: set[int]) -> None:
         self.scope = scope
-        self.instructions = instructions
         self.shaper = Shaper(scope, keys)
-        """Knows the operands of the examples."""
-        self._text, numbered = _drafted(list(chain.from_iterable([instruction.children for instruction in instructions])))
-        patterns = self.patterns
-        self.examples = dict(zip(patterns, instructions, strict=True))
-        """An instruction of each pattern."""
-        self.mixed: set[str] = set()
-        """Patterns whose instructions differ in shape, since names with the same stem are declared differently."""
-        self._exact: dict[int, str] = {}
-        """The keys of the instructions of mixed patterns, by their positions."""
-        self.shaper.learn({id(node): node for example in self.examples.values() for node in example.children})
+        """Knows the operands of the examples, apart from the numbers of registers."""
+        self.of = dict(zip(patterns, instructions, strict=True))
+        """By pattern."""
+        self.limits: dict[int, int] = {}
+        """For each stem of names that a declaration with a count declares, the first number beyond these."""
+        self.has_single = False
+        """Some names that end in a number are not declared with a count."""
         mixed = self._resolve(sorted(numbered))
-        if mixed:
-            self.mixed.update([pattern for pattern, example in self.examples.items() if not mixed.isdisjoint(_stems_of(example))])
-            self._exact.update([(i, self._exactly(instructions[i])) for i, pattern in enumerate(patterns) if pattern in self.mixed])
-        self._keys = {pattern: self.shaper.key(example) for pattern, example in self.examples.items()}
-
-    @property
-    def patterns(self) -> list[str]:
-        """The pattern of each instruction."""
-        return self._text.split(BEGIN)[1:]
-
-    @property
-    def keys(self) -> list[str]:
-        """The key of each instruction: equal for those with equal opcodes and operand shapes."""
-        keys = list(map(self._keys.__getitem__, self.patterns))
-        for i, key in self._exact.items():
-            keys[i] = key
-        return keys
-
-    @property
-    def by_key(self) -> dict[str, Instruction]:
-        """An instruction of each key."""
-        found = {key: self.examples[pattern] for pattern, key in self._keys.items()}
-        found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
-        return found
-
-    def key(self, instruction: Instruction) -> str:
-        """The key of one of the instructions."""
-        pattern = _drafted(instruction.children)[0].removeprefix(BEGIN)
-        return self._exactly(instruction) if pattern in self.mixed else self._keys[pattern]
-
-    def with_keys(self, wanted: Iterable[str]) -> set[str]:
-        """The patterns whose instructions may have one of these keys."""
-        wanted = frozenset(wanted)
-        found = {pattern for pattern, key in self._keys.items() if key in wanted}
-        return found | self.mixed if not wanted.isdisjoint(self._exact.values()) else found
-
-    def _exactly(self, instruction: Instruction) -> str:
-        self.shaper.learn({id(node): node for node in instruction.children})
-        return self.shaper.key(instruction)
+        parts = {node.pattern: node for example in self.of.values() for node in _nodes(example)}
+        self.shaper.learn({id(node): node for node in parts.values()})
+        known = {pattern: self.shaper.known[id(node)] for pattern, node in parts.items()}
+        self.keys = {pattern: "".join([known[node.pattern] for node in _nodes(example)]) for pattern, example in self.of.items()}
+        """By pattern."""
+        self.mixed = frozenset([pattern for pattern, example in self.of.items() if _has_stem(example, mixed)] if mixed else ())
+        """Patterns whose instructions differ in shape, since names with the same stem are declared differently."""
 
     def _resolve(self, numbered: list[int]) -> set[int]:
         """Resolves the names that end in a number, and gives the stems whose names differ in shape."""
@@ -103,10 +67,81 @@ class Sketch:
             family = self.scope.family(name, numbered[end - 1] - first)
             if family is not None:
                 self.shaper.symbol_key(family)
-            elif len({self.shaper.name_key(f"{name}{number - first}") for number in numbered[at:end]}) > 1:
-                mixed.add(stem)
+                self.limits[stem] = first + (family.count or 0)
+            else:
+                self.has_single = True
+                if len({self.shaper.name_key(f"{name}{number - first}") for number in numbered[at:end]}) > 1:
+                    mixed.add(stem)
             at = end
         return mixed
+
+    @property
+    def is_template(self) -> bool:
+        """Whether another scope with the same patterns, the same declarations and the same parent has the same keys."""
+        return not (self.has_single or self.scope.ranges or self.shaper.missing)
+
+    def fit(self, numbered: set[int]) -> bool:
+        """Whether names that end in a number are declared with a count, if this scope is a template."""
+        limits = self.limits
+        return all(name < limits[name >> _BITS] for name in numbered)
+
+
+class Sketch:
+    """The instructions of one scope by pattern."""
+
+    def __init__(
+        self, scope: Scope, instructions: Sequence[Instruction], keys: Keys, declared: Hashable, templates: dict[Hashable, Examples]
+    ) -> None:
+        self.instructions = instructions
+        text, numbered = _drafted(list(chain.from_iterable([instruction.children for instruction in instructions])))
+        self._text = text
+        self._exact: dict[int, str] = {}
+        """The keys of the instructions of mixed patterns, by their positions."""
+        template = templates.get((declared, text))
+        if template is not None and template.fit(numbered):
+            self.examples = template
+            return
+        patterns = self.patterns
+        self.examples = Examples(scope, keys, patterns, instructions, numbered)
+        if self.examples.is_template:
+            templates[declared, text] = self.examples
+        elif self.examples.mixed:
+            shaper = self.examples.shaper
+            exact = [i for i, pattern in enumerate(patterns) if pattern in self.examples.mixed]
+            shaper.learn({id(node): node for i in exact for node in instructions[i].children})
+            self._exact.update([(i, shaper.key(instructions[i])) for i in exact])
+
+    @property
+    def patterns(self) -> list[str]:
+        """The pattern of each instruction."""
+        return self._text.split(BEGIN)[1:]
+
+    @property
+    def keys(self) -> list[str]:
+        """The key of each instruction: equal for those with equal opcodes and operand shapes."""
+        keys = list(map(self.examples.keys.__getitem__, self.patterns))
+        for i, key in self._exact.items():
+            keys[i] = key
+        return keys
+
+    @property
+    def by_key(self) -> dict[str, Instruction]:
+        """An instruction of each key."""
+        found = {key: self.examples.of[pattern] for pattern, key in self.examples.keys.items()}
+        found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
+        return found
+
+    def key(self, instruction: Instruction, pattern: str | None = None) -> str:
+        """The key of one of the instructions, whose pattern may be given."""
+        if pattern is None:
+            pattern = _drafted(instruction.children)[0].removeprefix(BEGIN)
+        return self.examples.shaper.key(instruction) if pattern in self.examples.mixed else self.examples.keys[pattern]
+
+    def with_keys(self, wanted: frozenset[str]) -> frozenset[str]:
+        """The patterns whose instructions may have one of these keys."""
+        examples = self.examples
+        found = frozenset([pattern for pattern, key in examples.keys.items() if key in wanted])
+        return found if wanted.isdisjoint(self._exact.values()) else found | examples.mixed
 
 
 def _drafted(nodes: Sequence[Any]) -> tuple[str, set[int]]:
@@ -120,8 +155,13 @@ def _drafted(nodes: Sequence[Any]) -> tuple[str, set[int]]:
     return text.replace(_GUARDED + BEGIN, _GUARDED), set(chain.from_iterable([node.numbered for node in nodes]))
 
 
-def _stems_of(instruction: Instruction) -> list[int]:
-    return [name >> _BITS for name in _drafted(instruction.children)[1]]
+def _has_stem(instruction: Instruction, stems: set[int]) -> bool:
+    return any(name >> _BITS in stems for node in _nodes(instruction) for name in node.numbered)
+
+
+def _nodes(instruction: Instruction) -> tuple[Any, ...]:
+    """Guard, opcode and operands, with their patterns."""
+    return instruction.children
 
 
 def _enter(node: Any) -> None:
