@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
 import attrs
@@ -18,7 +18,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Keys, Shaper
 from ptxkit.patterns import Examples, Sketch
-from ptxkit.scopes import Kind, Scope, Symbol
+from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
     Align,
@@ -123,13 +123,16 @@ class Names:
         patterns = choose(sketch)
         if not patterns:
             return
-        ahead = iter(sketch.patterns)
-        for laid in self.in_scope[scope]:
-            own = list(islice(ahead, len(laid.instructions)))
-            if any(map(patterns.__contains__, own)):
-                for (i, instruction), pattern in zip(laid.indexed, own, strict=True):
-                    if pattern in patterns:
-                        yield (*laid.path, i), instruction, pattern
+        chosen = [(i, pattern) for i, pattern in enumerate(sketch.patterns) if pattern in patterns]
+        at = before = 0
+        for laid in self.in_scope[scope] if chosen else ():
+            indexed = None
+            while at < len(chosen) and chosen[at][0] < before + len(laid.instructions):
+                indexed = laid.indexed if indexed is None else indexed
+                i, instruction = indexed[chosen[at][0] - before]
+                yield (*laid.path, i), instruction, chosen[at][1]
+                at += 1
+            before += len(laid.instructions)
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -281,6 +284,8 @@ class _Resolver:
     def _add(self, scope: Scope, symbol: Symbol) -> None:
         if symbol.name == "_":
             return
+        if symbol.name[-1:].isdecimal():
+            scope.stems.add(symbol.name.rstrip(DIGITS))
         if symbol.count is not None:
             family = scope.ranges.setdefault(symbol.name, [])
             if family:

@@ -152,11 +152,13 @@ def _drafted(nodes: Sequence[Any]) -> tuple[str, set[int]]:
         for node in nodes:
             _enter(node)
         text = "".join([node.pattern for node in nodes])
-    return text.replace(_GUARDED + BEGIN, _GUARDED), set(chain.from_iterable([node.numbered for node in nodes]))
+    numbered = {node.numbered for node in nodes}
+    several = [names for names in numbered if type(names) is tuple]
+    return text.replace(_GUARDED + BEGIN, _GUARDED), numbered.difference(several).union(*several)
 
 
 def _has_stem(instruction: Instruction, stems: set[int]) -> bool:
-    return any(name >> _BITS in stems for node in _nodes(instruction) for name in node.numbered)
+    return any(name >> _BITS in stems for name in _drafted(instruction.children)[1])
 
 
 def _nodes(instruction: Instruction) -> tuple[Any, ...]:
@@ -170,19 +172,26 @@ def _enter(node: Any) -> None:
         return
     for part in node.children:
         _enter(part)
-    # the function of `Apply` is no operand
-    operands = node.children[1:] if type(node) is Apply else node.children
-    numbered: tuple[int, ...] = tuple(chain.from_iterable([part.numbered for part in operands]))
+    numbered: int | tuple[int, ...]
     if type(node) is Name:
         pattern, numbered = _of_name(node.text)
     else:
-        pattern = _of_other(node)
+        # the function of `Apply` is no operand
+        pattern, numbered = _of_other(node), _joined(node.children[1:] if type(node) is Apply else node.children)
     object.__setattr__(node, "numbered", numbered)
     # last, since another thread that reads the same tree may look for it
     object.__setattr__(node, "pattern", pattern)
 
 
-def _of_name(text: str) -> tuple[str, tuple[int, ...]]:
+def _joined(parts: Sequence[Any]) -> int | tuple[int, ...]:
+    """The names in several nodes that end in a number: one that is alone is no tuple, which is faster to collect."""
+    found: list[int] = []
+    for part in parts:
+        found += part.numbered if type(part.numbered) is tuple else (part.numbered,)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _of_name(text: str) -> tuple[str, int | tuple[int, ...]]:
     stem = text.rstrip(DIGITS)
     digits = text[len(stem) :].lstrip("0") or text[len(stem) :][-1:]
     stem = text[: len(text) - len(digits)]
@@ -195,7 +204,7 @@ def _of_name(text: str) -> tuple[str, tuple[int, ...]]:
         number = next(_next_stem)
         _stems[number] = stem
         number = _stem_numbers.setdefault(stem, number)
-    return _printable(stem) + "# ", (number << _BITS | int(digits),)
+    return _printable(stem) + "# ", number << _BITS | int(digits)
 
 
 def _of_other(node: Node) -> str:
