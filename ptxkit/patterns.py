@@ -45,8 +45,8 @@ class Examples:
         """By pattern."""
         self.limits: dict[int, int] = {}
         """For each stem of names that a declaration with a count declares, the first number beyond these."""
-        self.has_single = False
-        """Some names that end in a number are not declared with a count."""
+        self.singles: set[int] = set()
+        """The other names that end in a number."""
         mixed = self._resolve(sorted(numbered))
         parts = {node.pattern: node for example in self.of.values() for node in _nodes(example)}
         self.shaper.learn({id(node): node for node in parts.values()})
@@ -69,7 +69,7 @@ class Examples:
                 self.shaper.symbol_key(family)
                 self.limits[stem] = first + (family.count or 0)
             else:
-                self.has_single = True
+                self.singles.update(numbered[at:end])
                 if len({self.shaper.name_key(f"{name}{number - first}") for number in numbered[at:end]}) > 1:
                     mixed.add(stem)
             at = end
@@ -77,13 +77,13 @@ class Examples:
 
     @property
     def is_template(self) -> bool:
-        """Whether another scope with the same patterns, the same declarations and the same parent has the same keys."""
-        return not (self.has_single or self.scope.ranges or self.shaper.missing)
+        """Whether the same keys hold for another scope with the same patterns, declarations and parent, if `fit` holds for its names."""
+        return not (self.mixed or self.scope.ranges or self.shaper.missing)
 
     def fit(self, numbered: set[int]) -> bool:
-        """Whether names that end in a number are declared with a count, if this scope is a template."""
-        limits = self.limits
-        return all(name < limits[name >> _BITS] for name in numbered)
+        """Whether names that end in a number are these ones, apart from those that are declared with a count."""
+        limit = self.limits.get
+        return {name for name in numbered if name >= limit(name >> _BITS, 0)} == self.singles
 
 
 class Sketch:
