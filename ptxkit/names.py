@@ -176,10 +176,6 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
 _DECLARING = frozenset((Declaration, Label, Function, Alias))
 """The statements that declare names in a scope. A block without any of them shares the enclosing scope."""
 
-_USING = frozenset((Declaration, Targets, Alias))
-"""The statements besides instructions that use names."""
-
-
 class _Resolver:
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -319,7 +315,7 @@ class _Resolver:
 
     def _used_by_others(self, scope: Scope, blocks: list[Laid]) -> set[str]:
         """Resolves the names in statements other than instructions, and gives those that are not declared."""
-        names = {name.text for laid in blocks for _, other in laid.others if type(other) in _USING for _, name in _names_of_other(other)}
+        names = {name.text for laid in blocks for _, other in laid.others if _uses_names(other) for _, name in _names_of_other(other)}
         missing = set()
         for name in names:
             symbol = scope.lookup(name)
@@ -328,6 +324,12 @@ class _Resolver:
             elif name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None):
                 missing.add(name)
         return missing
+
+
+def _uses_names(statement: Node) -> bool:
+    """Whether a statement other than an instruction may use names; a declaration of registers does not."""
+    kind = type(statement)
+    return kind is Targets or kind is Alias or (kind is Declaration and statement.children[0].text != ".reg")
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import KeysView
-from itertools import chain
+from collections.abc import Iterable, KeysView
 
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
@@ -98,23 +97,25 @@ class Shaper:
         distinct = dict(zip(map(id, nodes), nodes, strict=True))
         # compilers number registers without large gaps
         self.scope.spell_out(2 * len(distinct))
-        self.learn(distinct)
+        self.learn(distinct.values())
 
     def key(self, instruction: Instruction) -> str:
         """The key of an instruction whose guard, opcode and operands were learned."""
         return "".join(map(self.known.__getitem__, map(id, instruction.children)))
 
-    def learn(self, nodes: dict[int, Node]) -> None:
-        """Enters all these nodes, given by their `id`, into `known`.
+    def learn(self, nodes: Iterable[Node]) -> None:
+        """Enters all these nodes and their parts into `known`.
 
         Parentheses have another meaning in a call than elsewhere; here they count as the list of a call.
         """
-        known, keys = self.known, self.keys
-        self._learn_names({at: node.text for at, node in nodes.items() if type(node) is Name})
+        known, keys, names = self.known, self.keys, self.names
         composites: list[tuple[int, Node]] = []
-        for at, node in [(at, node) for at, node in nodes.items() if type(node) is not Name]:
-            kind = type(node)
-            if kind is Opcode:
+        for node in nodes:
+            at, kind = id(node), type(node)
+            if kind is Name:
+                names[at] = node.text
+                known[at] = self.name_key(node.text)
+            elif kind is Opcode:
                 known[at] = keys[node.text]
             elif kind is Number:
                 known[at] = keys[_INTEGER if node.text.isdecimal() else number_shape(node.text)]
@@ -122,31 +123,16 @@ class Shaper:
                 known[at] = keys[shapes.UNKNOWN]
             else:
                 composites.append((at, node))
-        if not composites:
-            return
-        parts = list(chain.from_iterable([node.children if type(node) is not Apply else node.children[1:] for _, node in composites]))
-        inner = dict(zip(map(id, parts), parts, strict=True))
-        self.learn({at: part for at, part in inner.items() if at not in known and type(part) not in _BETWEEN})
-        self.composites += composites
         for at, node in composites:
+            operands = node.children[1:] if type(node) is Apply else node.children
+            self.learn([part for part in operands if id(part) not in known and type(part) not in _BETWEEN])
             known[at] = "" if type(node) is Guard else self._composed(node)
-
-    def _learn_names(self, names: dict[int, str]) -> None:
-        of_symbol, find = self._symbols, self.scope.found.get
-        self.names.update(names)
-        symbols = list(map(find, names.values()))
-        distinct = dict.fromkeys(symbols)
-        for symbol in distinct:
-            if symbol is not None:
-                self.symbol_key(symbol)
-        self.known.update(zip(names, map(of_symbol.__getitem__, symbols), strict=True))
-        if None in distinct:
-            self.known.update([(at, self.name_key(name)) for (at, name), one in zip(names.items(), symbols, strict=True) if one is None])
+        self.composites += composites
 
     def name_key(self, name: str) -> str:
         """The key of a name."""
-        symbol = self.scope.lookup(name) if name != "_" else None
-        return self.keys[self._undeclared(name)] if symbol is None else self.symbol_key(symbol)
+        symbol = self.scope.lookup(name)
+        return self.keys[self._undeclared(name)] if symbol is None else self._symbols.get(symbol) or self.symbol_key(symbol)
 
     def symbol_key(self, symbol: Symbol) -> str:
         """The key of each name that means a symbol."""
@@ -189,7 +175,7 @@ class Shaper:
             return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
         key = self.known.get(id(operand))
         if key is None:
-            self.learn({id(operand): operand})
+            self.learn((operand,))
             key = self.known[id(operand)]
         return self.keys.shapes[key]
 

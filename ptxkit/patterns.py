@@ -49,7 +49,7 @@ class Examples:
         """The other names that end in a number."""
         mixed = self._resolve(sorted(numbered))
         parts = {node.pattern: node for example in self.of.values() for node in _nodes(example)}
-        self.shaper.learn({id(node): node for node in parts.values()})
+        self.shaper.learn(parts.values())
         known = {pattern: self.shaper.known[id(node)] for pattern, node in parts.items()}
         self.keys = {pattern: "".join([known[node.pattern] for node in _nodes(example)]) for pattern, example in self.of.items()}
         """By pattern."""
@@ -108,7 +108,8 @@ class Sketch:
         elif self.examples.mixed:
             shaper = self.examples.shaper
             exact = [i for i, pattern in enumerate(patterns) if pattern in self.examples.mixed]
-            shaper.learn({id(node): node for i in exact for node in instructions[i].children})
+            nodes = {id(node): node for i in exact for node in instructions[i].children}
+            shaper.learn([node for at, node in nodes.items() if at not in shaper.known])
             self._exact.update([(i, shaper.key(instructions[i])) for i in exact])
 
     @property
