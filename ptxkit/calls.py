@@ -15,8 +15,8 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
-from ptxkit.patterns import Examples, Sketch
 from ptxkit.problem import Problem
+from ptxkit.sketches import Examples, Sketch
 from ptxkit.syntax import (
     Address,
     Alias,

@@ -20,8 +20,8 @@ from ptxkit.isa.targets import runs, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
-from ptxkit.patterns import Examples
 from ptxkit.problem import Problem
+from ptxkit.sketches import Examples
 from ptxkit.syntax import Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)

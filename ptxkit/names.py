@@ -17,8 +17,8 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Keys, Shaper
-from ptxkit.patterns import Examples, Sketch
 from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
+from ptxkit.sketches import Examples, Sketch
 from ptxkit.syntax import (
     Alias,
     Align,
@@ -175,6 +175,7 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
 
 _DECLARING = frozenset((Declaration, Label, Function, Alias))
 """The statements that declare names in a scope. A block without any of them shares the enclosing scope."""
+
 
 class _Resolver:
     def __init__(self, module: Module) -> None:

@@ -179,7 +179,7 @@ else:
 
 
 class _Sketched(Node):
-    """A node with room for what `ptxkit.patterns` finds out about it."""
+    """A node with room for what `ptxkit.sketches` finds out about it."""
 
     __slots__ = ("numbered", "pattern")
 
