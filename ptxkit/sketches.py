@@ -24,10 +24,10 @@ _TRANSPARENT = frozenset((Address, Pair, Vector))
 """The operands whose shapes follow from those of their parts."""
 
 _BITS = 30
-"""The number in a name is below 1 << _BITS; the bits above it tell the stem."""
+"""The number in a name is below 1 << _BITS; the bits above it are the number of its stem."""
 _MOST_DIGITS = 9
 _MOST_STEMS = 1 << 16
-"""So many stems are told apart in a process. Names with other stems are their own patterns."""
+"""The number of stems that a process distinguishes; names with other stems are their own patterns."""
 
 _stem_numbers: dict[str, int] = {}
 _stems: dict[int, str] = {}
