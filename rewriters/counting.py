@@ -354,7 +354,7 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     if at_once:
         lines += [*_whole_warp(plan, buffer, kept, part), f"bra {done};", f"{part}:"]
     if together:
-        lines += [*leading("", on, mask, copy, base).replace("!mov", "mov").split("\n"), apart(base, copy)]
+        lines += [*leading(on, mask, copy, base).replace("!mov", "mov").split("\n"), apart(base, copy)]
     else:
         lines += [f"setp.ne.u64 {on}, {base}, 0;"]
     lines += [buffer.copied(base, copy)]

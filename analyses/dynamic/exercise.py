@@ -225,7 +225,7 @@ class Exercise:
         runs = [ran]
         # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
         goes_on = not is_guessed(self.routine)
-        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
+        for sizes, contrast, families in self._further() if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -288,7 +288,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""

@@ -80,7 +80,6 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     A copy fills the room before the next copy, if that gives the expect-tx bytes; otherwise these are divided in proportion to the sizes of
     the destination variables.
     """
-    known = values(routine)
     copies = _copies(routine)
     room: dict[str, Symbol | None] = {}
     for one in copies:
@@ -101,7 +100,7 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     if expecting and not expected:
         # the bytes are computed: what they are a run shows
         found = {name: (USUAL, _element(routine, symbol), None) for name, symbol in room.items()}
-    for name, symbol in _sources(routine, known).items():
+    for name, symbol in _sources(routine).items():
         size = size_of(symbol) or 0
         if name not in found and size:
             # a store is as large as the loads, if there are any
@@ -183,7 +182,7 @@ def _name(map_: Term) -> str:
     return next((str(leaf.data[0]) for leaf in map_.leaves() if leaf.operator == "address"), "")
 
 
-def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
+def _sources(routine: Routine) -> dict[str, Symbol]:
     """For each parameter, the shared variable that copies with its map read from, if they always start at the same address."""
     maps = {one.instruction: _name(one.address) for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None}
     found: dict[str, Symbol] = {}

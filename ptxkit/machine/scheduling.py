@@ -725,7 +725,7 @@ class Scheduler:
         if agents is None:
             return False
         try:
-            return bool(agents.step(self.policy))
+            return bool(agents.step())
         except Stop as error:
             raise self.late_fault(error) from error
 

@@ -330,7 +330,7 @@ class _Batch:
                 position = path[-1]
                 while position and not isinstance(children[position - 1], Declaration):
                     position -= 1
-        refusal = self._check_code(routine, path, found, edit.converged, 0)
+        refusal = self._check_code(routine, path, found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -479,9 +479,9 @@ class _Batch:
                     f"{found.branch or 'a pragma'} between the pragma of a loop and the loop",
                     ("a pragma counts for the block whose label stands before it (11.4.11)",),
                 )
-        return self._check_code(routine, path, found, converged, i)
+        return self._check_code(routine, path, found, converged)
 
-    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool, i: int) -> Refusal | None:
+    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool) -> Refusal | None:
         """The reason why code cannot be inserted at any point of a scope."""
         if found.loc:
             return Refusal(
@@ -546,7 +546,7 @@ class _Batch:
             return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
         if same and trait.aligned:
             converged = True
-        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged, i)
+        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged)
 
     # --- building ------------------------------------------------------------------------------------------------------------------
 

@@ -72,11 +72,11 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
     flow = control_flow(routine)
     uses = barriers(routine).cta
     calls = has_such(routine, lambda bound: bound.flow == "call")
-    if not uses or calls or any(not _numbers(routine, use) for use in uses):
+    if not uses or calls or any(not _numbers(use) for use in uses):
         return ()
     groups: dict[int, list[Site] | None] = {}
     for use in uses:
-        ids = _numbers(routine, use)
+        ids = _numbers(use)
         warps = _warps(routine, use) if flow.block_of[use.instruction] in flow.reachable else None
         for id_ in ids:
             if len(ids) > 1 or warps is None or (use.is_counted and (use.count is None or use.count.constant is None)):
@@ -87,7 +87,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
     return tuple([Group(id_, tuple(sites), size) for id_, sites in sorted(groups.items()) if sites])
 
 
-def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
+def _numbers(use: BarrierUse) -> tuple[int, ...]:
     """The possible numbers of the barrier; empty if they are unknown or too many."""
     if use.id is None:
         return ()

@@ -151,7 +151,7 @@ def _unreleased(routine: Routine) -> Iterator[Finding]:
         if base not in polled or not access.writes or access.reads or _order(access) != "relaxed" or access.space not in (".global", ""):
             continue
         data = _written_before(routine, access, own)
-        if data is not None and _is_read_after(routine, polled[base], data, own):
+        if data is not None and _is_read_after(polled[base], data, own):
             message = "this flag is set without a release: who sees it need not see what was written before"
             steps_ = ((data.instruction, "written here"), (polled[base], "the flag is polled here"))
             yield Finding(access.instruction, message, steps_, kind=FlagFault.PUBLISH_WITHOUT_RELEASE)
@@ -178,7 +178,7 @@ def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access
     return None
 
 
-def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access]) -> bool:
+def _is_read_after(poll: int, data: Access, own: list[Access]) -> bool:
     """Whether a thread that polls the flag reads the data afterwards."""
     return any(one.reads and not one.writes and _base(one) is _base(data) and one.instruction > poll for one in own)
 
