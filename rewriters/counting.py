@@ -104,7 +104,7 @@ def count_edges(plan: Plan, registers: int, derive: bool) -> None:
     for routine in plan.routines:
         flow = control_flow(routine)
         if flow.unknown_targets:
-            plan.refuse(routine, -1, "unknown-targets", "a branch goes nobody knows where")
+            plan.refuse(routine, -1, "unknown-targets", "the target of a branch is unknown")
             continue
         if exits and calls(routine):
             chosen = _blocks(routine)

@@ -276,7 +276,7 @@ def barriers(state: State) -> list[Value]:
     for number in sorted(state.controller.barriers):
         key = cta * BARRIERS + number
         arrived, awaited = int(own.arrived[key]), int(own.expected[key]) or int(residents.alive_of_cta[cta])
-        text = f"{arrived} of {awaited} threads have arrived" if arrived else "nobody waits"
+        text = f"{arrived} of {awaited} threads have arrived" if arrived else "no thread waits"
         found.append(Value(f"barrier {number}", None, text=text))
     if state.launch.is_cluster:
         cluster = cta // state.launch.cluster_size

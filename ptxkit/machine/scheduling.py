@@ -967,7 +967,7 @@ class Scheduler:
             group.block = b
             raise self.fault(Stop("budget", f"{over}: the budget of the launch is used up"), group, None, group.body.blocks[b].start)
 
-    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: nobody can go on") -> Fault:
+    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: no thread can continue") -> Fault:
         notes = []
         threads: list[Thread] = []
         total = 0
