@@ -961,7 +961,7 @@ class Scheduler:
             over = f"more than {budget.instructions} instructions of threads are executed"
         elif budget.operations is not None and self.operations + launch.operations > budget.operations:
             over = f"more than {budget.operations} operations are executed"
-        elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
+        elif budget.seconds is not None and time.thread_time() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"
         if over:
             group.block = b
