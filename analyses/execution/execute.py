@@ -3,6 +3,7 @@ asynchronous operations may matter, and with several contents if something depen
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -42,6 +43,8 @@ MOST_LOOKS = 200
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
+MOST_RESTARTS = 2
+"""A run with other contents than the first is restarted so many times because CTAs deviate; then all of them are watched."""
 FEW, LEAST_CTAS = 0.1, 8
 """A run of the first CTAs may take about this fraction of the remaining time, as they all may have to be watched; fewer CTAs than these
 are not worth a run."""
@@ -55,6 +58,8 @@ SLOWER = 3
 """Time limit for a run with other inputs, relative to the first run (plus a constant)."""
 LEAST_OPERATIONS, LONGER = 1 << 14, 8
 """Operation limit for a run without monitors: at least LEAST_OPERATIONS, and LONGER times as many as the previous run needed."""
+PATIENCE = 0.8
+"""If less than this fraction of the time is left after the first attempt, the search comes before further scalars."""
 LOOKING, LOOK = 0.25, 0.03
 """The search for further scalars stops when less than the fraction LOOKING of the time is left; one run of the search takes at most the
 fraction LOOK."""
@@ -292,6 +297,9 @@ class _Executing:
             left: set[Path] = set(one.unseen) if self._decides(one) else set()
             unseen = left if unseen is None else unseen & left
             contrasts += 1
+            if unseen and contrasts == 1 and self._left < PATIENCE * self.budget:
+                # after another attempt like this, there may be no time for the search
+                self._search(attempts, unseen)
             if not unseen and numbers.other >= LEAST_NUMBER and (contrasts > 1 or len(attempts) > MOST_ATTEMPTS):
                 break
             if unseen and len(attempts) > 1:
@@ -300,11 +308,7 @@ class _Executing:
         if not unseen:
             attempts += self._led_by_contents(attempts)
         if unseen:
-            for search in (self._searched, self._searched_contents):
-                for one in search(tuple(attempts), unseen):
-                    attempts.append(one)
-                    if self._is_good(one):
-                        unseen &= set(one.unseen)
+            self._search(attempts, unseen)
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
@@ -316,6 +320,14 @@ class _Executing:
         # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
         besides = [one for one in attempts if left and one not in completed]
         return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
+
+    def _search(self, attempts: list[_Attempt], unseen: set[Path]) -> None:
+        """Adds attempts that execute instructions in `unseen`, and takes these out."""
+        for search in (self._searched, self._searched_contents):
+            for one in search(tuple(attempts), unseen):
+                attempts.append(one)
+                if self._is_good(one):
+                    unseen &= set(one.unseen)
 
     def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
         """Repeats the best attempt with other values in variables of the module, if these decide which instructions execute. Returns the
@@ -377,10 +389,11 @@ class _Executing:
     def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
         """Attempts with other contents, if contents alone keep instructions from being executed. Lines that remain unexecuted are
         reported in `unfit`."""
-        best = min([one for one in attempts if self._is_good(one)], key=lambda one: len(one.unseen), default=None)
+        good = [one for one in attempts if self._is_good(one)]
+        best = min(good, key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
             return []
-        left, found = set(best.unseen), []
+        left, found = set.intersection(*[set(one.unseen) for one in good]), []
         for one in self._searched_contents((best,), left, FEW_FLAGS):
             found.append(one)
             left &= set(one.unseen)
@@ -496,7 +509,7 @@ class _Executing:
             before = self.ahead
             self.launch = self.launch.larger(self.needed)
             self.code.reset()
-            budget = Budget(seconds=max(LEAST_SECONDS, self._left))
+            budget = Budget(seconds=max(LEAST_SECONDS, PART * self._left))
             one = once(self.code, self.launch, run.schedule, run.contents, budget, first_lines=self.first_lines)
             fault, self.made = one.fault, one.made
         return self._left > 0
@@ -590,8 +603,7 @@ class _Executing:
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0].fault):
             return
-        other_orders = self.observer.depends_on_order and self.runs[0].fault is None
-        for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
+        for n, schedule in enumerate(self._other_schedules if self.runs[0].fault is None else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
@@ -607,6 +619,13 @@ class _Executing:
             # with random bytes, values are not equal by coincidence
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
             self._leave_out_unfit()
+
+    @property
+    def _other_schedules(self) -> tuple[str | int, ...]:
+        """The further schedules that may matter. Where no operation is in flight, `early` and `lockstep` are the same."""
+        if not self.observer.depends_on_order:
+            return ()
+        return tuple([one for one in self.schedules[1:] if one != "early" or self.observer.copies])
 
     @property
     def _is_known(self) -> bool:
@@ -664,9 +683,13 @@ class _Executing:
 
         If there is time for some CTAs only, other contents are tried with these.
         """
-        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds):
+        # under random schedules every CTA is watched, which takes longer
+        alike = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
+        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *alike):
             self._once(schedule, contents)
             return True
+        if contents == self.contents[0] and not is_needed:
+            self.unfit.setdefault(f"schedule {schedule}, for which there was no time")
         ctas = self._ctas_in_time if contents != self.contents[0] else 0
         if ctas and self._of_first_ctas(schedule, contents, ctas):
             return True
@@ -721,15 +744,19 @@ class _Executing:
         return (run.is_too_long and not run.causes) or (is_outside and spaces <= {"global"} and bool(self.made))
 
     def _once(self, schedule: str | int, contents: Contents, most_ctas: int | None = None) -> None:
-        """Performs a run, with `most_ctas` of the first CTAs only. Under schedules that advance CTAs in lockstep, one CTA represents all that
-        do the same in shared memory."""
-        while True:
-            classes = self.classes if schedule in IN_STEP else None
+        """Performs a run; `most_ctas` limits it to the first CTAs. Under schedules that advance CTAs in lockstep, one CTA represents all
+        that do the same in shared memory."""
+        is_usual = contents == self.contents[0]
+        classes = self.classes if schedule in IN_STEP else None
+        for attempt in itertools.count():
             observer, fault = self._run(schedule, contents, classes, most_ctas)
             if fault is None or fault.kind != APART:
                 return
             assert classes is not None and observer.standing is not None
-            self.classes = divided(classes, observer.standing.apart)
+            # where CTAs deviate by their data, many restarts would end with all of them watched
+            classes = divided(classes, observer.standing.apart) if is_usual or attempt < MOST_RESTARTS else None
+            if is_usual:
+                self.classes = classes
 
     def _run(
         self, schedule: str | int, contents: Contents, classes: Classes | None, most_ctas: int | None
@@ -744,9 +771,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(
-            self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines, most_ctas
-        )
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines, most_ctas)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
