@@ -206,7 +206,7 @@ class Exercise:
         self.growth = 1
         self.shared = 0
         self.first_lines = False
-        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Contents and schedule of the runs that decide whether a finding is believed."""
@@ -409,7 +409,7 @@ class Exercise:
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be used as indices
                 contents = ZEROS
-            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+            elif not self.first_lines and (leaves_by_descriptor(ran.fault) or ran.takes_mbarriers):
                 self.first_lines = True
             else:
                 return ran

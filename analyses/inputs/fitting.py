@@ -2,7 +2,7 @@
 
 A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
 arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
-extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two. Where
+extends into the next stage, or beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two. Where
 several choices match, launches with other sizes have others, so that what shows with one only is not believed.
 """
 
@@ -20,7 +20,7 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
-from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
 from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -112,7 +112,7 @@ class _Ran:
     sizes: Mapping[MapName, int]
     """Size of a box in bytes."""
     rooms: Mapping[MapName, int]
-    """Least distance in bytes from a destination of a box to the destination of the next copy."""
+    """Least distance in bytes from a destination of a box to the destination of the next copy, or to the next stage."""
     gathered: frozenset[MapName]
     names: Mapping[int, MapName]
     has_left: bool
@@ -179,10 +179,10 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
             machine.free_global(start)
         machine.memory.trim()
         code.reset()
-    return _seen(one, watch, ranges, has_left)
+    return _seen(one, watch, ranges, has_left, stage_strides(routine))
 
 
-def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool) -> _Ran:
+def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[str, int]) -> _Ran:
     maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
     described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
     names = {start: map_.name for start, map_ in described.items()}
@@ -197,7 +197,7 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
     return _Ran(
         tuple([phase for own in watch.phases.values() for phase in own]),
         sizes,
-        _rooms(watch.targets, names),
+        {name: min(room, strides.get(name[0], room)) for name, room in _rooms(watch.targets, names).items()},
         frozenset(gathered),
         names,
         has_left,
