@@ -615,10 +615,13 @@ class Exercise:
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
-        """Whether a block of twice as many threads would leave an array. Checked only for findings about uninitialized memory."""
+        """Whether a block of twice as many threads is impossible or would leave an array. Checked only for findings about uninitialized
+        memory."""
         x, y, z = shape.block
+        if not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
         has_most = _has_most_threads(self.routine, shape.block)
-        if not (has_most or _has_an_element_each(self.routine, shape.block)) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not has_most and not _has_an_element_each(self.routine, shape.block):
             return False
         if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
             # it may have more threads along this dimension

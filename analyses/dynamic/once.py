@@ -21,8 +21,8 @@ from ptxkit.machine.matrices.products import rough_products
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
-from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.deadlocks import CHANGE
+from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Ran:
 
     @property
     def takes_mbarriers(self) -> bool:
-        """Whether a matrix, as its descriptor defines it, includes an mbarrier: then it is longer than what the instruction is meant for."""
+        """Whether a matrix, as its descriptor defines it, includes an mbarrier: then it is longer than what the MMA is meant to read."""
         return any(one.diagnostic.name == REUSED[1] and self._is_matrix(one) for one in self.findings)
 
     def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.parameters import Leaf, addresses, leaf_of
-from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.registers.ssa import SSA, ssa
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
@@ -49,7 +48,7 @@ def _inner(known: Values, numbering: SSA, term: Term, scale: int, count: int) ->
     if term.operator == "phi" and isinstance(term.data[0], int):
         return [(known.of(one), scale, count) for one in numbering.values[term.data[0]].operands if one >= 0]
     if term.operator == "sum":
-        return [(atom, scale * abs(signed(factor, term.width)), count) for atom, factor in term.parts]
+        return [(atom, scale * min(factor % (1 << term.width), -factor % (1 << term.width)), count) for atom, factor in term.parts]
     if term.operator not in _SAME:
         return []
     if term.operator == "mul":

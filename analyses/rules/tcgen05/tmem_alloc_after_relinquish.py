@@ -20,7 +20,7 @@ RULE = Rule(
     id="T002",
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated after relinquish_alloc_permit, deallocated with another size, or accessed without being allocated",
+    summary="tensor memory that is allocated after relinquish_alloc_permit, freed with another size, or accessed where none is allocated",
     why=(
         "After relinquish_alloc_permit a CTA must not allocate any more. A deallocation has the size and the .cta_group of its "
         "allocation. Only allocated columns may be accessed (9.1:9.7.16.7)."
