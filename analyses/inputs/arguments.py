@@ -136,7 +136,7 @@ def _drawn(number: int, seed: int, name: str, offset: int) -> int:
 
 
 def _map(routine: Routine, name: MapName, rank: int, sizes: Sizes, fits: Fits) -> Map:
-    kind, box = box_of(routine, name[0], rank or 2, sizes.differ, fits.get(name))
+    kind, box = box_of(routine, name, rank or 2, sizes.differ, fits.get(name))
     return Map(kind, _tensor(box, TENSOR // types()[kind].bytes), box, name)
 
 

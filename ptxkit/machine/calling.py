@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.machine.code import STACK, TOP, BasicBlock, Body, call_parts
+from ptxkit.machine.blocks import BasicBlock
+from ptxkit.machine.code import STACK, TOP, Body, call_parts
 from ptxkit.machine.compiling import _Writer
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes

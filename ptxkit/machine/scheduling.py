@@ -26,7 +26,8 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine import calling
 from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
-from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body, Site
+from ptxkit.machine.blocks import BasicBlock
+from ptxkit.machine.code import FIRST, STACK, TOP, Body, Site
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
