@@ -138,6 +138,16 @@ def _copies(routine: Routine) -> list[_Copy]:
     return found
 
 
+def stage_strides(routine: Routine) -> dict[str, int]:
+    """For each parameter with a tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as
+    addresses show it."""
+    found: dict[str, int] = {}
+    for one in _copies(routine):
+        for stride in one.strides[:1]:
+            found[one.map] = min(stride, found.get(one.map, stride))
+    return found
+
+
 def _stride(known: Values, atom: Term, factor: int) -> int:
     """The least change of an address when this term changes; 0 if unknown."""
     if atom.operator == "and" and atom.args[1].constant:

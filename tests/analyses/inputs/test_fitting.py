@@ -131,6 +131,24 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
     assert not is_guessed(routine)
 
 
+def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
+    # with made-up boxes, the first wait has no end
+    ring = f"""
+        {EXPECT} [%r3+8], 16;
+        mov.u32 %r4, 0;
+        LOOP: and.b32 %r5, %r4, 1; mad.lo.u32 %r6, %r5, 1536, %r2; mad.lo.u32 %r7, %r5, 768, %r2;
+        {EXPECT} [%r3], 2304;
+        {COPY} [%r6], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r7+8192], [%rd2, {{0, 0}}], [%r3];
+        L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r5; @!%p2 bra L;
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 4; @%p2 bra LOOP;
+    """
+    routine = kernel(ring)
+
+    assert bytes_of(routine) == {("a", 0, 0): 1536, ("b", 0, 0): 768}
+    assert not is_guessed(routine)
+
+
 def test_of_several_choices_launches_with_other_sizes_have_another() -> None:
     body = f"""
         {EXPECT} [%r3], 640;
