@@ -569,7 +569,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "uni"),
             NOT_UNIFORM,
-            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that others do not: `.uni` claims that all take one path",
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that others do not: `.uni` says that all take one path",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
             count=len(parted),
