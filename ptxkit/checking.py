@@ -1,13 +1,13 @@
 """Checks instructions against the instruction table, to predict what an assembler rejects.
 
-Every instruction is bound to a form by its opcode and operand shapes; the result is cached for the module, so that an instruction like an
-earlier one costs a few dictionary lookups.
+An instruction is bound to a form by its opcode and operand shapes, of which each scope makes one key (`ptxkit.operands`). Each key is bound
+once. Only the instructions whose form leaves something open, such as the value of a constant, are looked at one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain, islice
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
@@ -20,7 +20,7 @@ from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
 from ptxkit.problem import Problem
-from ptxkit.syntax import Block, Function, Instruction, Module, Name, Node, Path, constant_value
+from ptxkit.syntax import Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)
 """The newest PTX version that the table covers completely. In a file of a newer version, an unknown form is a warning."""
@@ -37,15 +37,6 @@ class Site:
     scope: Scope
 
 
-@frozen
-class _Verdict:
-    """What holds for all instructions with one opcode and one list of operand shapes."""
-
-    bound: Bound | Mismatch
-    clean: bool
-    """There is no problem, for any values of the constants."""
-
-
 class Binder:
     """Binds the instructions of a module for one `.version` and `.target`."""
 
@@ -55,28 +46,22 @@ class Binder:
         self.version = version
         self.target = target if target in targets() else None
         self.address_size = module.address_size
-        self._verdicts: dict[tuple[str, tuple[OperandShape, ...]], _Verdict] = {}
 
     def sites(self) -> Iterator[tuple[Site, Shaper]]:
         """The instructions of all functions, in document order within a scope."""
-        for path, block in _blocks(self.module):
-            scope = self.names.scopes[path]
-            for i, statement in enumerate(block.children):
-                if type(statement) is Instruction:
-                    yield Site((*path, i), statement, scope), self.names.shaper(scope)
+        for laid in self.names.blocks:
+            shaper = self.names.shaper(laid.scope)
+            for i, instruction in laid.indexed:
+                yield Site((*laid.path, i), instruction, laid.scope), shaper
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
         is_call = flow_of(instruction.opcode.text) == "call"
         return tuple([shaper(operand, is_call) for operand in instruction.operands])
 
-    def verdict(self, instruction: Instruction, shaper: Shaper) -> _Verdict:
-        key = (instruction.opcode.text, self.shapes(instruction, shaper))
-        found = self._verdicts.get(key)
-        if found is None:
-            bound = bind(key[0], key[1], self.address_size)
-            found = self._verdicts[key] = _Verdict(bound, self.is_clean(bound))
-        return found
+    def bound(self, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        """The form of an instruction."""
+        return bind(instruction.opcode.text, self.shapes(instruction, shaper), self.address_size)
 
     def is_clean(self, bound: Bound | Mismatch) -> bool:
         """Whether an instruction has no problem, for any values of its constants."""
@@ -99,48 +84,43 @@ class Bounds:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._binder = Binder(names.module, names, None, None)
-        self._by_shapes: dict[tuple[object, ...], Bound | Mismatch] = {}
-        """By the opcode and the shapes of guard and operands: everything that binding depends on."""
+        self._by_key: dict[str, Bound | Mismatch] = {}
+        """By the key of an instruction, which has everything that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
-
-    @property
-    def met(self) -> Iterable[Bound | Mismatch]:
-        """All forms found in the blocks queried so far."""
-        return self._by_shapes.values()
 
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         """The forms of the instructions directly in the block at a path, in order; equal opcodes and shapes share one object."""
         found = self._of.get(path)
         if found is None:
-            found = self._of[path] = self._bound(path)
+            scope = self._names.scopes[path]
+            forms = map(self._by_key.__getitem__, self.bind(scope))
+            self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
+            found = self._of[path]
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
         """The form of a single instruction in a scope, as from `of`."""
         shaper = self._names.shaper(scope)
-        key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
-        found = self._by_shapes.get(key)
+        key = shaper.key(instruction)
+        found = self._by_key.get(key)
         if found is None:
-            found = self._by_shapes[key] = self._of_key(key, instruction, shaper)
+            found = self._by_key[key] = self._binder.bound(instruction, shaper)
         return found
 
-    def _bound(self, path: Path) -> tuple[Bound | Mismatch, ...]:
-        shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
-        look_up = shaper.known.__getitem__
-        instructions = [statement for statement in self._names.module.at(path).children if type(statement) is Instruction]
-        keys = [tuple(map(look_up, map(id, statement.children))) for statement in instructions]
-        for key, statement in zip(keys, instructions, strict=True):
-            if key not in by_shapes:
-                by_shapes[key] = self._of_key(key, statement, shaper)
-        return tuple(map(by_shapes.__getitem__, keys))
+    def bind(self, scope: Scope) -> list[str]:
+        """Binds the instructions in all blocks of a scope, and gives their keys."""
+        shaper = self._names.shaper(scope)
+        keys = shaper.instructions
+        new = set(keys).difference(self._by_key)
+        if new:
+            instructions = chain.from_iterable([laid.instructions for laid in self._names.in_scope[scope]])
+            some = dict(zip(keys, instructions, strict=True))
+            self._by_key.update([(key, self._binder.bound(some[key], shaper)) for key in new])
+        return keys
 
-    def _of_key(self, key: tuple[Any, ...], instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
-        # for a guard, the text before the opcode is empty
-        opcode, *operands = key if key[0] else key[1:]
-        if any(operand.kind == "list" for operand in operands):
-            # parentheses form a list only in a call
-            return self._binder.verdict(instruction, shaper).bound
-        return bind(opcode, tuple(operands), self._binder.address_size)
+    def suspects(self, binder: Binder) -> dict[str, Bound | Mismatch]:
+        """The forms bound so far, by their keys, with which an instruction may have a problem."""
+        return {key: bound for key, bound in self._by_key.items() if not binder.is_clean(bound)}
 
 
 @per_object
@@ -149,33 +129,25 @@ def bounds(names: Names) -> Bounds:
     return Bounds(names)
 
 
-def _blocks(module: Module) -> Iterator[tuple[Path, Block]]:
-    """The blocks of all functions, outer ones first."""
-    for i, child in enumerate(module.children):
-        if not isinstance(child, Function) or child.body is None:
-            continue
-        stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
-        while stack:
-            path, block = stack.pop()
-            yield path, block
-            stack += [((*path, j), inner) for j, inner in enumerate(block.children) if type(inner) is Block]
-
-
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems of a module's instructions, for the given `.version` and `.target`."""
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
     forms = bounds(names)
-    blocks = [(path, block, forms.of(path)) for path, block in _blocks(module)]
-    suspects = {id(bound) for bound in forms.met if not binder.is_clean(bound)}
-    for path, block, of_block in blocks:
-        if suspects.isdisjoint(map(id, of_block)):
+    keys = {scope: forms.bind(scope) for scope in names.in_scope}
+    suspects = forms.suspects(binder)
+    ahead = {scope: iter(of_scope) for scope, of_scope in keys.items() if not suspects.keys().isdisjoint(of_scope)}
+    for laid in names.blocks if ahead else ():
+        of_scope = ahead.get(laid.scope)
+        if of_scope is None:
             continue
-        instructions = [(j, statement) for j, statement in enumerate(block.children) if type(statement) is Instruction]
-        for (j, statement), bound in zip(instructions, of_block, strict=True):
-            if id(bound) in suspects:
-                yield from _problems_of((*path, j), statement, bound, binder, doubtful, unknown)
+        own = list(islice(of_scope, len(laid.instructions)))
+        if suspects.keys().isdisjoint(own):
+            continue
+        for (i, instruction), key in zip(laid.indexed, own, strict=True):
+            if key in suspects:
+                yield from _problems_of((*laid.path, i), instruction, suspects[key], binder, doubtful, unknown)
 
 
 def _problems_of(
@@ -292,9 +264,8 @@ def _special_registers(instruction: Instruction, first: int) -> Iterator[tuple[P
 
 def requirements(module: Module, names: Names) -> Iterator[tuple[Site, Requirement]]:
     """What each instruction of a module requires; instructions of unknown form are omitted."""
-    binder = Binder(module, names, None, None)
-    for site, shaper in binder.sites():
-        bound = binder.verdict(site.instruction, shaper).bound
-        if not isinstance(bound, Bound):
-            continue
-        yield site, bound.requirement
+    forms = bounds(names)
+    for laid in names.blocks:
+        for (i, instruction), bound in zip(laid.indexed, forms.of(laid.path), strict=True):
+            if isinstance(bound, Bound):
+                yield Site((*laid.path, i), instruction, laid.scope), bound.requirement

@@ -20,7 +20,7 @@ from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
-from ptxkit.names import Kind, Names, Scope, Symbol, names_in
+from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Alias,
@@ -729,19 +729,15 @@ def _family_of(scope: Scope, name: str) -> Symbol | None:
 def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
     """Uses of names before their declaration, which ptxas does not find, labels excepted."""
     yield from _uses_before_in_module(module, names)
-    for path, scope in names.scopes.items():
-        if path != scope.path or len(path) < 2 or path[1] != 1:
-            continue
+    for laid in names.late:
+        path, scope, children = laid.path, laid.scope, laid.children
         late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
-        if not late:
-            continue
-        block = module.at(path)
-        first = next((i for i, child in enumerate(block.children) if type(child) is Instruction or type(child) is Block), None)
-        if first is None:
+        first = next((i for i, child in enumerate(children) if type(child) is Instruction or type(child) is Block), None)
+        if not late or first is None:
             continue
         last = max(symbol.path[len(path)] for symbol in late)
         if last > first:
-            yield from _uses_before_in_block(path, block, first, last, scope, names)
+            yield from _uses_before_in_block(laid, first, last, names)
 
 
 def _symbols(scope: Scope) -> Iterator[Symbol]:
@@ -750,11 +746,12 @@ def _symbols(scope: Scope) -> Iterator[Symbol]:
         yield from family
 
 
-def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope: Scope, names: Names) -> Iterator[Problem]:
+def _uses_before_in_block(laid: Laid, first: int, last: int, names: Names) -> Iterator[Problem]:
+    path, scope = laid.path, laid.scope
     reported: set[str] = set()
     meant: dict[str, int] = {}
     for i in range(first, last):
-        for at, name in _used_in(block.children[i], (*path, i), scope, names):
+        for at, name in _used_in(laid.children[i], (*path, i), scope, names):
             position = meant.get(name)
             if position is None:
                 symbol = scope.local(name)
@@ -813,28 +810,16 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     if not late:
         return
     reported: set[str] = set()
-    used_in: dict[int, set[str]] = {}
-    meant = {id(names.root.symbols[name]) for name in late}
-    for path, scope in names.scopes.items():
-        if len(path) < 2 or path[1] != 1 or meant.isdisjoint(names.shaper(scope).used):
-            continue
-        used = used_in.get(id(scope))
-        if used is None:
-            statements = [child for child in module.at(path).children if type(child) is Instruction]
-            used = used_in[id(scope)] = {name.text for child in statements for _, name in names_in(child)}
-        wanted = {
-            name
-            for name in used & late.keys()
-            if late[name] > path[0] and name not in reported and scope.lookup(name) is names.root.symbols[name]
-        }
-        if wanted:
-            block = module.at(path)
-            for i, statement in enumerate(block.children):
-                for at, name in _used_in(statement, (*path, i), scope, names) if type(statement) is Instruction else ():
-                    if name in wanted and name not in reported:
-                        reported.add(name)
-                        related = ((names.root.symbols[name].path, "the declaration"),)
-                        yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+    meant = {names.root.symbols[name] for name in late}
+    for laid in names.blocks:
+        used = meant & names.shaper(laid.scope).used
+        wanted = {symbol.name for symbol in used if symbol is not None and late[symbol.name] > laid.path[0]}
+        for i, statement in enumerate(laid.children) if wanted - reported else ():
+            for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():
+                if name in wanted and name not in reported:
+                    reported.add(name)
+                    related = ((names.root.symbols[name].path, "the declaration"),)
+                    yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
 
 
 def _declared_names(statement: Node) -> list[str]:

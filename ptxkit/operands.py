@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import KeysView
+from itertools import chain
 
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
@@ -19,12 +20,14 @@ from ptxkit.syntax import (
     Function,
     Group,
     Guard,
+    Instruction,
     Name,
     Node,
     Number,
     Opcode,
     Operator,
     Pair,
+    Selector,
     Unary,
     Vector,
     constant_value,
@@ -32,95 +35,182 @@ from ptxkit.syntax import (
 
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 
+BEGIN = "\n"
+"""Begins the key of an instruction."""
+
+_BETWEEN = frozenset((Operator, Selector))
+"""The children of an operand that are not operands themselves."""
+
+
+class Keys(dict[OperandShape | str, str]):
+    """The keys of the operand shapes and opcodes of a module.
+
+    The key of an instruction is that of its opcode followed by those of its operands: equal for instructions that differ only in names and
+    constants, so that whatever depends on the opcode and the operand shapes is computed once for each key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: dict[str, OperandShape] = {}
+        """The shape of each key."""
+        self.composed: dict[str, str] = {}
+        """The keys of vectors and addresses, by their bracket and the keys of their parts."""
+
+    def __missing__(self, what: OperandShape | str) -> str:
+        key = f"{len(self)} "
+        if isinstance(what, str):
+            key = BEGIN + key
+        else:
+            self.shapes[key] = what
+        self[what] = key
+        return key
+
 
 class Shaper:
     """Computes the shapes of operands in one scope. Instructions share operands, so each is examined once."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, keys: Keys | None = None) -> None:
         self.scope = scope
-        self.known: dict[int, OperandShape | str] = {}
-        """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
+        self.keys = Keys() if keys is None else keys
+        self.known: dict[int, str] = {}
+        """The keys of operands and opcodes by the `id` of the node; empty for a guard."""
         self.missing: set[str] = set()
         """The undeclared names that occurred, special registers excepted."""
         self.names: dict[int, str] = {}
         """By `id` of the node: operands, and parts of operands, that are names."""
         self.composites: list[tuple[int, Node]] = []
-        """The other operands that may contain names, and guards, with their `id`."""
-        self.inner: list[tuple[int, Node]] = []
-        """The parts of such operands that have parts themselves."""
-        self.symbols: list[Symbol] = []
-        """The symbols that occurred, in order."""
-        self._symbols: dict[int, OperandShape] = {}
+        """By `id`: guards, other operands and parts of operands that have parts themselves; parts first."""
+        self._text = ""
+        self._symbols: dict[Symbol | None, str] = {None: ""}
+        """The symbols that occurred, in order, with their keys."""
 
     @property
-    def used(self) -> Iterable[int]:
-        """`id` of the symbols that occurred."""
+    def symbols(self) -> list[Symbol]:
+        """The symbols that occurred, in order."""
+        return [symbol for symbol in self._symbols if symbol is not None]
+
+    @property
+    def used(self) -> KeysView[Symbol | None]:
+        """The symbols that occurred, and maybe None."""
         return self._symbols.keys()
 
-    def learn(self, nodes: Iterable[tuple[int, Node]]) -> None:
-        """Enters all these nodes, given with their `id`, into `known`.
+    @property
+    def instructions(self) -> list[str]:
+        """The keys of the instructions that were entered by `enter`."""
+        return self._text.split(BEGIN)[1:]
+
+    def enter(self, nodes: list[Node]) -> None:
+        """Learns the guards, opcodes and operands of all instructions of the scope."""
+        ids = list(map(id, nodes))
+        distinct = dict(zip(ids, nodes, strict=True))
+        # compilers number registers without gaps
+        self.scope.spell_out(len(distinct))
+        self.learn(distinct)
+        self._text = "".join(map(self.known.__getitem__, ids))
+
+    def key(self, instruction: Instruction) -> str:
+        """The key of an instruction whose guard, opcode and operands were learned."""
+        return "".join(map(self.known.__getitem__, map(id, instruction.children))).removeprefix(BEGIN)
+
+    def learn(self, nodes: dict[int, Node]) -> None:
+        """Enters all these nodes, given by their `id`, into `known`.
 
         Parentheses have another meaning in a call than elsewhere; here they count as the list of a call.
         """
-        known, by_symbol, names = self.known, self._symbols, self.names
-        inside = self.composites
-        found, heads = self.scope.found.get, self.scope.heads
-        for key, node in nodes:
+        known, keys = self.known, self.keys
+        self._learn_names({at: node.text for at, node in nodes.items() if type(node) is Name})
+        composites: list[tuple[int, Node]] = []
+        for at, node in [(at, node) for at, node in nodes.items() if type(node) is not Name]:
             kind = type(node)
-            if kind is Name:
-                names[key] = name = node.text
-                known[key] = by_symbol.get(id(found(name))) or self._name(name)
-            elif kind is Opcode:
-                known[key] = node.text
-                heads[key] = node
+            if kind is Opcode:
+                known[at] = keys[node.text]
+                self.scope.heads[at] = node
             elif kind is Number:
-                known[key] = _INTEGER if node.text.isdecimal() else _number(node.text)
+                known[at] = keys[_INTEGER if node.text.isdecimal() else _number(node.text)]
+            elif node.children:
+                composites.append((at, node))
             else:
-                inside.append((key, node))
-        for key, node in inside:
-            kind = type(node)
-            if kind is Guard:
-                self(node.children[0])
-                known[key] = ""
-                heads[key] = node
-            elif kind is Group:
-                known[key] = shapes.operands(*[self(element) for element in node.children])
+                known[at] = keys[shapes.UNKNOWN]
+        if not composites:
+            return
+        parts = list(chain.from_iterable([node.children if type(node) is not Apply else node.children[1:] for _, node in composites]))
+        inner = dict(zip(map(id, parts), parts, strict=True))
+        self.learn({at: part for at, part in inner.items() if at not in known and type(part) not in _BETWEEN})
+        self.composites += composites
+        for at, node in composites:
+            if type(node) is Guard:
+                known[at] = ""
+                self.scope.heads[at] = node
             else:
-                known[key] = self._shape(node)
+                known[at] = self._composed(node)
+
+    def _learn_names(self, names: dict[int, str]) -> None:
+        of_symbol, find = self._symbols, self.scope.found.get
+        self.names.update(names)
+        symbols = list(map(find, names.values()))
+        distinct = dict.fromkeys(symbols)
+        for symbol in distinct:
+            if symbol not in of_symbol:
+                of_symbol[symbol] = self.keys[_symbol(symbol)]
+        self.known.update(zip(names, map(of_symbol.__getitem__, symbols), strict=True))
+        if None in distinct:
+            self.known.update([(at, self._name(name)) for (at, name), one in zip(names.items(), symbols, strict=True) if one is None])
+
+    def _name(self, name: str) -> str:
+        """The key of a name that was not resolved in bulk."""
+        symbol = self.scope.lookup(name) if name != "_" else None
+        if symbol is None:
+            return self.keys[self._undeclared(name)]
+        found = self._symbols.get(symbol)
+        if found is None:
+            found = self._symbols[symbol] = self.keys[_symbol(symbol)]
+        return found
+
+    def _undeclared(self, name: str) -> OperandShape:
+        if name == "_":
+            return shapes.SINK
+        if name == "WARP_SZ":
+            return shapes.immediate("int")
+        if name.startswith("%") and special_register(name) is not None:
+            return shapes.special(name)
+        self.missing.add(name)
+        return shapes.UNKNOWN
+
+    def _composed(self, operand: Node) -> str:
+        """The key of an operand whose parts are known. For vectors and addresses, it follows from theirs."""
+        kind = type(operand)
+        parts = operand.children
+        if kind is Vector:
+            bracket = "{"
+        elif kind is Address:
+            bracket = "["
+            if len(parts) > 1:
+                parts = operand.parts  # type: ignore[attr-defined]
+        else:
+            return self.keys[self._shape(operand)]
+        composed = bracket + "".join(map(self.known.__getitem__, map(id, parts)))
+        found = self.keys.composed.get(composed)
+        if found is None:
+            found = self.keys.composed[composed] = self.keys[self._shape(operand)]
+        return found
 
     def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
-        if type(operand) is Group:
-            if is_call:
-                return shapes.operands(*[self(element) for element in operand.elements])
+        if type(operand) is Group and not is_call:
             return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
-        found = self.known.get(id(operand))
-        if found is None:
-            if type(operand) is Name:
-                self.names[id(operand)] = operand.text
-            elif operand.children:
-                self.inner.append((id(operand), operand))
-            found = self.known[id(operand)] = self._shape(operand)
-        assert isinstance(found, OperandShape)
-        return found
+        key = self.known.get(id(operand))
+        if key is None:
+            self.learn({id(operand): operand})
+            key = self.known[id(operand)]
+        return self.keys.shapes[key]
 
     def _shape(self, operand: Node) -> OperandShape:
-        kind = type(operand)
-        if kind is Name:
-            return self._name(operand.text)
-        if kind is Address:
-            children = operand.children
-            if len(children) == 1:
-                return shapes.address(self(children[0]))
-            if len(children) == 2 and (offset := operand.offset) is not None:  # type: ignore[attr-defined]
-                if type(offset) is not Number:
-                    self(offset)
-                return shapes.address(self(children[0]))
-            return shapes.address(*[self(part) for part in operand.parts])  # type: ignore[attr-defined]
-        if kind is Vector:
+        if isinstance(operand, Address):
+            return shapes.address(*[self(part) for part in operand.parts])
+        if isinstance(operand, Vector):
             return shapes.vector(*[self(element) for element in operand.children])
-        if kind is Number:
-            return _number(operand.text)
+        if isinstance(operand, Group):
+            return shapes.operands(*[self(element) for element in operand.children])
         if isinstance(operand, Pair):
             return shapes.pair(self(operand.children[0]), self(operand.children[1]))
         if isinstance(operand, Component):
@@ -131,23 +221,6 @@ class Shaper:
             return self._unary(operand)
         if isinstance(operand, Expression | Conditional | Cast | Apply):
             return self._expression(operand)
-        return shapes.UNKNOWN
-
-    def _name(self, name: str) -> OperandShape:
-        if name == "_":
-            return shapes.SINK
-        symbol = self.scope.lookup(name)
-        if symbol is not None:
-            found = self._symbols.get(id(symbol))
-            if found is None:
-                found = self._symbols[id(symbol)] = _symbol(symbol)
-                self.symbols.append(symbol)
-            return found
-        if name == "WARP_SZ":
-            return shapes.immediate("int")
-        if name.startswith("%") and special_register(name) is not None:
-            return shapes.special(name)
-        self.missing.add(name)
         return shapes.UNKNOWN
 
     def _component(self, operand: Component) -> OperandShape:

@@ -23,7 +23,7 @@ class Kind(enum.StrEnum):
     FUNCTION = "function"
 
 
-@frozen
+@frozen(eq=False)
 class Symbol:
     """A declared name. For `%r<100>`, `count` is 100 and `name` is `%r`. Sizes and types are those of one element."""
 
@@ -39,7 +39,7 @@ class Symbol:
     """The sizes of an array's dimensions, None if unsized; empty for a scalar."""
     count: int | None = None
     linkage: str | None = None
-    declares: Node | None = attrs.field(default=None, repr=False, eq=False)
+    declares: Node | None = attrs.field(default=None, repr=False)
     """The function, label, declaration or parameter that declares it."""
 
 
@@ -70,8 +70,7 @@ class Scope:
                 names = [f"{stem}{number}" for number in range(only.count)]
                 self.spelled.append((only, names))
                 self._found.update(dict.fromkeys(names, only))
-        if self.spelled:
-            self._found.update(self.symbols)
+        self._found.update(self.symbols)
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name declared in this scope itself."""
