@@ -7,7 +7,8 @@ once. Only the instructions whose form leaves something open, such as the value 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
+from operator import itemgetter
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
@@ -93,34 +94,31 @@ class Bounds:
         found = self._of.get(path)
         if found is None:
             scope = self._names.scopes[path]
-            forms = map(self._by_key.__getitem__, self.bind(scope))
+            self.bind(scope)
+            forms = map(self._by_key.__getitem__, self._names.sketches[scope].keys)
             self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
             found = self._of[path]
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
         """The form of a single instruction in a scope, as from `of`."""
-        shaper = self._names.shaper(scope)
-        key = shaper.key(instruction)
+        sketch = self._names.sketches[scope]
+        key = sketch.key(instruction)
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = self._binder.bound(instruction, shaper)
+            found = self._by_key[key] = self._binder.bound(instruction, sketch.shaper)
         return found
 
-    def bind(self, scope: Scope) -> list[str]:
-        """Binds the instructions in all blocks of a scope, and gives their keys."""
-        shaper = self._names.shaper(scope)
-        keys = shaper.instructions
-        new = set(keys).difference(self._by_key)
-        if new:
-            instructions = chain.from_iterable([laid.instructions for laid in self._names.in_scope[scope]])
-            some = dict(zip(keys, instructions, strict=True))
-            self._by_key.update([(key, self._binder.bound(some[key], shaper)) for key in new])
-        return keys
+    def bind(self, scope: Scope) -> None:
+        """Binds the instructions in all blocks of a scope."""
+        sketch = self._names.sketches[scope]
+        for key, instruction in sketch.by_key.items():
+            if key not in self._by_key:
+                self._by_key[key] = self._binder.bound(instruction, sketch.shaper)
 
-    def suspects(self, binder: Binder) -> dict[str, Bound | Mismatch]:
-        """The forms bound so far, by their keys, with which an instruction may have a problem."""
-        return {key: bound for key, bound in self._by_key.items() if not binder.is_clean(bound)}
+    def suspects(self, binder: Binder) -> frozenset[str]:
+        """The keys bound so far with which an instruction may have a problem."""
+        return frozenset([key for key, bound in self._by_key.items() if not binder.is_clean(bound)])
 
 
 @per_object
@@ -135,19 +133,17 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
     forms = bounds(names)
-    keys = {scope: forms.bind(scope) for scope in names.in_scope}
+    for scope in names.in_scope:
+        forms.bind(scope)
     suspects = forms.suspects(binder)
-    ahead = {scope: iter(of_scope) for scope, of_scope in keys.items() if not suspects.keys().isdisjoint(of_scope)}
-    for laid in names.blocks if ahead else ():
-        of_scope = ahead.get(laid.scope)
-        if of_scope is None:
-            continue
-        own = list(islice(of_scope, len(laid.instructions)))
-        if suspects.keys().isdisjoint(own):
-            continue
-        for (i, instruction), key in zip(laid.indexed, own, strict=True):
-            if key in suspects:
-                yield from _problems_of((*laid.path, i), instruction, suspects[key], binder, doubtful, unknown)
+    found = [
+        (path, instruction, forms.one(instruction, scope))
+        for scope in names.in_scope
+        for path, instruction in names.select(scope, names.sketches[scope].with_keys(suspects))
+    ]
+    for path, instruction, bound in sorted(found, key=itemgetter(0)):
+        if not binder.is_clean(bound):
+            yield from _problems_of(path, instruction, bound, binder, doubtful, unknown)
 
 
 def _problems_of(

@@ -12,6 +12,7 @@ from ptxkit.directives import (
     availability,
     is_power_of_two,
     linkage_problems,
+    lists_targets,
     other_statements,
     plain_integer,
     spoken,
@@ -67,14 +68,19 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
             yield from _declaration((i,), child, about, at_module=True)
         elif type(child) is Function:
             yield from _header((i, 0), child.header, about)
-    for path, child, _ in other_statements(module):
-        if type(child) is Declaration:
-            if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
-                yield from _declaration(path, child, about, at_module=False)
+    clean: set[int] = set()
+    for path, child in other_statements(names, Declaration, Prototype, Label):
+        if type(child) is Label:
+            if child.children[0].text in UNUSABLE:
+                yield from _name((*path, 0), child.name)
         elif type(child) is Prototype:
             yield from _header(path, child, about)
-        elif type(child) is Label and child.name.text in UNUSABLE:
-            yield from _name((*path, 0), child.name)
+        elif id(child) not in clean and type(child) is Declaration and not lists_targets(child):
+            wrong = list(_declaration(path, child, about, at_module=False))
+            yield from wrong
+            # equal declarations of a file are one node; the place matters only for names in initializers, and `.const` is added up
+            if not wrong and child.space != ".const" and not any(declarator.initializer for declarator in child.declarators):
+                clean.add(id(child))
     yield from _constant_memory(about.constants)
     yield from _agreement(module, names)
     yield from _overlaps(names)
@@ -812,7 +818,7 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     reported: set[str] = set()
     meant = {names.root.symbols[name] for name in late}
     for laid in names.blocks:
-        used = meant & names.shaper(laid.scope).used
+        used = meant & names.sketches[laid.scope].shaper.used
         wanted = {symbol.name for symbol in used if symbol is not None and late[symbol.name] > laid.path[0]}
         for i, statement in enumerate(laid.children) if wanted - reported else ():
             for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():

@@ -7,8 +7,8 @@ A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 import attrs
@@ -17,6 +17,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Keys, Shaper
+from ptxkit.patterns import Sketch
 from ptxkit.scopes import Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
@@ -96,8 +97,10 @@ class Names:
     """The same blocks by scope."""
     late: tuple[Laid, ...] = attrs.field(default=(), repr=False)
     """The blocks that declare a name, other than a label, after an instruction or an inner block."""
-    _shapers: dict[int, Shaper] = attrs.field(factory=dict, repr=False)
-    """By `id` of the scope."""
+    sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
+    """The instructions in these blocks by pattern."""
+    _keys: Keys = attrs.field(factory=Keys, repr=False)
+    _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
     @property
     def all_scopes(self) -> tuple[Scope, ...]:
@@ -106,10 +109,25 @@ class Names:
 
     def shaper(self, scope: Scope) -> Shaper:
         """The shapes of the operands in a scope, for the instruction table."""
-        found = self._shapers.get(id(scope))
+        found = self._shapers.get(scope)
         if found is None:
-            found = self._shapers[id(scope)] = Shaper(scope)
+            found = Shaper(scope, self._keys)
+            blocks = self.in_scope.get(scope, ())
+            found.enter(list(chain.from_iterable([one.children for laid in blocks for one in laid.instructions])))
+            self._shapers[scope] = found
         return found
+
+    def select(self, scope: Scope, patterns: Collection[str]) -> Iterator[tuple[Path, Instruction]]:
+        """The instructions in a scope that have one of these patterns, with their paths."""
+        if not patterns:
+            return
+        ahead = iter(self.sketches[scope].patterns)
+        for laid in self.in_scope[scope]:
+            own = list(islice(ahead, len(laid.instructions)))
+            if any(map(patterns.__contains__, own)):
+                for (i, instruction), pattern in zip(laid.indexed, own, strict=True):
+                    if pattern in patterns:
+                        yield (*laid.path, i), instruction
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -169,7 +187,7 @@ class _Resolver:
         self.in_scope: dict[Scope, list[Laid]] = {}
         self.late: list[Laid] = []
         self.keys = Keys()
-        self.shapers: dict[int, Shaper] = {}
+        self.sketches: dict[Scope, Sketch] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
@@ -188,7 +206,8 @@ class _Resolver:
             tuple(self.blocks),
             self.in_scope,
             tuple(self.late),
-            self.shapers,
+            self.sketches,
+            self.keys,
         )
 
     def _function(self, path: Path, function: Function) -> None:
@@ -274,14 +293,13 @@ class _Resolver:
             scope.symbols[symbol.name] = symbol
 
     def _use_statements(self, blocks: list[Laid]) -> None:
-        """Resolves the names in the statements of a scope. Instructions share operands, so each is examined once."""
+        """Resolves the names in the statements of a scope."""
         scope = blocks[0].scope
-        parts = list(chain.from_iterable([one.children for laid in blocks for one in laid.instructions]))
+        instructions = list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
         # not stored in its scope: cycles would keep trees alive until the garbage collector runs
-        shaper = self.shapers[id(scope)] = Shaper(scope, self.keys)
-        shaper.enter(parts)
-        self.used.update(shaper.symbols)
-        missing = shaper.missing | self._used_by_others(scope, blocks)
+        sketch = self.sketches[scope] = Sketch(scope, instructions, self.keys)
+        self.used.update(sketch.shaper.symbols)
+        missing = sketch.shaper.missing | self._used_by_others(scope, blocks)
         for laid in blocks if missing else ():
             uses = list(_first_uses(laid, missing))
             self.unresolved.extend(uses)

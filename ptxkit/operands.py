@@ -21,6 +21,7 @@ from ptxkit.syntax import (
     Group,
     Guard,
     Instruction,
+    Leaf,
     Name,
     Node,
     Number,
@@ -34,9 +35,6 @@ from ptxkit.syntax import (
 )
 
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
-
-BEGIN = "\n"
-"""Begins the key of an instruction."""
 
 _BETWEEN = frozenset((Operator, Selector))
 """The children of an operand that are not operands themselves."""
@@ -58,9 +56,7 @@ class Keys(dict[OperandShape | str, str]):
 
     def __missing__(self, what: OperandShape | str) -> str:
         key = f"{len(self)} "
-        if isinstance(what, str):
-            key = BEGIN + key
-        else:
+        if not isinstance(what, str):
             self.shapes[key] = what
         self[what] = key
         return key
@@ -80,7 +76,6 @@ class Shaper:
         """By `id` of the node: operands, and parts of operands, that are names."""
         self.composites: list[tuple[int, Node]] = []
         """By `id`: guards, other operands and parts of operands that have parts themselves; parts first."""
-        self._text = ""
         self._symbols: dict[Symbol | None, str] = {None: ""}
         """The symbols that occurred, in order, with their keys."""
 
@@ -91,26 +86,19 @@ class Shaper:
 
     @property
     def used(self) -> KeysView[Symbol | None]:
-        """The symbols that occurred, and maybe None."""
+        """The symbols that occurred, and None."""
         return self._symbols.keys()
-
-    @property
-    def instructions(self) -> list[str]:
-        """The keys of the instructions that were entered by `enter`."""
-        return self._text.split(BEGIN)[1:]
 
     def enter(self, nodes: list[Node]) -> None:
         """Learns the guards, opcodes and operands of all instructions of the scope."""
-        ids = list(map(id, nodes))
-        distinct = dict(zip(ids, nodes, strict=True))
-        # compilers number registers without gaps
-        self.scope.spell_out(len(distinct))
+        distinct = dict(zip(map(id, nodes), nodes, strict=True))
+        # compilers number registers without large gaps
+        self.scope.spell_out(2 * len(distinct))
         self.learn(distinct)
-        self._text = "".join(map(self.known.__getitem__, ids))
 
     def key(self, instruction: Instruction) -> str:
         """The key of an instruction whose guard, opcode and operands were learned."""
-        return "".join(map(self.known.__getitem__, map(id, instruction.children))).removeprefix(BEGIN)
+        return "".join(map(self.known.__getitem__, map(id, instruction.children)))
 
     def learn(self, nodes: dict[int, Node]) -> None:
         """Enters all these nodes, given by their `id`, into `known`.
@@ -124,13 +112,12 @@ class Shaper:
             kind = type(node)
             if kind is Opcode:
                 known[at] = keys[node.text]
-                self.scope.heads[at] = node
             elif kind is Number:
-                known[at] = keys[_INTEGER if node.text.isdecimal() else _number(node.text)]
-            elif node.children:
-                composites.append((at, node))
-            else:
+                known[at] = keys[_INTEGER if node.text.isdecimal() else number_shape(node.text)]
+            elif isinstance(node, Leaf):
                 known[at] = keys[shapes.UNKNOWN]
+            else:
+                composites.append((at, node))
         if not composites:
             return
         parts = list(chain.from_iterable([node.children if type(node) is not Apply else node.children[1:] for _, node in composites]))
@@ -138,11 +125,7 @@ class Shaper:
         self.learn({at: part for at, part in inner.items() if at not in known and type(part) not in _BETWEEN})
         self.composites += composites
         for at, node in composites:
-            if type(node) is Guard:
-                known[at] = ""
-                self.scope.heads[at] = node
-            else:
-                known[at] = self._composed(node)
+            known[at] = "" if type(node) is Guard else self._composed(node)
 
     def _learn_names(self, names: dict[int, str]) -> None:
         of_symbol, find = self._symbols, self.scope.found.get
@@ -150,17 +133,19 @@ class Shaper:
         symbols = list(map(find, names.values()))
         distinct = dict.fromkeys(symbols)
         for symbol in distinct:
-            if symbol not in of_symbol:
-                of_symbol[symbol] = self.keys[_symbol(symbol)]
+            if symbol is not None:
+                self.symbol_key(symbol)
         self.known.update(zip(names, map(of_symbol.__getitem__, symbols), strict=True))
         if None in distinct:
-            self.known.update([(at, self._name(name)) for (at, name), one in zip(names.items(), symbols, strict=True) if one is None])
+            self.known.update([(at, self.name_key(name)) for (at, name), one in zip(names.items(), symbols, strict=True) if one is None])
 
-    def _name(self, name: str) -> str:
-        """The key of a name that was not resolved in bulk."""
+    def name_key(self, name: str) -> str:
+        """The key of a name."""
         symbol = self.scope.lookup(name) if name != "_" else None
-        if symbol is None:
-            return self.keys[self._undeclared(name)]
+        return self.keys[self._undeclared(name)] if symbol is None else self.symbol_key(symbol)
+
+    def symbol_key(self, symbol: Symbol) -> str:
+        """The key of each name that means a symbol."""
         found = self._symbols.get(symbol)
         if found is None:
             found = self._symbols[symbol] = self.keys[_symbol(symbol)]
@@ -264,7 +249,8 @@ class Shaper:
 _INTEGER = shapes.immediate("int")
 
 
-def _number(text: str) -> OperandShape:
+def number_shape(text: str) -> OperandShape:
+    """The shape of a literal number."""
     digits = text.removeprefix("-")
     head = digits[:2].lower()
     if head == "0f":

@@ -6,11 +6,14 @@ A `{}` opens a scope; an inner declaration hides an outer one. `%r<100>` declare
 from __future__ import annotations
 
 import enum
+import functools
 
 import attrs
 
 from ptxkit.frozen import frozen
 from ptxkit.syntax import Node, Path
+
+DIGITS = "0123456789"
 
 
 class Kind(enum.StrEnum):
@@ -51,8 +54,6 @@ class Scope:
     parent: Scope | None
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
-    heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
-    """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
     spelled: list[tuple[Symbol, list[str]]] = attrs.field(factory=list, repr=False, init=False)
     """The families whose members were resolved in bulk, with the members' names."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
@@ -72,12 +73,28 @@ class Scope:
                 self._found.update(dict.fromkeys(names, only))
         self._found.update(self.symbols)
 
+    @functools.cached_property
+    def _stems(self) -> frozenset[str]:
+        """The stems of names that end in a digit and are declared one by one, or with a count."""
+        return frozenset([name.rstrip(DIGITS) for name in (*self.symbols, *self.ranges) if name[-1:].isdecimal()])
+
+    def family(self, stem: str, last: int) -> Symbol | None:
+        """The only symbol that names of this stem with numbers up to `last` can mean, as `%r<100>`; None if it is not so simple."""
+        plain = stem.rstrip(DIGITS)
+        inside: Scope | None = self
+        while inside is not None and plain not in inside._stems:
+            found = inside.ranges.get(stem)
+            if found is not None:
+                return found[0] if len(found) == 1 and last < (found[0].count or 0) else None
+            inside = inside.parent
+        return None
+
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name declared in this scope itself."""
         found = self.symbols.get(name)
         if found is not None or not self.ranges:
             return found
-        stem = name.rstrip("0123456789")
+        stem = name.rstrip(DIGITS)
         if stem == name:
             return None
         family = self.ranges.get(stem)

@@ -352,8 +352,8 @@ class Body:
         for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
             of[key] = self._named(scope, name)
         self._of_node[id(scope)] = of
-        for key, node in (*shaper.inner[::-1], *shaper.composites):
-            # the innermost first
+        # parts come first
+        for key, node in shaper.composites:
             of[key] = self._registers_of(scope, node)
         return of
 
