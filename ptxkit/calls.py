@@ -47,7 +47,8 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    for scope, sketch in names.sketches.items():
+    for scope in names.mentioned:
+        sketch = names.sketch(scope)
         wanted = {pattern for pattern, one in sketch.examples.items() if pattern in sketch.mixed or calls.concern(one, scope)}
         for path, instruction in names.select(scope, wanted) if scope in names.in_scope else ():
             yield from calls.instruction(path, instruction, scope)

@@ -95,26 +95,33 @@ class Bounds:
         if found is None:
             scope = self._names.scopes[path]
             self.bind(scope)
-            forms = map(self._by_key.__getitem__, self._names.sketches[scope].keys)
+            forms = map(self._by_key.__getitem__, self._names.sketch(scope).keys)
             self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
             found = self._of[path]
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
         """The form of a single instruction in a scope, as from `of`."""
-        sketch = self._names.sketches[scope]
-        key = sketch.key(instruction)
-        found = self._by_key.get(key)
-        if found is None:
-            found = self._by_key[key] = self._binder.bound(instruction, sketch.shaper)
-        return found
+        shaper = self._names.shaper(scope)
+        return self._bound(shaper.instruction(instruction), instruction, shaper)
 
     def bind(self, scope: Scope) -> None:
         """Binds the instructions in all blocks of a scope."""
-        sketch = self._names.sketches[scope]
+        sketch = self._names.sketch(scope)
         for key, instruction in sketch.by_key.items():
-            if key not in self._by_key:
-                self._by_key[key] = self._binder.bound(instruction, sketch.shaper)
+            self._bound(key, instruction, sketch.shaper)
+
+    def _bound(self, key: str, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        found = self._by_key.get(key)
+        if found is None:
+            shapes = shaper.keys.shapes_of(key)
+            if any(shape.kind == "list" for shape in shapes):
+                # parentheses form a list only in a call
+                found = self._binder.bound(instruction, shaper)
+            else:
+                found = bind(instruction.opcode.text, shapes, self._binder.address_size)
+            self._by_key[key] = found
+        return found
 
     def suspects(self, binder: Binder) -> frozenset[str]:
         """The keys bound so far with which an instruction may have a problem."""
@@ -139,7 +146,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     found = [
         (path, instruction, forms.one(instruction, scope))
         for scope in names.in_scope
-        for path, instruction in names.select(scope, names.sketches[scope].with_keys(suspects))
+        for path, instruction in names.select(scope, names.sketch(scope).with_keys(suspects))
     ]
     for path, instruction, bound in sorted(found, key=itemgetter(0)):
         if not binder.is_clean(bound):

@@ -818,8 +818,8 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     reported: set[str] = set()
     meant = {names.root.symbols[name] for name in late}
     for laid in names.blocks:
-        used = meant & names.sketches[laid.scope].shaper.used
-        wanted = {symbol.name for symbol in used if symbol is not None and late[symbol.name] > laid.path[0]}
+        used = meant.intersection(names.mentioned[laid.scope].symbols)
+        wanted = {symbol.name for symbol in used if late[symbol.name] > laid.path[0]}
         for i, statement in enumerate(laid.children) if wanted - reported else ():
             for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():
                 if name in wanted and name not in reported:

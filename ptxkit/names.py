@@ -14,9 +14,9 @@ from typing import NamedTuple
 import attrs
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
-from ptxkit.operands import Keys, Shaper
+from ptxkit.mentions import Mentioned, mentioned
+from ptxkit.operands import Keys, Shaper, is_predefined
 from ptxkit.patterns import Sketch
 from ptxkit.scopes import Kind, Scope, Symbol
 from ptxkit.syntax import (
@@ -35,8 +35,10 @@ from ptxkit.syntax import (
     Module,
     Name,
     Node,
+    Number,
     Parameter,
     Path,
+    Range,
     Setting,
     Space,
     Targets,
@@ -97,8 +99,9 @@ class Names:
     """The same blocks by scope."""
     late: tuple[Laid, ...] = attrs.field(default=(), repr=False)
     """The blocks that declare a name, other than a label, after an instruction or an inner block."""
-    sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
-    """The instructions in these blocks by pattern."""
+    mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
+    """What the names in the instructions of these blocks, and of the module, mean."""
+    _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
@@ -111,17 +114,22 @@ class Names:
         """The shapes of the operands in a scope, for the instruction table."""
         found = self._shapers.get(scope)
         if found is None:
-            found = Shaper(scope, self._keys)
-            blocks = self.in_scope.get(scope, ())
-            found.enter(list(chain.from_iterable([one.children for laid in blocks for one in laid.instructions])))
-            self._shapers[scope] = found
+            found = self._shapers[scope] = Shaper(scope, self._keys)
+        return found
+
+    def sketch(self, scope: Scope) -> Sketch:
+        """The instructions in a scope by pattern."""
+        found = self._sketches.get(scope)
+        if found is None:
+            blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
+            found = self._sketches[scope] = Sketch(self.shaper(scope), _instructions(blocks), self.mentioned[scope].apart)
         return found
 
     def select(self, scope: Scope, patterns: Collection[str]) -> Iterator[tuple[Path, Instruction]]:
         """The instructions in a scope that have one of these patterns, with their paths."""
         if not patterns:
             return
-        ahead = iter(self.sketches[scope].patterns)
+        ahead = iter(self.sketch(scope).patterns)
         for laid in self.in_scope[scope]:
             own = list(islice(ahead, len(laid.instructions)))
             if any(map(patterns.__contains__, own)):
@@ -186,8 +194,7 @@ class _Resolver:
         self.blocks: list[Laid] = []
         self.in_scope: dict[Scope, list[Laid]] = {}
         self.late: list[Laid] = []
-        self.keys = Keys()
-        self.sketches: dict[Scope, Sketch] = {}
+        self.mentioned: dict[Scope, Mentioned] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
@@ -206,8 +213,7 @@ class _Resolver:
             tuple(self.blocks),
             self.in_scope,
             tuple(self.late),
-            self.sketches,
-            self.keys,
+            self.mentioned,
         )
 
     def _function(self, path: Path, function: Function) -> None:
@@ -295,11 +301,10 @@ class _Resolver:
     def _use_statements(self, blocks: list[Laid]) -> None:
         """Resolves the names in the statements of a scope."""
         scope = blocks[0].scope
-        instructions = list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
-        # not stored in its scope: cycles would keep trees alive until the garbage collector runs
-        sketch = self.sketches[scope] = Sketch(scope, instructions, self.keys)
-        self.used.update(sketch.shaper.symbols)
-        missing = sketch.shaper.missing | self._used_by_others(scope, blocks)
+        parts = list(chain.from_iterable([instruction.children for instruction in _instructions(blocks)]))
+        found = self.mentioned[scope] = mentioned(scope, parts)
+        self.used.update(found.symbols)
+        missing = {*found.missing, *self._used_by_others(scope, blocks)}
         for laid in blocks if missing else ():
             uses = list(_first_uses(laid, missing))
             self.unresolved.extend(uses)
@@ -313,9 +318,13 @@ class _Resolver:
             symbol = scope.lookup(name)
             if symbol is not None:
                 self.used.add(symbol)
-            elif name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None):
+            elif not is_predefined(name):
                 missing.add(name)
         return missing
+
+
+def _instructions(blocks: list[Laid]) -> Sequence[Instruction]:
+    return list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
@@ -325,8 +334,9 @@ def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
         yield from names_in(statement)
     elif kind is Declaration:
         for i, child in enumerate(statement.children):
-            if type(child) is Declarator and len(child.children) > 1:
-                yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
+            for j, part in enumerate(child.children[1:], 1) if type(child) is Declarator else ():
+                if type(part) is not Range or type(part.children[0]) is not Number:
+                    yield from [((i, j, *path), name) for path, name in names_in(part)]
 
 
 def _first_uses(laid: Laid, missing: set[str]) -> Iterator[Use]:

@@ -6,14 +6,13 @@ could depend on them. It follows from the node alone, which keeps it; the instru
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from itertools import chain
 from typing import Any
 
-from ptxkit.operands import Keys, Shaper, number_shape
-from ptxkit.scopes import DIGITS, Scope
-from ptxkit.syntax import Address, Apply, Guard, Instruction, Leaf, Name, Node, Number, Opcode, Pair, Vector
+from ptxkit.mentions import mention, stem_of, stems
+from ptxkit.operands import Shaper, number_shape
+from ptxkit.syntax import Address, Guard, Instruction, Leaf, Name, Node, Number, Opcode, Pair, Vector
 
 BEGIN = "\0"
 """Begins the pattern of an instruction."""
@@ -23,39 +22,29 @@ _GUARDED = "\1"
 _TRANSPARENT = frozenset((Address, Pair, Vector))
 """The operands whose shapes follow from those of their parts."""
 
-_BITS = 30
-"""The number in a name is below 1 << _BITS; the bits above it tell the stem."""
-_MOST_DIGITS = 9
-_MOST_STEMS = 1 << 16
-"""So many stems are told apart in a process. Names with other stems are their own patterns."""
-
-_stem_numbers: dict[str, int] = {}
-_stems: dict[int, str] = {}
-_next_stem = count()
-
 
 class Sketch:
     """The instructions of one scope, with one example for each pattern, and the keys of their opcodes and operand shapes."""
 
-    def __init__(self, scope: Scope, instructions: Sequence[Instruction], keys: Keys) -> None:
-        self.scope = scope
+    def __init__(self, shaper: Shaper, instructions: Sequence[Instruction], apart: dict[int, list[str]]) -> None:
+        """`apart` as from `ptxkit.mentions`."""
+        self.shaper = shaper
         self.instructions = instructions
-        self.shaper = Shaper(scope, keys)
-        """Knows the operands of the examples."""
-        self._text, numbered = _drafted(list(chain.from_iterable([instruction.children for instruction in instructions])))
+        self._text = _drafted(list(chain.from_iterable([instruction.children for instruction in instructions])))
         patterns = self.patterns
         self.examples = dict(zip(patterns, instructions, strict=True))
         """An instruction of each pattern."""
+        parts = {node.pattern: node for example in self.examples.values() for node in _nodes(example)}
+        known = dict(zip(parts, map(shaper.key, parts.values()), strict=True))
+        self._keys = {pattern: "".join([known[node.pattern] for node in _nodes(example)]) for pattern, example in self.examples.items()}
         self.mixed: set[str] = set()
         """Patterns whose instructions differ in shape, since names with the same stem are declared differently."""
         self._exact: dict[int, str] = {}
         """The keys of the instructions of mixed patterns, by their positions."""
-        self.shaper.learn({id(node): node for example in self.examples.values() for node in example.children})
-        mixed = self._resolve(sorted(numbered))
+        mixed = {stem for stem, names in apart.items() if len(set(map(shaper.name_key, names))) > 1}
         if mixed:
-            self.mixed.update([pattern for pattern, example in self.examples.items() if not mixed.isdisjoint(_stems_of(example))])
-            self._exact.update([(i, self._exactly(instructions[i])) for i, pattern in enumerate(patterns) if pattern in self.mixed])
-        self._keys = {pattern: self.shaper.key(example) for pattern, example in self.examples.items()}
+            self.mixed.update([pattern for pattern, example in self.examples.items() if _has_stem(example, mixed)])
+            self._exact.update([(i, shaper.instruction(instructions[i])) for i, pattern in enumerate(patterns) if pattern in self.mixed])
 
     @property
     def patterns(self) -> list[str]:
@@ -77,51 +66,31 @@ class Sketch:
         found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
         return found
 
-    def key(self, instruction: Instruction) -> str:
-        """The key of one of the instructions."""
-        pattern = _drafted(instruction.children)[0].removeprefix(BEGIN)
-        return self._exactly(instruction) if pattern in self.mixed else self._keys[pattern]
-
     def with_keys(self, wanted: Iterable[str]) -> set[str]:
         """The patterns whose instructions may have one of these keys."""
         wanted = frozenset(wanted)
         found = {pattern for pattern, key in self._keys.items() if key in wanted}
         return found | self.mixed if not wanted.isdisjoint(self._exact.values()) else found
 
-    def _exactly(self, instruction: Instruction) -> str:
-        self.shaper.learn({id(node): node for node in instruction.children})
-        return self.shaper.key(instruction)
 
-    def _resolve(self, numbered: list[int]) -> set[int]:
-        """Resolves the names that end in a number, and gives the stems whose names differ in shape."""
-        mixed = set()
-        at = 0
-        while at < len(numbered):
-            stem = numbered[at] >> _BITS
-            end = bisect.bisect_left(numbered, (stem + 1) << _BITS, at)
-            name, first = _stems[stem], stem << _BITS
-            family = self.scope.family(name, numbered[end - 1] - first)
-            if family is not None:
-                self.shaper.symbol_key(family)
-            elif len({self.shaper.name_key(f"{name}{number - first}") for number in numbered[at:end]}) > 1:
-                mixed.add(stem)
-            at = end
-        return mixed
-
-
-def _drafted(nodes: Sequence[Any]) -> tuple[str, set[int]]:
-    """The patterns of nodes as one text, and the names in them that end in a number."""
+def _drafted(nodes: Sequence[Any]) -> str:
+    """The patterns of nodes as one text."""
     try:
         text = "".join([node.pattern for node in nodes])
     except AttributeError:
         for node in nodes:
             _enter(node)
         text = "".join([node.pattern for node in nodes])
-    return text.replace(_GUARDED + BEGIN, _GUARDED), set(chain.from_iterable([node.numbered for node in nodes]))
+    return text.replace(_GUARDED + BEGIN, _GUARDED)
 
 
-def _stems_of(instruction: Instruction) -> list[int]:
-    return [name >> _BITS for name in _drafted(instruction.children)[1]]
+def _has_stem(instruction: Instruction, stems: set[int]) -> bool:
+    return any(stem_of(name) in stems for node in _nodes(instruction) for name in node.mentions)
+
+
+def _nodes(instruction: Instruction) -> tuple[Any, ...]:
+    """Guard, opcode and operands, with their patterns."""
+    return instruction.children
 
 
 def _enter(node: Any) -> None:
@@ -130,32 +99,12 @@ def _enter(node: Any) -> None:
         return
     for part in node.children:
         _enter(part)
-    # the function of `Apply` is no operand
-    operands = node.children[1:] if type(node) is Apply else node.children
-    numbered: tuple[int, ...] = tuple(chain.from_iterable([part.numbered for part in operands]))
-    if type(node) is Name:
-        pattern, numbered = _of_name(node.text)
-    else:
-        pattern = _of_other(node)
-    object.__setattr__(node, "numbered", numbered)
-    # last, since another thread that reads the same tree may look for it
-    object.__setattr__(node, "pattern", pattern)
+    object.__setattr__(node, "pattern", _of_name(node.text) if type(node) is Name else _of_other(node))
 
 
-def _of_name(text: str) -> tuple[str, tuple[int, ...]]:
-    stem = text.rstrip(DIGITS)
-    digits = text[len(stem) :].lstrip("0") or text[len(stem) :][-1:]
-    stem = text[: len(text) - len(digits)]
-    if not digits or len(digits) > _MOST_DIGITS:
-        return _printable(text) + " ", ()
-    number = _stem_numbers.get(stem)
-    if number is None:
-        if len(_stems) >= _MOST_STEMS:
-            return _printable(text) + " ", ()
-        number = next(_next_stem)
-        _stems[number] = stem
-        number = _stem_numbers.setdefault(stem, number)
-    return _printable(stem) + "# ", (number << _BITS | int(digits),)
+def _of_name(text: str) -> str:
+    name = mention(text)
+    return f"{_printable(text)} " if type(name) is str else f"{_printable(stems[stem_of(name)])}# "
 
 
 def _of_other(node: Node) -> str:
