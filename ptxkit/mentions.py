@@ -96,7 +96,7 @@ def _enter(node: Any) -> None:
         for part in node.children:
             _enter(part)
         # the function of `Apply` is no operand
-        parts = node.children[1:] if type(node) is Apply else node.children
+        parts: tuple[Any, ...] = node.children[1:] if type(node) is Apply else node.children
         names = tuple(chain.from_iterable([part.mentions for part in parts]))
     object.__setattr__(node, "mentions", names)
 
