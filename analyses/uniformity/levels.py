@@ -28,6 +28,11 @@ class Level(enum.IntEnum):
         return self.name.lower()
 
     @property
+    def word(self) -> str:
+        """The level in prose."""
+        return "CTA" if self is Level.CTA else str(self)
+
+    @property
     def threads(self) -> int | None:
         """The number of consecutive threads of a CTA that form such a group; None from CTA up, which has as many as are launched."""
         return _SIZES.get(self)
