@@ -12,6 +12,7 @@ from ptxkit.directives import (
     availability,
     is_power_of_two,
     linkage_problems,
+    lists_targets,
     other_statements,
     plain_integer,
     spoken,
@@ -20,7 +21,7 @@ from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
-from ptxkit.names import Kind, Names, Scope, Symbol, names_in
+from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Alias,
@@ -67,14 +68,19 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
             yield from _declaration((i,), child, about, at_module=True)
         elif type(child) is Function:
             yield from _header((i, 0), child.header, about)
-    for path, child, _ in other_statements(module):
-        if type(child) is Declaration:
-            if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
-                yield from _declaration(path, child, about, at_module=False)
+    clean: set[int] = set()
+    for path, child in other_statements(names, Declaration, Prototype, Label):
+        if type(child) is Label:
+            if child.children[0].text in UNUSABLE:
+                yield from _name((*path, 0), child.name)
         elif type(child) is Prototype:
             yield from _header(path, child, about)
-        elif type(child) is Label and child.name.text in UNUSABLE:
-            yield from _name((*path, 0), child.name)
+        elif id(child) not in clean and type(child) is Declaration and not lists_targets(child):
+            wrong = list(_declaration(path, child, about, at_module=False))
+            yield from wrong
+            # equal declarations of a file are one node; the place matters only for names in initializers, and `.const` is added up
+            if not wrong and child.space != ".const" and not any(declarator.initializer for declarator in child.declarators):
+                clean.add(id(child))
     yield from _constant_memory(about.constants)
     yield from _agreement(module, names)
     yield from _overlaps(names)
@@ -733,19 +739,15 @@ def _family_of(scope: Scope, name: str) -> Symbol | None:
 def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
     """Uses of names before their declaration, which ptxas does not find, labels excepted."""
     yield from _uses_before_in_module(module, names)
-    for path, scope in names.scopes.items():
-        if path != scope.path or len(path) < 2 or path[1] != 1:
-            continue
+    for laid in names.late:
+        path, scope, children = laid.path, laid.scope, laid.children
         late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
-        if not late:
-            continue
-        block = module.at(path)
-        first = next((i for i, child in enumerate(block.children) if type(child) is Instruction or type(child) is Block), None)
-        if first is None:
+        first = next((i for i, child in enumerate(children) if type(child) is Instruction or type(child) is Block), None)
+        if not late or first is None:
             continue
         last = max(symbol.path[len(path)] for symbol in late)
         if last > first:
-            yield from _uses_before_in_block(path, block, first, last, scope, names)
+            yield from _uses_before_in_block(laid, first, last, names)
 
 
 def _symbols(scope: Scope) -> Iterator[Symbol]:
@@ -754,11 +756,12 @@ def _symbols(scope: Scope) -> Iterator[Symbol]:
         yield from family
 
 
-def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope: Scope, names: Names) -> Iterator[Problem]:
+def _uses_before_in_block(laid: Laid, first: int, last: int, names: Names) -> Iterator[Problem]:
+    path, scope = laid.path, laid.scope
     reported: set[str] = set()
     meant: dict[str, int] = {}
     for i in range(first, last):
-        for at, name in _used_in(block.children[i], (*path, i), scope, names):
+        for at, name in _used_in(laid.children[i], (*path, i), scope, names):
             position = meant.get(name)
             if position is None:
                 symbol = scope.local(name)
@@ -817,28 +820,16 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     if not late:
         return
     reported: set[str] = set()
-    used_in: dict[int, set[str]] = {}
-    meant = {id(names.root.symbols[name]) for name in late}
-    for path, scope in names.scopes.items():
-        if len(path) < 2 or path[1] != 1 or meant.isdisjoint(names.shaper(scope).used):
-            continue
-        used = used_in.get(id(scope))
-        if used is None:
-            statements = [child for child in module.at(path).children if type(child) is Instruction]
-            used = used_in[id(scope)] = {name.text for child in statements for _, name in names_in(child)}
-        wanted = {
-            name
-            for name in used & late.keys()
-            if late[name] > path[0] and name not in reported and scope.lookup(name) is names.root.symbols[name]
-        }
-        if wanted:
-            block = module.at(path)
-            for i, statement in enumerate(block.children):
-                for at, name in _used_in(statement, (*path, i), scope, names) if type(statement) is Instruction else ():
-                    if name in wanted and name not in reported:
-                        reported.add(name)
-                        related = ((names.root.symbols[name].path, "the declaration"),)
-                        yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+    meant = {names.root.symbols[name] for name in late}
+    for laid in names.blocks:
+        used = meant.intersection(names.mentioned[laid.scope].symbols)
+        wanted = {symbol.name for symbol in used if late[symbol.name] > laid.path[0]}
+        for i, statement in enumerate(laid.children) if wanted - reported else ():
+            for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():
+                if name in wanted and name not in reported:
+                    reported.add(name)
+                    related = ((names.root.symbols[name].path, "the declaration"),)
+                    yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
 
 
 def _declared_names(statement: Node) -> list[str]:
