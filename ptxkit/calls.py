@@ -15,8 +15,8 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
-from ptxkit.sketches import Examples, Sketch
 from ptxkit.syntax import (
     Address,
     Alias,
@@ -116,17 +116,17 @@ class _Calls:
         several = any(len(function.header.returns) > 1 for function in module.functions)
         # With several return registers, ptxas does not use the ABI; before 3.0, modules need not use it.
         self.has_abi = not several and (version is None or version >= (3, 0))
-        self._concerned: dict[Examples, frozenset[str]] = {}
+        self._concerned: dict[Sketch, frozenset[str]] = {}
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
     def concerned(self, sketch: Sketch) -> frozenset[str]:
         """The patterns of instructions in which there is something to check."""
-        examples = sketch.examples
-        found = self._concerned.get(examples)
+        found = self._concerned.get(sketch)
         if found is None:
-            concerns = {pattern for pattern, one in examples.of.items() if self._concerns(one, examples.scope)}
-            found = self._concerned[examples] = examples.mixed | concerns
+            scope = sketch.shaper.scope
+            concerned = [pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)]
+            found = self._concerned[sketch] = frozenset([*concerned, *sketch.mixed])
         return found
 
     def _concerns(self, instruction: Instruction, scope: Scope) -> bool:

@@ -20,8 +20,8 @@ from ptxkit.isa.targets import runs, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
-from ptxkit.sketches import Examples
 from ptxkit.syntax import Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)
@@ -89,7 +89,7 @@ class Bounds:
         self._by_key: dict[str, Bound | Mismatch] = {}
         """By the key of an instruction, which has everything that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
-        self._complete: set[Examples] = set()
+        self._complete: set[Sketch] = set()
 
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         """The forms of the instructions directly in the block at a path, in order; equal opcodes and shapes share one object."""
@@ -97,24 +97,23 @@ class Bounds:
         if found is None:
             scope = self._names.scopes[path]
             self.bind(scope)
-            forms = map(self._by_key.__getitem__, self._names.sketches[scope].keys)
+            forms = map(self._by_key.__getitem__, self._names.sketch(scope).keys)
             self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
             found = self._of[path]
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
         """The form of a single instruction in a scope, as from `of`."""
-        sketch = self._names.sketches[scope]
-        return self._bound(sketch.key(instruction), instruction, sketch.examples.shaper)
+        shaper = self._names.shaper(scope)
+        return self._bound(shaper.instruction(instruction), instruction, shaper)
 
     def bind(self, scope: Scope) -> None:
         """Binds the instructions in all blocks of a scope."""
-        sketch = self._names.sketches[scope]
-        if sketch.examples in self._complete:
-            return
-        self._complete.add(sketch.examples)
-        for key, instruction in sketch.by_key.items():
-            self._bound(key, instruction, sketch.examples.shaper)
+        sketch = self._names.sketch(scope)
+        if sketch not in self._complete:
+            self._complete.add(sketch)
+            for key, instruction in sketch.by_key.items():
+                self._bound(key, instruction, sketch.shaper)
 
     def _bound(self, key: str, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
         found = self._by_key.get(key)
@@ -156,7 +155,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
         (path, instruction, key)
         for scope in names.in_scope
         for path, instruction, pattern in names.select(scope, lambda sketch: sketch.with_keys(suspects))
-        if (key := names.sketches[scope].key(instruction, pattern)) in suspects
+        if (key := names.sketch(scope).key(instruction, pattern)) in suspects
     ]
     clean: set[tuple[str, ...]] = set()
     for path, instruction, key in sorted(found, key=itemgetter(0)):

@@ -7,18 +7,18 @@ A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 import attrs
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
-from ptxkit.operands import Keys, Shaper
+from ptxkit.mentions import Mentioned, mentioned
+from ptxkit.operands import Keys, Shaper, is_predefined
+from ptxkit.patterns import Sketch, drafted
 from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
-from ptxkit.sketches import Examples, Sketch
 from ptxkit.syntax import (
     Alias,
     Align,
@@ -35,8 +35,10 @@ from ptxkit.syntax import (
     Module,
     Name,
     Node,
+    Number,
     Parameter,
     Path,
+    Range,
     Setting,
     Space,
     Targets,
@@ -97,8 +99,11 @@ class Names:
     """The same blocks by scope."""
     late: tuple[Laid, ...] = attrs.field(default=(), repr=False)
     """The blocks that declare a name, other than a label, after an instruction or an inner block."""
-    sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
-    """The instructions in these blocks by pattern."""
+    mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
+    """What the names in the instructions of these blocks, and of the module, mean."""
+    _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
+    _alike: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    """Those of inner scopes, by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
@@ -111,28 +116,50 @@ class Names:
         """The shapes of the operands in a scope, for the instruction table."""
         found = self._shapers.get(scope)
         if found is None:
-            found = Shaper(scope, self._keys)
-            blocks = self.in_scope.get(scope, ())
-            found.enter(list(chain.from_iterable([one.children for laid in blocks for one in laid.instructions])))
-            self._shapers[scope] = found
+            found = self._shapers[scope] = Shaper(scope, self._keys)
         return found
 
-    def select(self, scope: Scope, choose: Callable[[Sketch], frozenset[str]]) -> Iterator[tuple[Path, Instruction, str]]:
+    def sketch(self, scope: Scope) -> Sketch:
+        """The instructions in a scope by pattern. Scopes that equal pieces of code open share one sketch."""
+        found = self._sketches.get(scope)
+        if found is None:
+            found = self._sketches[scope] = self._sketched(scope)
+        return found
+
+    def _sketched(self, scope: Scope) -> Sketch:
+        blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
+        instructions, apart = _instructions(blocks), self.mentioned[scope].apart
+        text = drafted(instructions)
+        if scope.ranges or self.mentioned[scope].missing:
+            return Sketch(self.shaper(scope), instructions, text, apart)
+        # equal declarations of a file are one node
+        declarations = [id(child) for laid in blocks for _, child in laid.others if type(child) is Declaration]
+        alike = (scope.parent, text, *scope.symbols, *declarations, *chain.from_iterable(apart.values()))
+        found = self._alike.get(alike)
+        if found is None:
+            found = Sketch(self.shaper(scope), instructions, text, apart)
+            if not found.mixed:
+                self._alike[alike] = found
+        return found
+
+    def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
         """The instructions in a scope that have one of the patterns chosen, with their paths and patterns."""
-        sketch = self.sketches[scope]
+        sketch = self.sketch(scope)
         patterns = choose(sketch)
         if not patterns:
             return
-        chosen = [(i, pattern) for i, pattern in enumerate(sketch.patterns) if pattern in patterns]
-        at = before = 0
-        for laid in self.in_scope[scope] if chosen else ():
-            indexed = None
-            while at < len(chosen) and chosen[at][0] < before + len(laid.instructions):
-                indexed = laid.indexed if indexed is None else indexed
-                i, instruction = indexed[chosen[at][0] - before]
-                yield (*laid.path, i), instruction, chosen[at][1]
-                at += 1
-            before += len(laid.instructions)
+        chosen = [(at, pattern) for at, pattern in enumerate(sketch.patterns) if pattern in patterns]
+        next_, before = 0, 0
+        for laid in self.in_scope[scope]:
+            end = before + len(laid.instructions)
+            indexed: list[tuple[int, Instruction]] = []
+            while next_ < len(chosen) and chosen[next_][0] < end:
+                at, pattern = chosen[next_]
+                indexed = indexed or laid.indexed
+                i, instruction = indexed[at - before]
+                yield (*laid.path, i), instruction, pattern
+                next_ += 1
+            before = end
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -176,6 +203,9 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
 _DECLARING = frozenset((Declaration, Label, Function, Alias))
 """The statements that declare names in a scope. A block without any of them shares the enclosing scope."""
 
+_USING = frozenset((Declaration, Targets, Alias))
+"""The statements besides instructions that use names."""
+
 
 class _Resolver:
     def __init__(self, module: Module) -> None:
@@ -188,9 +218,7 @@ class _Resolver:
         self.blocks: list[Laid] = []
         self.in_scope: dict[Scope, list[Laid]] = {}
         self.late: list[Laid] = []
-        self.keys = Keys()
-        self.sketches: dict[Scope, Sketch] = {}
-        self.templates: dict[Hashable, Examples] = {}
+        self.mentioned: dict[Scope, Mentioned] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
@@ -209,8 +237,7 @@ class _Resolver:
             tuple(self.blocks),
             self.in_scope,
             tuple(self.late),
-            self.sketches,
-            self.keys,
+            self.mentioned,
         )
 
     def _function(self, path: Path, function: Function) -> None:
@@ -300,15 +327,10 @@ class _Resolver:
     def _use_statements(self, blocks: list[Laid]) -> None:
         """Resolves the names in the statements of a scope."""
         scope = blocks[0].scope
-        instructions = list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
-        # not stored in its scope: cycles would keep trees alive until the garbage collector runs
-        declared = (scope.parent, *scope.symbols, *[id(one) for laid in blocks for _, one in laid.others if type(one) is Declaration])
-        sketch = self.sketches[scope] = Sketch(scope, instructions, self.keys, declared, self.templates)
-        shaper = sketch.examples.shaper
-        self.used.update(shaper.symbols)
-        if shaper.scope is not scope:
-            self.used.update([symbol for name, symbol in scope.symbols.items() if shaper.scope.symbols[name] in shaper.used])
-        missing = shaper.missing | self._used_by_others(scope, blocks)
+        parts = list(chain.from_iterable([instruction.children for instruction in _instructions(blocks)]))
+        found = self.mentioned[scope] = mentioned(scope, parts)
+        self.used.update(found.symbols)
+        missing = {*found.missing, *self._used_by_others(scope, blocks)}
         for laid in blocks if missing else ():
             uses = list(_first_uses(laid, missing))
             self.unresolved.extend(uses)
@@ -316,21 +338,19 @@ class _Resolver:
 
     def _used_by_others(self, scope: Scope, blocks: list[Laid]) -> set[str]:
         """Resolves the names in statements other than instructions, and gives those that are not declared."""
-        names = {name.text for laid in blocks for _, other in laid.others if _uses_names(other) for _, name in _names_of_other(other)}
+        names = {name.text for laid in blocks for _, other in laid.others if type(other) in _USING for _, name in _names_of_other(other)}
         missing = set()
         for name in names:
             symbol = scope.lookup(name)
             if symbol is not None:
                 self.used.add(symbol)
-            elif name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None):
+            elif not is_predefined(name):
                 missing.add(name)
         return missing
 
 
-def _uses_names(statement: Node) -> bool:
-    """Whether a statement other than an instruction may use names; a declaration of registers does not."""
-    kind = type(statement)
-    return kind is Targets or kind is Alias or (kind is Declaration and statement.children[0].text != ".reg")
+def _instructions(blocks: list[Laid]) -> Sequence[Instruction]:
+    return list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
@@ -340,8 +360,9 @@ def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
         yield from names_in(statement)
     elif kind is Declaration:
         for i, child in enumerate(statement.children):
-            if type(child) is Declarator and len(child.children) > 1:
-                yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
+            for j, part in enumerate(child.children[1:], 1) if type(child) is Declarator else ():
+                if type(part) is not Range or type(part.children[0]) is not Number:
+                    yield from [((i, j, *path), name) for path, name in names_in(part)]
 
 
 def _first_uses(laid: Laid, missing: set[str]) -> Iterator[Use]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView
-
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
@@ -20,14 +18,12 @@ from ptxkit.syntax import (
     Group,
     Guard,
     Instruction,
-    Leaf,
     Name,
     Node,
     Number,
     Opcode,
     Operator,
     Pair,
-    Selector,
     Unary,
     Vector,
     constant_value,
@@ -35,15 +31,12 @@ from ptxkit.syntax import (
 
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 
-_BETWEEN = frozenset((Operator, Selector))
-"""The children of an operand that are not operands themselves."""
-
 
 class Keys(dict[OperandShape | str, str]):
     """The keys of the operand shapes and opcodes of a module.
 
     The key of an instruction is that of its opcode followed by those of its operands: equal for instructions that differ only in names and
-    constants, so that what depends on the opcode and the operand shapes is computed once for each key.
+    constants, so that whatever depends on the opcode and the operand shapes is computed once for each key.
     """
 
     def __init__(self) -> None:
@@ -71,99 +64,57 @@ class Shaper:
     def __init__(self, scope: Scope, keys: Keys | None = None) -> None:
         self.scope = scope
         self.keys = Keys() if keys is None else keys
-        self.known: dict[int, str] = {}
-        """The keys of operands and opcodes by the `id` of the node; empty for a guard."""
-        self.missing: set[str] = set()
-        """The undeclared names that occurred, special registers excepted."""
-        self.names: dict[int, str] = {}
-        """By `id` of the node: operands, and parts of operands, that are names."""
-        self.composites: list[tuple[int, Node]] = []
-        """By `id`: guards, other operands and parts of operands that have parts themselves; parts first."""
-        self._symbols: dict[Symbol | None, str] = {None: ""}
-        """The symbols that occurred, in order, with their keys."""
+        self._known: dict[int, str] = {}
+        """The keys by the `id` of the node."""
+        self._symbols: dict[Symbol, str] = {}
+        """The symbols that occurred, with their keys."""
 
-    @property
-    def symbols(self) -> list[Symbol]:
-        """The symbols that occurred, in order."""
-        return [symbol for symbol in self._symbols if symbol is not None]
+    def instruction(self, instruction: Instruction) -> str:
+        """The key of an instruction."""
+        return "".join(map(self.key, instruction.children))
 
-    @property
-    def used(self) -> KeysView[Symbol | None]:
-        """The symbols that occurred, and None."""
-        return self._symbols.keys()
-
-    def enter(self, nodes: list[Node]) -> None:
-        """Learns the guards, opcodes and operands of all instructions of the scope."""
-        distinct = dict(zip(map(id, nodes), nodes, strict=True))
-        # compilers number registers without large gaps
-        self.scope.spell_out(2 * len(distinct))
-        self.learn(distinct.values())
-
-    def key(self, instruction: Instruction) -> str:
-        """The key of an instruction whose guard, opcode and operands were learned."""
-        return "".join(map(self.known.__getitem__, map(id, instruction.children)))
-
-    def learn(self, nodes: Iterable[Node]) -> None:
-        """Enters all these nodes and their parts into `known`.
+    def key(self, node: Node) -> str:
+        """The key of an operand or opcode; empty for a guard.
 
         Parentheses have another meaning in a call than elsewhere; here they count as the list of a call.
         """
-        known, keys, names = self.known, self.keys, self.names
-        composites: list[tuple[int, Node]] = []
-        for node in nodes:
-            at, kind = id(node), type(node)
-            if kind is Name:
-                names[at] = node.text
-                known[at] = self.name_key(node.text)
-            elif kind is Opcode:
-                known[at] = keys[node.text]
-            elif kind is Number:
-                known[at] = keys[_INTEGER if node.text.isdecimal() else number_shape(node.text)]
-            elif isinstance(node, Leaf):
-                known[at] = keys[shapes.UNKNOWN]
-            else:
-                composites.append((at, node))
-        for at, node in composites:
-            operands = node.children[1:] if type(node) is Apply else node.children
-            self.learn([part for part in operands if id(part) not in known and type(part) not in _BETWEEN])
-            known[at] = "" if type(node) is Guard else self._composed(node)
-        self.composites += composites
+        found = self._known.get(id(node))
+        if found is None:
+            found = self._known[id(node)] = self._made(node)
+        return found
+
+    def _made(self, node: Node) -> str:
+        kind = type(node)
+        if kind is Name:
+            return self.name_key(node.text)
+        if kind is Address or kind is Vector:
+            return self._composed(node)
+        if kind is Opcode:
+            return self.keys[node.text]
+        if kind is Number:
+            return self.keys[_INTEGER if node.text.isdecimal() else number_shape(node.text)]
+        return "" if kind is Guard else self.keys[self._shape(node)]
 
     def name_key(self, name: str) -> str:
         """The key of a name."""
-        symbol = self.scope.lookup(name)
-        return self.keys[self._undeclared(name)] if symbol is None else self._symbols.get(symbol) or self.symbol_key(symbol)
-
-    def symbol_key(self, symbol: Symbol) -> str:
-        """The key of each name that means a symbol."""
+        symbol = self.scope.lookup(name) if name != "_" else None
+        if symbol is None:
+            return self.keys[_undeclared(name)]
         found = self._symbols.get(symbol)
         if found is None:
             found = self._symbols[symbol] = self.keys[_symbol(symbol)]
         return found
 
-    def _undeclared(self, name: str) -> OperandShape:
-        if name == "_":
-            return shapes.SINK
-        if name == "WARP_SZ":
-            return shapes.immediate("int")
-        if name.startswith("%") and special_register(name) is not None:
-            return shapes.special(name)
-        self.missing.add(name)
-        return shapes.UNKNOWN
-
     def _composed(self, operand: Node) -> str:
-        """The key of an operand whose parts are known. For vectors and addresses, it follows from theirs."""
-        kind = type(operand)
+        """The key of a vector or an address, which follows from those of its parts."""
         parts = operand.children
-        if kind is Vector:
+        if type(operand) is Vector:
             bracket = "{"
-        elif kind is Address:
+        else:
             bracket = "["
             if len(parts) > 1:
                 parts = operand.parts  # type: ignore[attr-defined]
-        else:
-            return self.keys[self._shape(operand)]
-        composed = bracket + "".join(map(self.known.__getitem__, map(id, parts)))
+        composed = bracket + "".join(map(self.key, parts))
         found = self.keys.composed.get(composed)
         if found is None:
             found = self.keys.composed[composed] = self.keys[self._shape(operand)]
@@ -173,11 +124,7 @@ class Shaper:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
         if type(operand) is Group and not is_call:
             return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
-        key = self.known.get(id(operand))
-        if key is None:
-            self.learn((operand,))
-            key = self.known[id(operand)]
-        return self.keys.shapes[key]
+        return self.keys.shapes[self.key(operand)]
 
     def _shape(self, operand: Node) -> OperandShape:
         if isinstance(operand, Address):
@@ -234,6 +181,20 @@ class Shaper:
             return shapes.UNKNOWN
         kinds = {part.type for part in parts if part.kind == "immediate"}
         return shapes.immediate("f64" if "f64" in kinds else "f32" if "f32" in kinds else "int")
+
+
+def is_predefined(name: str) -> bool:
+    """Whether a name needs no declaration: a special register, `WARP_SZ` or the sink `_`."""
+    return name in ("_", "WARP_SZ") or (name.startswith("%") and special_register(name) is not None)
+
+
+def _undeclared(name: str) -> OperandShape:
+    """The shape of a name that no scope declares."""
+    if name == "_":
+        return shapes.SINK
+    if name == "WARP_SZ":
+        return shapes.immediate("int")
+    return shapes.special(name) if is_predefined(name) else shapes.UNKNOWN
 
 
 _INTEGER = shapes.immediate("int")

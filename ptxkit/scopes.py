@@ -25,6 +25,26 @@ class Kind(enum.StrEnum):
     FUNCTION = "function"
 
 
+_members: dict[str, list[str]] = {}
+"""By stem: names of members of register families, which most scopes have in common."""
+
+MOST_STEMS = 64
+MOST_MEMBERS = 1 << 16
+"""So many stems, and names for each, are kept."""
+
+
+def members(stem: str, count: int) -> list[str]:
+    """The names of a register family: `%r0`, `%r1`…"""
+    known = _members.get(stem, [])
+    if len(known) < count:
+        known = [*known, *[f"{stem}{number}" for number in range(len(known), count)]]
+        if count <= MOST_MEMBERS:
+            if len(_members) >= MOST_STEMS:
+                _members.clear()
+            _members[stem] = known
+    return known[:count]
+
+
 @frozen(eq=False)
 class Symbol:
     """A declared name. For `%r<100>`, `count` is 100 and `name` is `%r`. Sizes and types are those of one element."""
@@ -55,8 +75,6 @@ class Scope:
     ranges: dict[str, list[Symbol]]
     stems: set[str] = attrs.field(factory=set, repr=False, init=False)
     """The names declared, or declared with a count, that end in a digit, without their digits."""
-    spelled: list[tuple[Symbol, list[str]]] = attrs.field(factory=list, repr=False, init=False)
-    """The families whose members were resolved in bulk, with the members' names."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
     @property
@@ -64,15 +82,14 @@ class Scope:
         """The names resolved so far in this scope."""
         return self._found
 
-    def spell_out(self, most: int) -> None:
-        """Resolves the members of families in bulk, for families with at most `most` members: much faster than looking up each."""
-        for stem, family in self.ranges.items():
-            only = family[0]
-            if len(family) == 1 and only.count is not None and only.count <= most and not stem[-1:].isdecimal():
-                names = [f"{stem}{number}" for number in range(only.count)]
-                self.spelled.append((only, names))
-                self._found.update(dict.fromkeys(names, only))
-        self._found.update(self.symbols)
+    def resolve(self, names: dict[str, None]) -> tuple[list[Symbol], list[str]]:
+        """Looks up names in bulk. Gives the symbols that they mean, without repetitions, and the names that mean none."""
+        if not self.ranges and self.parent is not None:
+            own, outer = self.symbols, self.parent.found
+            self._found.update({name: own.get(name) or outer[name] for name in names if name in own or name in outer})
+        found = [(name, self.lookup(name)) for name in names]
+        met = dict.fromkeys([symbol for _, symbol in found if symbol is not None])
+        return list(met), [name for name, symbol in found if symbol is None]
 
     def family(self, stem: str, last: int) -> Symbol | None:
         """The only symbol that names of this stem with numbers up to `last` can mean, as `%r<100>`; None if it is not so simple."""

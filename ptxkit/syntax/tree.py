@@ -179,9 +179,9 @@ else:
 
 
 class _Sketched(Node):
-    """A node with room for what `ptxkit.sketches` finds out about it."""
+    """A node with room for what `ptxkit.mentions` and `ptxkit.patterns` find out about it."""
 
-    __slots__ = ("numbered", "pattern")
+    __slots__ = ("mentions", "pattern")
 
 
 @node

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxkit.names import Kind, Names, Use, resolve
-from ptxkit.operands import Shaper
+from ptxkit.names import Kind, Names, Use, names_in, resolve
+from ptxkit.operands import Shaper, is_predefined
 from ptxkit.scopes import Symbol
 from ptxkit.syntax import Container, Instruction, Module, Node, Path, parse
 
@@ -22,23 +22,24 @@ FILES = sorted((ROOT / "fixtures").rglob("*.ptx"))
 def equal(module: Module) -> Names:
     """Asserts that keys, symbols and missing names are those of a look at every operand, and gives the names."""
     names = resolve(module)
-    used: set[Symbol | None] = set()
-    missing = []
+    used: set[Symbol] = set()
+    missing = set()
     for scope, blocks in names.in_scope.items():
-        sketch = names.sketches[scope]
-        shaper = Shaper(scope, sketch.examples.shaper.keys)
+        sketch = names.sketch(scope)
+        shaper = Shaper(scope, names.shaper(scope).keys)
         instructions = [one for laid in blocks for one in laid.instructions]
-        shaper.learn([part for one in instructions for part in one.children])
-        keys = [shaper.key(one) for one in instructions]
-        assert sketch.keys == keys and [sketch.key(one) for one in instructions] == keys
-        used |= shaper.used
-        missing += [(scope.path, name) for name in shaper.missing]
-    assert names.used.issuperset(used - {None})
+        keys = [shaper.instruction(one) for one in instructions]
+        assert sketch.keys == keys
+        assert [sketch.key(one, pattern) for one, pattern in zip(instructions, sketch.patterns, strict=True)] == keys
+        mentioned = {name.text for one in instructions for _, name in names_in(one)}
+        used |= {symbol for name in mentioned if (symbol := scope.lookup(name)) is not None}
+        missing |= {(scope.path, name) for name in mentioned if scope.lookup(name) is None and not is_predefined(name)}
+    assert names.used.issuperset(used)
     families = [one for scope in names.in_scope for family in scope.ranges.values() for one in family]
     symbols = [*families, *[one for scope in names.in_scope for one in scope.symbols.values()]]
     assert not [one for one in symbols if one.kind is Kind.REGISTER and names.is_used(one) and one not in used]
     by_instructions = [use for use in names.unresolved if use.scope in names.in_scope and type(_statement(module, use.path)) is Instruction]
-    assert _named(by_instructions) <= set(missing) <= _named(names.unresolved)
+    assert _named(by_instructions) <= missing <= _named(names.unresolved)
     return names
 
 
@@ -113,8 +114,7 @@ def test_keys_of_any_declarations(parts: list[list[str]], times: int) -> None:
 
 def test_an_example_stands_for_all_of_its_pattern() -> None:
     names = equal(parse(".entry k() { .reg .b32 %r<9>; mov.u32 %r1, 4; mov.u32 %r2, 8; { .reg .pred p; @p mov.u32 %r3, 1; } ret; }"))
-    outer, inner = names.sketches.values() if len(names.sketches) == 2 else list(names.sketches.values())[1:]
-    assert len(outer.examples.of) == 2 and len(inner.examples.of) == 1
+    assert [len(names.sketch(scope).examples) for scope in names.in_scope] == [2, 1]
 
 
 def test_a_name_beyond_its_declaration_is_missing_though_its_pattern_is_declared() -> None:
@@ -125,14 +125,13 @@ def test_a_name_beyond_its_declaration_is_missing_though_its_pattern_is_declared
 def test_names_of_one_stem_that_are_declared_differently_are_told_apart() -> None:
     body = ".reg .b64 %r<3>; ld.param.u64 %r1, [k_0]; ld.param.u64 %r1, [k_1];"
     names = equal(parse(f".entry k(.param .u32 k_0, .param .u64 k_1) {{ {body} }}"))
-    (sketch,) = [one for one in names.sketches.values() if one.instructions]
-    assert len(set(sketch.keys)) == 2 and sketch.examples.mixed
+    (sketch,) = [names.sketch(scope) for scope in names.in_scope]
+    assert len(set(sketch.keys)) == 2 and sketch.mixed
 
 
-def test_blocks_with_equal_text_share_their_examples() -> None:
+def test_equal_pieces_of_code_share_their_examples() -> None:
     block = "{ .reg .pred P1; setp.ne.b32 P1, %r1, 0; @P1 bra L; }\n"
-    blocks = f"{block}{block}{block.replace('%r1', '%r2')}{block.replace('%r1', '%r3')}"
-    names = equal(parse(f".entry k() {{ .reg .b32 %r<3>;\n{blocks}L: ret; }}"))
-    inner = [one.examples for one in names.sketches.values() if any("setp" in pattern for pattern in one.examples.of)]
-    assert inner[0] is not inner[1] is inner[2] is inner[3]
-    assert [use.name for use in names.unresolved] == ["%r3"]
+    other = block.replace(".pred", ".b32")
+    names = equal(parse(f".entry k() {{ .reg .b32 %r<3>;\n{block}{other}{block.replace('%r1', '%r2')}L: ret; }}"))
+    first, second, third = [names.sketch(scope) for scope in sorted(names.in_scope, key=lambda scope: scope.path)][1:]
+    assert first is third is not second
