@@ -20,5 +20,10 @@ def most_operations(routine: Routine) -> int:
     return OPERATIONS + each * sum([len(one.instructions) for one in reached(routine)])
 
 
+def least_operations(routine: Routine) -> int:
+    """The number of operations of a run that executes each instruction once, and some of them a few times."""
+    return OPERATIONS + sum([len(one.instructions) for one in reached(routine)])
+
+
 def _is_in_flight(bound: Bound) -> bool:
     return bool(bound.asynchronous) or any(memory.is_async for memory in bound.memory)
