@@ -139,8 +139,8 @@ class InFlight:
 
     def issuers_of(self, thread: Array) -> Array:
         """The threads to report for accesses."""
-        each, which = np.unique(thread, return_inverse=True)
-        return np.array([self.issuer(one) for one in each.tolist()], np.int64)[which]
+        first, which = distinct(thread)
+        return np.array([self.issuer(one) for one in thread[first].tolist()], np.int64)[which]
 
     def _agent(self, key: Any, issuer: int) -> int:
         found = self.agents.get(key)
