@@ -34,6 +34,8 @@ class Coloring:
     """The maximum, where the scale ends; pictures shown together share a scale."""
     is_logarithmic: bool = attrs.field(default=False, kw_only=True)
     """Whether the steps of the scale grow geometrically; 0 then has a step of its own."""
+    names: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """What each number stands for, from 0 to the peak; empty if the numbers are what they say."""
 
     @peak.default
     def _peak(self) -> int:
@@ -51,14 +53,17 @@ class Coloring:
         """The step of the scale that contains a value."""
         return max(min(bisect.bisect_right(self.limits, value) - 1, STEPS - 1), 0)
 
+    def word(self, value: int) -> str:
+        """A value as text."""
+        return self.names[value] if self.names else f"{value:,}"
+
     @property
     def scale(self) -> tuple[tuple[int, str], ...]:
         """The non-empty steps of the scale, each with its range of values as text."""
-        found: list[tuple[int, str]] = []
-        for i, (low, end) in enumerate(itertools.pairwise(self.limits)):
-            if low < end:
-                found.append((i, f"{low:,}" if low == end - 1 else f"{low:,}–{end - 1:,}"))
-        return tuple(found)
+        steps = [(i, low, end) for i, (low, end) in enumerate(itertools.pairwise(self.limits)) if low < end]
+        if self.names:
+            return tuple([(i, ", ".join(self.names[low:end])) for i, low, end in steps])
+        return tuple([(i, f"{low:,}" if low == end - 1 else f"{low:,}–{end - 1:,}") for i, low, end in steps])
 
 
 def heat(routine: Routine, counts: Sequence[int]) -> Coloring:
@@ -92,8 +97,8 @@ def _loops(routine: Routine) -> Coloring:
 def _divergence(routine: Routine) -> Coloring:
     flow, known = control_flow(routine), uniformity(routine)
     blocks = [Level.GRID - known.block(block.index).level if block.index in flow.reachable else 0 for block in flow.blocks]
-    words = ", ".join([f"{Level.GRID - level} {level}" for level in reversed(Level)])
-    return Coloring(f"executed together by: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
+    names = tuple([level.word for level in reversed(Level)])
+    return Coloring("executed together by", (), tuple(map(int, blocks)), int(Level.GRID), names=names)
 
 
 COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {

@@ -167,7 +167,7 @@ def _table(box: Box, prefix: str, coloring: Coloring | None, values: bool) -> st
         head = f"heat-{coloring.step(box.value) if coloring else 0}"
     lines = []
     if box.is_first or box.labels or box.badges:
-        title = "".join(_heading(box, values))
+        title = "".join(_heading(box, coloring, values))
         lines.append(f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{title}</TD></TR>')
     lines += [_row(row, box, prefix, coloring, values, _spare(box)) for row in box.rows]
     return _html(
@@ -180,7 +180,7 @@ def _table(box: Box, prefix: str, coloring: Coloring | None, values: bool) -> st
     )
 
 
-def _heading(box: Box, values: bool) -> Iterator[str]:
+def _heading(box: Box, coloring: Coloring | None, values: bool) -> Iterator[str]:
     """The heading of a box: its block, its labels, and what is special about it."""
     dim = "" if box.reachable else "dead-ink"
     if box.is_first:
@@ -191,8 +191,8 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
         yield _text(f" +{len(box.labels) - 3}", "comment")
     if box.badges:
         yield _text("  " + " · ".join(box.badges), dim or ("comment" if box.value is None else "ink"))
-    if box.value is not None and not (values and box.end - box.start == 1):
-        yield _text(f"  {'max ' if values else ''}{box.value:,}", "ink")
+    if coloring is not None and box.value is not None and not (values and box.end - box.start == 1):
+        yield _text(f"  {'max ' if values else ''}{coloring.word(box.value)}", "ink")
 
 
 def _spare(box: Box) -> float:

@@ -17,6 +17,7 @@ from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring, heat
 from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.demangling import readable
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import File, Instruction, Label, Loc, Module
@@ -265,7 +266,7 @@ def _note(bound: Bound) -> tuple[Mark, str]:
     if bound.flow in ENDS:
         return Mark.EXIT, ENDS[bound.flow]
     together = bound.converges
-    whole = f"whole {together.level.upper() if together.level == 'cta' else together.level}" if together else ""
+    whole = f"whole {Level[together.level.upper()].word}" if together else ""
     actions = dict.fromkeys([barrier.action for barrier in bound.barrier])
     if actions:
         return Mark.BARRIER, ", ".join([*[f"barrier {' + '.join(actions)}"], *([whole] if whole else [])])
@@ -273,18 +274,24 @@ def _note(bound: Bound) -> tuple[Mark, str]:
 
 
 def _around(routine: Routine) -> tuple[tuple[str, ...], dict[int, list[str]], dict[int, list[str]]]:
-    """The context of instructions: their source positions; and, by the following instruction, labels and comments."""
+    """The context of instructions: their source positions; labels, by the following instruction; and comments, by the instruction on the
+    same line, else by the following one."""
     files = _files(routine.module)
     sources: list[str] = []
     labels: dict[int, list[str]] = {}
     comments: dict[int, list[str]] = {}
     paths = set(routine.paths)
-    source = ""
+    source, last = "", -1
     for path, statement in routine.function.statements():
         here = len(sources)
         leading = getattr(statement, "leading", "")
-        if "/" in leading and isinstance(statement, Instruction | Label):
-            comments.setdefault(here, []).extend(_comments(leading))
+        if "/" in leading:
+            for comment, is_on_same_line in _comments(leading):
+                if is_on_same_line and last >= 0:
+                    comments.setdefault(last, []).append(comment)
+                elif isinstance(statement, Instruction | Label | Loc):
+                    comments.setdefault(here, []).append(comment)
+        last = here if path in paths else -1
         if isinstance(statement, Label):
             labels.setdefault(here, []).append(statement.name.text)
         elif isinstance(statement, Loc):
@@ -311,12 +318,13 @@ def _source(loc: Loc, files: dict[int, str]) -> str:
     return f"{text} in :{at[1]}" if at and at[0] == loc.file else text
 
 
-def _comments(leading: str) -> Iterator[str]:
-    """The comments before a statement, except for those that compilers put around inline assembly."""
-    for found in COMMENT.findall(leading):
-        text = " ".join(found.split())
+def _comments(leading: str) -> Iterator[tuple[str, bool]]:
+    """The comments before a statement, except for those that compilers put around inline assembly; and whether each is on the line on which
+    the previous statement ends."""
+    for found in COMMENT.finditer(leading):
+        text = " ".join(found[0].split())
         if text.strip("/* -#=") and text not in ("// begin inline asm", "// end inline asm"):
-            yield text
+            yield text, "\n" not in leading[: found.start()]
 
 
 def _arrows(flow: ControlFlow, found: tuple[Loop, ...], instructions: bool) -> Iterator[Arrow]:

@@ -78,7 +78,7 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
-UNEVEN, UNEVEN_TOO = 7, 19
+UNEVEN, UNEVEN_TOO = 7, 3
 SMALL, SMALL_TOO = 5, 3
 """Numbers that some lanes fall below, for kernels that compare a scalar with part of a lane's index."""
 TILES = 4
@@ -206,7 +206,7 @@ class Exercise:
         self.growth = 1
         self.shared = 0
         self.first_lines = False
-        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Contents and schedule of the runs that decide whether a finding is believed."""
@@ -225,7 +225,7 @@ class Exercise:
         runs = [ran]
         # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
         goes_on = not is_guessed(self.routine)
-        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
+        for sizes, contrast, families in self._further() if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -288,7 +288,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
@@ -409,7 +409,7 @@ class Exercise:
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be used as indices
                 contents = ZEROS
-            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+            elif not self.first_lines and (leaves_by_descriptor(ran.fault) or ran.takes_mbarriers):
                 self.first_lines = True
             else:
                 return ran
@@ -615,14 +615,18 @@ class Exercise:
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
-        """Whether a block of twice as many threads would leave an array. Checked only for findings about uninitialized memory."""
+        """Whether a block of twice as many threads is impossible or would leave an array. Checked only for findings about uninitialized
+        memory."""
         x, y, z = shape.block
-        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        has_most = _has_most_threads(self.routine, shape.block)
+        if not has_most and not _has_an_element_each(self.routine, shape.block):
             return False
         if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
             # it may have more threads along this dimension
             return False
-        return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
+        return has_most or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
     def _is_whole(self, finding: Finding, is_full: bool) -> bool:
         """Whether no other number of threads is plausible. More threads, one of which might write the memory that was read, would leave
@@ -803,8 +807,13 @@ def _is_of_ends(finding: Finding, families: str) -> bool:
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
-    """Whether a larger CTA, one of whose additional threads writes the memory in question, is implausible."""
-    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+    """Whether a larger CTA, one of whose additional threads writes the memory in question, is impossible or implausible."""
+    return _is_of_own_memory(finding) or _has_most_threads(routine, block) or _has_an_element_each(routine, block)
+
+
+def _has_most_threads(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether the kernel cannot be launched with more threads."""
+    return math.prod(block) >= launch(routine).most[0]
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:

@@ -22,6 +22,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.machine.monitors.deadlocks import CHANGE
+from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Ran:
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
         return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
+
+    @property
+    def takes_mbarriers(self) -> bool:
+        """Whether a matrix, as its descriptor defines it, includes an mbarrier: then it is longer than what the MMA is meant to read."""
+        return any(one.diagnostic.name == REUSED[1] and self._is_matrix(one) for one in self.findings)
 
     def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
         """Keys of the findings that are not notes, for comparison with other runs."""

@@ -25,6 +25,7 @@ class Observer(Monitor):
 
     If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
     `unknown` makes up the results of undefined functions. With `first_lines`, only the first rows of matrices are read through descriptors.
+    With `most_ctas`, only so many CTAs are started, the first ones of the grid.
     """
 
     def __init__(
@@ -33,8 +34,10 @@ class Observer(Monitor):
         classes: Classes | None = None,
         unknown: UnknownFunctions | None = None,
         first_lines: bool = False,
+        most_ctas: int | None = None,
     ) -> None:
         self.classes = classes
+        self.most_ctas = most_ctas
         self.first_lines = first_lines
         self.unknown = unknown
         self.standing: StandIns | None = None
@@ -42,6 +45,8 @@ class Observer(Monitor):
         self.program: Any = None
         self.shared = 0
         self.globals = 0
+        self.completed = 0
+        """How many CTAs ran to completion."""
         self.barriers = 0
         self.phases = 0
         self.copies = 0
@@ -72,6 +77,9 @@ class Observer(Monitor):
         self.program = launch.program
         launch.stand_in = self.unknown
         launch.first_lines = self.first_lines
+        if self.most_ctas is not None:
+            clusters = max(1, self.most_ctas // launch.cluster_size)
+            launch.started_ctas = min(launch.ctas, clusters * launch.cluster_size)
         if self.classes is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.classes)
             launch.of_shared = self._of_shared
@@ -97,6 +105,9 @@ class Observer(Monitor):
         self._parities.clear()
         if self.standing is not None:
             self.standing.resident(residents)
+
+    def vacant(self, residents: Any) -> None:
+        self.completed += residents.ctas
 
     def end(self, launch: Any) -> None:
         self.operations = launch.operations

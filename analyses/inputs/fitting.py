@@ -2,8 +2,8 @@
 
 A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
 arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
-extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two. Where
-several choices match, launches with other sizes have others, so that what shows with one only is not believed.
+extends into the next stage or beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they
+are powers of two. Where several choices match, launches with other sizes have others, so that what shows with one only is not believed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
-from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
 from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -112,7 +112,7 @@ class _Ran:
     sizes: Mapping[MapName, int]
     """Size of a box in bytes."""
     rooms: Mapping[MapName, int]
-    """Least distance in bytes from a destination of a box to the destination of the next copy."""
+    """Least distance in bytes from a destination of a box to the destination of the next copy, or to the next stage."""
     gathered: frozenset[MapName]
     names: Mapping[int, MapName]
     has_left: bool
@@ -179,10 +179,10 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
             machine.free_global(start)
         machine.memory.trim()
         code.reset()
-    return _seen(one, watch, ranges, has_left)
+    return _seen(one, watch, ranges, has_left, stage_strides(routine))
 
 
-def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool) -> _Ran:
+def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[str, int]) -> _Ran:
     maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
     described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
     names = {start: map_.name for start, map_ in described.items()}
@@ -197,18 +197,23 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
     return _Ran(
         tuple([phase for own in watch.phases.values() for phase in own]),
         sizes,
-        _rooms(watch.targets, names),
+        _rooms(watch.targets, names, strides),
         frozenset(gathered),
         names,
         has_left,
     )
 
 
-def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -> dict[MapName, int]:
-    """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy."""
+def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], strides: Mapping[str, int]) -> dict[MapName, int]:
+    """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy, or to the next
+    stage."""
     everything = sorted({at for own in targets.values() for at in own})
     after = dict(itertools.pairwise(everything))
-    found = {names[tensor]: [after[at] - at for at in own if at in after] for tensor, own in targets.items() if tensor in names}
+    found: dict[MapName, list[int]] = {}
+    for tensor, own in targets.items():
+        if tensor in names:
+            name = names[tensor]
+            found[name] = [after[at] - at for at in own if at in after] + [strides[one] for one in name[:1] if one in strides]
     return {name: min(own) for name, own in found.items() if own}
 
 

@@ -156,7 +156,7 @@ def _where_left(solved: Propagation, operand: int, level: Level) -> int | None:
     return None
 
 
-_WHY = {"never": "differs from thread to thread by what it does"}
+_WHY = {"never": "its result may differ from thread to thread"}
 
 
 def _source(bound: Bound) -> str:

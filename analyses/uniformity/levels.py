@@ -28,6 +28,11 @@ class Level(enum.IntEnum):
         return self.name.lower()
 
     @property
+    def word(self) -> str:
+        """The level in prose."""
+        return "CTA" if self is Level.CTA else str(self)
+
+    @property
     def threads(self) -> int | None:
         """The number of consecutive threads of a CTA that form such a group; None from CTA up, which has as many as are launched."""
         return _SIZES.get(self)
@@ -75,11 +80,6 @@ class Verdict:
         """The proof that the threads of some such group differ in every launch; None if there is none."""
         found = self.refuted
         return found if found is not None and found.scope <= level and not found.given else None
-
-    def may_fail(self, level: Level) -> Divergence | None:
-        """The proof that they differ in at least one launch."""
-        found = self.refuted
-        return found if found is not None and found.scope <= level else None
 
 
 @frozen

@@ -35,7 +35,7 @@ function begin(about) {
   ready = true;
   document.title = `ptxkit ${about.version} playground`;
   if (!about.executes)
-    $("limits").textContent = "Kernels are not executed here, since NumPy is missing: an error that only an execution shows is a warning, or is missed.";
+    $("limits").textContent = "NumPy is missing, so kernels are not executed here: errors that only an execution shows become warnings or are missed.";
   examine();
 }
 

@@ -94,6 +94,7 @@ def _word(known: Any, block: int) -> str:
 
 
 def _print(listing: dict[str, Any], names: Mapping[str, Sequence[str]]) -> None:
+    from ptxkit.analyses.uniformity.levels import Level
     from ptxkit.demangling import in_prose, readable
 
     function, count = listing["function"], len(listing["branches"])
@@ -103,12 +104,12 @@ def _print(listing: dict[str, Any], names: Mapping[str, Sequence[str]]) -> None:
 
     click.echo(f"{readable(function)}: {count} branch{'es' if count != 1 else ''}")
     if listing["assumption"]:
-        click.echo(f"  taken for granted: {listing['assumption']}")
+        click.echo(f"  assumed: {listing['assumption']}")
     for branch in listing["branches"]:
         source = f"  ({branch['source']})" if branch["source"] else ""
-        level = f"uniform over the {branch['level']}" if branch["level"] != "thread" else ""
+        level = f"uniform over the {Level[branch['level'].upper()].word}" if branch["level"] != "thread" else ""
         witness = branch["witness"]
-        parts = f"{branch['verdict']} within the {witness['scope']}" if witness else "" if level else "unknown"
+        parts = f"{branch['verdict']} within the {Level[witness['scope'].upper()].word}" if witness else "" if level else "unknown"
         click.echo(f"\n{branch['line']:6}  {branch['text']}{source}")
         click.echo(f"        {', '.join(filter(None, (level, parts)))}")
         if witness:

@@ -77,7 +77,12 @@ COVERED = {
 )
 @click.option("--target", metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target.")
 @click.option(
-    "--budget", type=click.FloatRange(0, min_open=True), default=300, show_default=True, metavar="SECONDS", help="Time for one launch."
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Processor time for a launch.",
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json", "sarif"]), default="text", help="The format of the output.")
 def command(

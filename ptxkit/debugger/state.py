@@ -12,7 +12,8 @@ from ptxkit.debugger.controller import WARP, Controller
 
 if TYPE_CHECKING:
     from ptxkit.debugger.program import Statement
-    from ptxkit.machine.code import BasicBlock, Body
+    from ptxkit.machine.blocks import BasicBlock
+    from ptxkit.machine.code import Body
     from ptxkit.machine.groups import Frame
     from ptxkit.machine.interfaces import Launch, Program, Residents
 

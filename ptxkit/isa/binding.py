@@ -342,6 +342,12 @@ def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64
     return best[1]
 
 
+def without_operands(opcode: str) -> Bound | None:
+    """The first form that accepts the modifiers of an opcode, bound to no operands: for what follows from the modifiers alone. None if
+    there is none."""
+    return next((_bound(candidate, (), {}) for candidate in match(opcode)), None)
+
+
 def bind_all(opcode: str, operands: tuple[OperandShape, ...]) -> tuple[Form, ...]:
     """Every form that accepts an instruction. There should be at most one, which the table's own test verifies."""
     bound = (a for c in match(opcode) for a in _attempts(c, operands, 64) if isinstance(a, Bound))

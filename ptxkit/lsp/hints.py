@@ -56,7 +56,7 @@ def _said(routine: Routine, i: int) -> Iterator[str]:
     if routine.instructions[i].guard is not None:
         verdict = uniformity(routine).guard(i)
         if verdict.level is not Level.THREAD:
-            yield f"uniform in each {verdict.level}"
+            yield f"uniform in each {verdict.level.word}"
         elif verdict.refuted is not None:
             yield "divergent"
     address = _shared_address(routine, i)

@@ -121,7 +121,7 @@ def _opcode(document: Document, path: Path, node: Opcode) -> str | None:
     routine = _routine(document, path)
     if routine is None or not isinstance(instruction, Instruction):
         return None
-    bound = routine.binder.verdict(instruction, document.names.shaper(document.names.scope_of(path))).bound
+    bound = routine.binder.bound(instruction, document.names.shaper(document.names.scope_of(path)))
     if not isinstance(bound, Bound):
         forms = forms_with(node.mnemonic)
         known = "".join(f"\n* `{form.syntax}`" for form in forms[:MOST_LINES])
@@ -133,7 +133,7 @@ def _opcode(document: Document, path: Path, node: Opcode) -> str | None:
         _needs(bound.requirement),
     ]
     if bound.converges is not None:
-        together = f"Executed by a whole {bound.converges.level} together"
+        together = f"Executed by a whole {Level[bound.converges.level.upper()].word} together"
         parts.append(together + (", with no thread elsewhere (`.aligned`)." if bound.converges.aligned else "."))
     operands = [
         f"* `{o.name}`: {_ROLES.get(o.role, o.role)}{' ' + ' or '.join(f'`{t}`' for t in o.types) if o.types else ''}"
@@ -284,7 +284,7 @@ def _value(routine: Routine, i: int, number: int) -> list[str]:
     flow, form = control_flow(routine), ssa(routine)
     block = flow.block_of[i]
     if block not in flow.reachable:
-        return ["Control never comes here."]
+        return ["Control never reaches this instruction."]
     known = registers(routine)
     value = form.written(i, number) if number in known.writes[i] else form.read(i, number) if number in known.reads[i] else -1
     if value < 0:
@@ -293,7 +293,7 @@ def _value(routine: Routine, i: int, number: int) -> list[str]:
     text = spoken(term)
     found = uniformity(routine)
     level = found.used(value, block)
-    sharing = "Threads may differ." if level is Level.THREAD else f"Uniform: the same in all threads of a {level} in one iteration."
+    sharing = "Threads may differ." if level is Level.THREAD else f"Uniform: the same in all threads of a {level.word} in one iteration."
     return [*([f"Value: `{text}`"] if len(text) <= MOST_VALUE and term.operator not in _OPAQUE else []), sharing]
 
 

@@ -1,9 +1,4 @@
-"""A function prepared for execution: a list of instructions, basic blocks, numbered registers, and liveness.
-
-A block ends at control flow, and before and after every instruction at which lanes may wait: for other lanes of their warp, at a barrier,
-or for an asynchronous operation. Blocks are numbered in reverse post-order, so that of two groups, the one at the lower block has further
-to go.
-"""
+"""A function prepared for execution: a list of instructions, numbered registers, and liveness."""
 
 from __future__ import annotations
 
@@ -21,10 +16,12 @@ from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import Fragment
-from ptxkit.machine.fault import Stop
+from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
+from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.scopes import members
 from ptxkit.syntax import (
     Address,
     Block,
@@ -38,8 +35,8 @@ from ptxkit.syntax import (
     Name,
     Node,
     Number,
+    Opcode,
     Path,
-    Prototype,
     Targets,
     Vector,
 )
@@ -70,100 +67,14 @@ class Site:
     body: Body = attrs.field(repr=False)
 
 
-class BasicBlock:
-    """Instructions `start` to `end` (exclusive). `kind` describes the end of the block, and `last` is the index of the instruction there,
-    or -1.
+@attrs.define
+class Target:
+    """What a label stands before."""
 
-    `fall` and `taken` are positions in `Body.blocks`: -1 if control runs off the end of the function. Kinds: `fall`, `branch` (`negated`
-    guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes may wait; it is alone in its block).
-    """
-
-    kind = "fall"
-    last = -1
-    guard = -1
-    negated = False
-    taken = -1
-    targets: tuple[int, ...] = ()
-    chain: Chain | None = None
-    """The chain that contains the block."""
-    run: Any = None
-    """The compiled code, created when the block is first executed."""
-    wait: Any = None
-    """For a `sync` block: how lanes wait there (`compiling.Waiting`)."""
-    call: Any = None
-    both: Any = None
-    """For a branch: its two sides, if both are short and only compute (`Scheduler.sides`)."""
-    _live: set[int] | None = None
-    _live_out: set[int] | None = None
-    _registers: list[int] | None = None
-
-    def __init__(self, body: Body, start: int, end: int, fall: int) -> None:
-        self.body = body
-        self.start = start
-        self.end = end
-        self.fall = fall
-
-    @property
-    def live(self) -> set[int]:
-        """The registers that are live at the start; an overapproximation until liveness is computed."""
-        if self._live is None:
-            if self.body.is_provisional():
-                return self.body.written
-            self.body.work_out(self)
-        return self._live  # type: ignore[return-value]
-
-    @property
-    def live_out(self) -> set[int] | None:
-        """The registers that are live at the end, including those that the last instruction reads; None if unknown."""
-        if self._live_out is None:
-            if self.body.is_provisional():
-                return None
-            self.body.work_out(self)
-        return self._live_out
-
-    def worked_out(self, live: set[int], live_out: set[int]) -> None:
-        """Sets the live registers at the start and at the end."""
-        self._live, self._live_out = live, live_out
-
-    @property
-    def registers(self) -> list[int]:
-        """The numbers of the registers that are live at the start, ascending."""
-        if self._registers is None:
-            self.body.settle()
-            self._registers = sorted(self.live)
-        return self._registers
-
-    @property
-    def kept(self) -> Any:
-        """The registers that a group keeps when it is split or joined at the start."""
-        if self.body.keeps_dead:
-            return range(len(self.body.types))
-        return self._registers or (self.live if self.body.is_provisional() else self.registers)
-
-    @property
-    def successors(self) -> tuple[int, ...]:
-        if self.kind in ("fall", "call", "sync"):
-            return (self.fall,)
-        if self.kind == "branch":
-            return (self.taken, self.fall) if self.guard >= 0 else (self.taken,)
-        if self.kind == "indexed":
-            return self.targets
-        return ()
-
-
-@attrs.define(eq=False)
-class Chain:
-    """Blocks that control can only pass one after the other, from the first to the last."""
-
-    blocks: list[BasicBlock]
-    successors: list[int] = attrs.field(factory=list)
-    """The chains that may follow."""
-    reads: set[int] = attrs.field(factory=set)
-    """The registers that it reads before it writes them."""
-    live: int = 0
-    """The registers that are live at the start, as a bit set in the order of `Body.crossing`."""
-    votes: dict[int, list[np.dtype[Any]]] | None = None
-    """For each register, the dtypes as which the instructions use it; None until requested."""
+    at: int
+    """The next instruction."""
+    list: Targets | None = None
+    """The list of branch targets that it names, if any."""
 
 
 @attrs.define
@@ -231,8 +142,8 @@ class Body:
         self.path: Path = (index,)
         self.name = function.name
         self.instructions: list[Instruction] = []
-        self.labels: dict[tuple[Path, str], int] = {}
-        self.lists: dict[tuple[Path, str], Targets | Prototype] = {}
+        self._labels: dict[int, Target] = {}
+        """By `id` of the symbol."""
         self.variables: list[Symbol] = []
         """Symbols that it declares, other than registers and its own parameters."""
         self.used: dict[int, Symbol] = {}
@@ -257,8 +168,6 @@ class Body:
         """For a parameter of a device function, by `id`: the register with its address."""
         self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
         """For a scope and a node, by `id`: the registers that the node names, in order."""
-        self._families: dict[int, tuple[str, np.dtype[Any], int, Symbol]] = {}
-        """For a symbol, by `id`: type, dtype and length of the registers that it declares, and the symbol."""
         self._held = -1
         self.keeps_dead = keeps_dead
         self._scopes: dict[int, Scope] = {}
@@ -275,8 +184,7 @@ class Body:
         """The form of each instruction; None until requested."""
         self._plans: dict[int, _Plan] = {}
         """Plans by `id` of the form."""
-        self.blocks: list[BasicBlock] = []
-        self._build()
+        self.blocks: list[BasicBlock] = basic_blocks(self)
         self._chains: list[Chain] = []
         self.crossing: list[int] = []
         """The registers that some chain reads before it writes them."""
@@ -300,7 +208,7 @@ class Body:
         """Computes liveness if it has not been computed."""
         if not self._is_settled:
             self._is_settled = True
-            self._chains = self._chain()
+            self._chains = chains(self.blocks)
             self._liveness()
 
     # --- instructions, in document order
@@ -308,7 +216,7 @@ class Body:
     def _flatten(self, index: int) -> None:
         body = self.function.body
         assert body is not None
-        instructions, last_label = self.instructions, ""
+        instructions = self.instructions
 
         def enter(path: Path, block: Node) -> list[Any]:
             where = (index, *path)
@@ -316,10 +224,9 @@ class Body:
             if id(scope) not in self._scopes:
                 self._scopes[id(scope)] = scope
                 self._number(scope)
-            if scope.path == where:
-                self.variables += [one for one in scope.symbols.values() if one.kind in (Kind.VARIABLE, Kind.PARAMETER)]
-            others = [j for j, kind in enumerate(map(type, block.children)) if kind is not Instruction]
-            return [path, block.children, iter(others), 0, 0, scope]
+            children = block.children
+            others = [(j, child) for j, child in enumerate(children) if type(child) is not Instruction]
+            return [path, children, iter(others), 0, 0, scope]
 
         def take(level: list[Any], end: int) -> None:
             """Adds the instructions up to a child of the block to the function."""
@@ -327,39 +234,47 @@ class Body:
             if end - at > others:
                 self._starts.append(len(instructions))
                 self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
-                instructions.extend([child for child in children[at:end] if type(child) is Instruction])
+                instructions.extend([child for child in children[at:end] if type(child) is Instruction] if others else children[at:end])
 
         stack = [enter((1,), body)]
         while stack:
             level = stack[-1]
-            path, children = level[0], level[1]
-            for j in level[2]:
-                statement = children[j]
+            path, children, rest, _, _, scope = level
+            label: Target | None = None
+            for j, statement in rest:
                 kind = type(statement)
                 if kind is Label:
-                    last_label = statement.name.text
-                    self.labels.setdefault((path, last_label), len(instructions) + j - level[3] - level[4])
-                    level[4] += 1
-                    continue
-                if kind in (Targets, Prototype) and last_label:
-                    self.lists.setdefault((path, last_label), statement)
-                last_label = ""
-                if kind is Block:
+                    label = Target(len(instructions) + j - level[3] - level[4])
+                    symbol = scope.symbols.get(statement.children[0].text)
+                    self._labels.setdefault(id(symbol), label)
+                elif kind is Block:
                     take(level, j)
                     level[3], level[4] = j + 1, 0
                     stack.append(enter((*path, j), statement))
                     break
+                elif label is not None:
+                    if kind is Targets:
+                        label.list = statement
+                    label = None
                 level[4] += 1
             else:
                 take(level, len(children))
                 stack.pop()
         for scope in self._scopes.values():
-            for symbol in self.names.shaper(scope).symbols:
+            for symbol in self.names.mentioned[scope].symbols:
                 if symbol.kind is not Kind.LABEL and symbol.kind is not Kind.REGISTER:
                     self.used[id(symbol)] = symbol
 
+    def label(self, scope: Scope, name: str) -> Target | None:
+        """What the label of that name stands before, as seen from a scope; None if there is none."""
+        return self._labels.get(id(scope.lookup(name)))
+
     def _stretch(self, i: int) -> _Stretch:
         return self._stretches[bisect_right(self._starts, i) - 1]
+
+    def scope_at(self, i: int) -> Scope:
+        """The scope of an instruction."""
+        return self._stretch(i).scope
 
     def site(self, i: int) -> Site:
         """Creates the site of an instruction; use `sites`, which caches them."""
@@ -405,43 +320,49 @@ class Body:
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        most = MANY_NUMBERS + 4 * len(self.names.shaper(scope).names)
+        most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
             count = symbol.count
             is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
             if is_plain and count is not None and count <= most:
-                type_, dtype, _, _ = self._family(symbol)
+                type_ = symbol.type or ".b32"
                 self._firsts[id(symbol)] = len(self.types)
                 self.types += [type_] * count
-                self.dtypes += [dtype] * count
-        for symbol in scope.symbols.values():
+                self.dtypes += [dtype_of(type_)] * count
+        for name, symbol in scope.symbols.items():
             if symbol.kind is Kind.REGISTER:
-                self.named(scope, symbol.name)
+                self._numbers[id(symbol)] = {name: self._added(symbol)}
+            elif symbol.kind is not Kind.LABEL and symbol.kind is not Kind.FUNCTION:
+                self.variables.append(symbol)
         if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
             # only a few of the members are referenced
             self._has_sparse = True
-            for name in self.names.shaper(scope).names.values():
+            for name in names_in_order(self._parts(scope)):
                 self.named(scope, name)
+
+    def _parts(self, scope: Scope) -> list[Node]:
+        """The guards, opcodes and operands of the instructions in a scope."""
+        return list(chain.from_iterable([one.children for laid in self.names.in_scope[scope] for one in laid.instructions]))
 
     def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
         """For each operand node in a scope, by `id`: the registers that it names."""
-        shaper = self.names.shaper(scope)
-        of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
+        parts = self._parts(scope)
+        nodes = dict(zip(map(id, parts), parts, strict=True))
         quick: dict[str, tuple[int, ...]] = {}
-        for symbol, names in scope.spelled:
+        for stem, (symbol, *_) in scope.ranges.items():
             first = self._firsts.get(id(symbol))
-            if first is not None:
+            if first is not None and symbol.count is not None:
+                names = members(stem, symbol.count)
                 quick.update(zip(names, zip(range(first, first + len(names)), strict=True), strict=True))
         for name in scope.symbols if quick else ():
             quick.pop(name, None)
-        texts = shaper.names
-        of.update(zip(texts, map(quick.get, texts.values()), strict=True))  # type: ignore[arg-type]
-        for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
-            of[key] = self._named(scope, name)
+        of: dict[int, tuple[int, ...]] = {key: () for key, node in nodes.items() if type(node) is Opcode}
+        texts = {key: node.text for key, node in nodes.items() if type(node) is Name}
+        of.update([(key, numbers) for key, numbers in zip(texts, map(quick.get, texts.values()), strict=True) if numbers is not None])
         self._of_node[id(scope)] = of
-        for key, node in (*shaper.inner[::-1], *shaper.composites):
-            # the innermost first
-            of[key] = self._registers_of(scope, node)
+        for key, node in nodes.items():
+            if key not in of:
+                of[key] = self._registers_of(scope, node)
         return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
@@ -477,12 +398,12 @@ class Body:
         self.dtypes.append(dtype)
         return len(self.types) - 1
 
-    def _family(self, symbol: Symbol) -> tuple[str, np.dtype[Any], int, Symbol]:
-        found = self._families.get(id(symbol))
-        if found is None:
-            type_ = symbol.type or ".b32"
-            found = self._families[id(symbol)] = type_, dtype_of(type_), symbol.vector, symbol
-        return found
+    def _added(self, symbol: Symbol) -> tuple[int, ...]:
+        """New registers for a symbol: several if it is declared as a vector."""
+        first, type_ = len(self.types), symbol.type or ".b32"
+        self.types += [type_] * symbol.vector
+        self.dtypes += [dtype_of(type_)] * symbol.vector
+        return tuple(range(first, first + symbol.vector))
 
     def named(self, scope: Scope, name: str) -> tuple[int, ...]:
         """The registers with this name: empty if it is no register, several if it is declared as a vector."""
@@ -497,8 +418,7 @@ class Body:
             of_symbol = self._numbers[id(symbol)] = {}
         found = of_symbol.get(name)
         if found is None:
-            type_, dtype, count, _ = self._family(symbol)
-            found = of_symbol[name] = tuple([self._new(type_, dtype) for _ in range(count)])
+            found = of_symbol[name] = self._added(symbol)
         return found
 
     def _named(self, scope: Scope, name: str) -> tuple[int, ...]:
@@ -515,7 +435,7 @@ class Body:
         found = {
             (name, id(symbol)): (name, symbol, numbers)
             for scope in self._scopes.values()
-            for name in self.names.shaper(scope).names.values()
+            for name in names_in_order(self._parts(scope))
             if (numbers := self.named(scope, name)) and (symbol := scope.lookup(name)) is not None
         }
         return sorted(found.values(), key=lambda one: one[2])
@@ -640,187 +560,7 @@ class Body:
             (writes if is_register else reads).extend(self.registers_of(scope, node))
         return reads, writes
 
-    # --- blocks
-
-    def _ending(self) -> list[tuple[int, str]]:
-        """The instructions that may end a block, and their kind.
-
-        This depends on the opcode alone, so that forms are looked up once for each opcode.
-        """
-        opcodes = [children[1] if type(children[0]) is Guard else children[0] for children in [one.children for one in self.instructions]]
-        keys = list(map(id, opcodes))
-        first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        candidates = set()
-        for key, i in first.items():
-            bound = self.bound(i)
-            if not isinstance(bound, Bound) or _kind(bound):
-                candidates.add(key)
-            elif "alloca" in bound.effects:
-                self.takes_stack = True
-        kinds: dict[int, str] = {}
-        found = []
-        for i in [i for i, key in enumerate(keys) if key in candidates]:
-            bound = self.bound(i)
-            kind = kinds.get(id(bound))
-            if kind is None:
-                kind = kinds[id(bound)] = _kind(bound)
-            if kind:
-                found.append((i, kind))
-        return found
-
-    def _build(self) -> None:
-        instructions = self.instructions
-        count = len(instructions)
-        leaders = {0}
-        ends: dict[int, str] = {}
-        jumps: dict[int, tuple[int, ...]] = {}
-        for i, kind in self._ending():
-            leaders.add(i + 1)
-            if kind == STRONG:
-                continue
-            ends[i] = kind
-            if kind in ("branch", "indexed"):
-                jumps[i] = self._targets(i, kind)
-                leaders.update(jumps[i])
-            elif kind == "sync" or type(instructions[i].children[0]) is Guard:
-                leaders.add(i)
-        starts = sorted(start for start in leaders if start < count)
-        at = {start: number for number, start in enumerate(starts)}
-        blocks: list[BasicBlock] = []
-        extra: list[tuple[int, int]] = []
-        for number, start in enumerate(starts):
-            end = starts[number + 1] if number + 1 < len(starts) else count
-            following = number + 1 if number + 1 < len(starts) else -1
-            block = BasicBlock(self, start, end, following)
-            blocks.append(block)
-            last = end - 1
-            kind = ends.get(last, "")
-            if not kind:
-                continue
-            guard = instructions[last].guard
-            if kind == "branch":
-                block.kind, block.last, block.end = "branch", last, last
-                block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
-                if guard is not None:
-                    block.guard, block.negated = self._guard(last, guard), guard.negated
-            elif kind == "indexed":
-                block.kind, block.last, block.end = "indexed", last, last
-                block.targets = tuple([at.get(target, -1) for target in jumps[last]])
-                if guard is not None:
-                    extra.append((number, last))
-            else:
-                block.kind, block.last = kind, last
-                block.end = last
-                if guard is not None:
-                    extra.append((number, last))
-        # the guard of an instruction with a block of its own becomes a branch around the block
-        heads: dict[int, int] = {}
-        for number, last in extra:
-            guard = instructions[last].guard
-            assert guard is not None
-            test = BasicBlock(self, blocks[number].start, blocks[number].end, -1)
-            test.kind = "branch"
-            test.guard, test.negated = self._guard(last, guard), guard.negated
-            blocks[number].start = blocks[number].end
-            test.taken, test.fall = number, blocks[number].fall
-            heads[number] = len(blocks)
-            blocks.append(test)
-        if heads:
-            tests = set(heads.values())
-            for number, block in enumerate(blocks):
-                if number in tests:
-                    block.fall = heads.get(block.fall, block.fall)
-                    continue
-                block.fall = heads.get(block.fall, block.fall)
-                block.taken = heads.get(block.taken, block.taken)
-                block.targets = tuple([heads.get(target, target) for target in block.targets])
-        entry = heads.get(0, 0) if blocks else -1
-        self._order(blocks, entry)
-
-    def _guard(self, i: int, guard: Guard) -> int:
-        """The register of a guard. Raises `Stop` if it is not a predicate."""
-        numbers = self.registers_of(self._stretch(i).scope, guard)
-        if not numbers or self.types[numbers[0]] != ".pred":
-            raise Stop("unsupported", f"`{guard.text}` is no predicate")
-        return numbers[0]
-
-    def _order(self, blocks: list[BasicBlock], entry: int) -> None:
-        """Numbers the reachable blocks in reverse post-order; the taken side of a branch comes after the fall-through side."""
-        if entry < 0:
-            self.blocks = []
-            return
-        seen = {entry}
-        finished: list[int] = []
-        stack = [(entry, iter(blocks[entry].successors))]
-        while stack:
-            number, rest = stack[-1]
-            for successor in rest:
-                if successor >= 0 and successor not in seen:
-                    seen.add(successor)
-                    stack.append((successor, iter(blocks[successor].successors)))
-                    break
-            else:
-                finished.append(number)
-                stack.pop()
-        order = finished[::-1]
-        place = {number: i for i, number in enumerate(order)}
-        for number in order:
-            block = blocks[number]
-            block.fall = place.get(block.fall, -1)
-            block.taken = place.get(block.taken, -1)
-            block.targets = tuple([place.get(target, -1) for target in block.targets])
-        self.blocks = [blocks[number] for number in order]
-
-    def _targets(self, i: int, kind: str) -> tuple[int, ...]:
-        operands = self.instructions[i].operands
-        name = operands[-1].text if operands else ""
-        if kind == "branch":
-            found = self._find(self.labels, i, name)
-            return () if found is None else (found,)
-        listed = self._find(self.lists, i, name)
-        if not isinstance(listed, Targets):
-            return ()
-        targets = [self._find(self.labels, i, child.text) for child in listed.children]
-        return tuple([len(self.instructions) if target is None else target for target in targets])
-
-    def _find(self, table: dict[tuple[Path, str], Any], i: int, name: str) -> Any:
-        """The entry for a label in a table, searched from the scope of an instruction outwards; None if there is none."""
-        path = self._stretch(i).path[1:]
-        for length in range(len(path), 0, -1):
-            found = table.get((path[:length], name))
-            if found is not None:
-                return found
-        return None
-
     # --- liveness
-
-    def _chain(self) -> list[Chain]:
-        """The chains of blocks, in the order of their first blocks."""
-        blocks = self.blocks
-        successors = [[n for n in block.successors if n >= 0] for block in blocks]
-        entries = Counter(chain.from_iterable(successors))
-        entries[0] += 1
-        found: list[Chain] = []
-        for number, block in enumerate(blocks):
-            if block.chain is not None:
-                continue
-            made = Chain([])
-            found.append(made)
-            length = 0
-            while True:
-                block.chain = made
-                made.blocks.append(block)
-                after = successors[number]
-                length += block.end - block.start
-                if len(after) != 1 or entries[after[0]] != 1 or length > LONG:
-                    break
-                number = after[0]
-                block = blocks[number]
-            made.successors = after
-        place = {id(one): i for i, one in enumerate(found)}
-        for one in found:
-            one.successors = [place[id(blocks[n].chain)] for n in one.successors]
-        return found
 
     def _liveness(self) -> None:
         """Computes the registers that are live at the start of each chain."""
@@ -983,9 +723,6 @@ MANY = 1000
 MANY_ASK = 4
 """Liveness is computed once the number of requests exceeds the number of blocks divided by this."""
 
-LONG = 64
-"""Maximum length of a chain in instructions, since everything in a chain is computed at once."""
-
 MOST_USERS = 8
 """Maximum number of chains that vote on the dtype of a register."""
 
@@ -1085,30 +822,6 @@ def call_parts(instruction: Instruction) -> CallParts:
     if operands and isinstance(operands[0], Group):
         arguments = operands.pop(0).children
     return CallParts(results, target, arguments, operands[0].text if operands else "")
-
-
-STRONG = "strong"
-"""A block ends after an access that other threads may wait for, so that a schedule can run others before the next access."""
-
-
-def _kind(bound: Bound | Mismatch) -> str:
-    """The kind of an instruction at the end of a block; empty if it does not end a block."""
-    if not isinstance(bound, Bound):
-        return ""
-    flow = bound.flow
-    if flow:
-        return {"branch": "branch", "branch-indexed": "indexed", "brkpt": ""}.get(flow, flow)
-    if bound.converges is not None or bound.barrier or (bound.completes and bound.form.mnemonic == "mbarrier"):
-        return "sync"
-    if bound.asynchronous and any(a.action == "wait" for a in bound.asynchronous):
-        return "sync"
-    if bound.form.mnemonic in WAITING:
-        return "sync"
-    return STRONG if any(memory.order not in ("", "weak", ".weak") for memory in bound.memory) else ""
-
-
-WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
-"""Instructions at which lanes may wait, although the table has no barrier or convergence for them."""
 
 
 def mask_of(numbers: Iterable[int]) -> int:

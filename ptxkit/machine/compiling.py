@@ -18,7 +18,8 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
-from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, mask_of, part
+from ptxkit.machine.blocks import BasicBlock
+from ptxkit.machine.code import CARRY, STACK, TOP, Body, Site, mask_of, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import is_observed, observed, stepped, used
@@ -185,6 +186,8 @@ class Compiler:
 
     def block(self, block: BasicBlock) -> Any:
         """`run(R, L)` executes the straight-line part of the block and returns the value of the branch condition, or None."""
+        if block.last >= 0:
+            self._bound(block.last)
         # this also fixes the dtypes of registers
         live_out = block.live_out
         writer = _Writer(self.program, self.body)
@@ -200,6 +203,13 @@ class Compiler:
         block.run = run
         self.body.note(block)
         return run
+
+    def _bound(self, i: int) -> Bound:
+        """The form of an instruction. Raises `Stop` if it has none."""
+        bound = self.body.bound(i)
+        if not isinstance(bound, Bound):
+            raise Stop("unsupported", bound.message)
+        return bound
 
     def _loose(self, block: BasicBlock, live_out: Set[int] | None) -> set[int]:
         """The instructions of a block for which it cannot be observed which NaN they produce."""

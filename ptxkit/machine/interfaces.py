@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+Body = Any
+"""`code.Body`: a function prepared for compilation."""
 Machine = Any
 """`ptxkit.machine.Machine`: memory, target, loaded modules."""
 Launch = Any

@@ -433,8 +433,7 @@ class Program:
             return True
         for block in body.blocks:
             if block.kind == "call":
-                site = body.sites[block.last]
-                symbol = site.scope.lookup(call_parts(site.instruction).target.text)
+                symbol = body.scope_at(block.last).lookup(call_parts(body.instructions[block.last]).target.text)
                 if symbol is None or symbol.kind is not Kind.FUNCTION:
                     return True
         return False

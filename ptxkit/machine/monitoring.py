@@ -18,7 +18,8 @@ from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
-    from ptxkit.machine.code import BasicBlock, Body, Site
+    from ptxkit.machine.blocks import BasicBlock
+    from ptxkit.machine.code import Body, Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access

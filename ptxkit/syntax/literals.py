@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 
+@lru_cache(maxsize=4096)
 def number_value(text: str) -> int | float:
     """The value of a literal as written. Raises ValueError if it is invalid, or if it has thousands of digits."""
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)

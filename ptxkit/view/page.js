@@ -241,7 +241,7 @@
     const notes = new Map();
     const rowOf = (line) => rows.get(line) ?? -1;
     data.findings.forEach((one, n) => put(notes, rowOf(one.line), n));
-    if (!source) ptx.head.append(element("small", {}, "no .loc names a line of the source: compile with -lineinfo"));
+    if (!source) ptx.head.append(element("small", {}, "no source: compile with -lineinfo"));
     ptx.show(lines, data.keyOf, (row) => numbers[row], rowOf, [], notes, false, data.heat);
   }
   let sass = null;

@@ -89,7 +89,7 @@ def _nvdisasm() -> str:
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return str(candidate)
-    raise NoCode("no nvdisasm on the PATH, in CUDA_HOME, or from a wheel (pip install nvidia-cuda-nvdisasm)")
+    raise NoCode("nvdisasm was not found on the PATH or in CUDA_HOME; pip install nvidia-cuda-nvdisasm")
 
 
 def _run(command: list[str], name: str, end: float) -> str:

@@ -560,7 +560,7 @@ class InFlight:
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.footprint.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "nobody has observed its completion"
+            return ("A011" if source else "M019"), "no thread has observed its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
         if kind.group == queue and issuer == place and how == "write" == one.footprint.kind:

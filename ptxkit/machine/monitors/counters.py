@@ -11,7 +11,8 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.monitoring import Monitor
 
 if TYPE_CHECKING:
-    from ptxkit.machine.code import BasicBlock, Body, Site
+    from ptxkit.machine.blocks import BasicBlock
+    from ptxkit.machine.code import Body, Site
     from ptxkit.machine.groups import Array, Lanes
     from ptxkit.machine.interfaces import Launch
     from ptxkit.machine.memory import Access

@@ -291,7 +291,7 @@ class Matrices(Monitor):
         rule, why = "T003", "there is no tcgen05.wait::ld between"
         if flight.queue == WGMMA:
             waited = self.waited[place] > flight.waits[at]
-            rule, why = "W003", "no wgmma.wait_group lies between"
+            rule, why = "W003", "there is no wgmma.wait_group in between"
             if waited and flight.group[at] >= self.commits[place]:
                 rule, why = "W005", "it is in no group that was waited for: it has not been committed"
             elif waited:

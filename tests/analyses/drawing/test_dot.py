@@ -207,12 +207,27 @@ def test_colourings(color: str) -> None:
     assert str(peak) in words(" ".join(nodes.values()))
 
 
+def test_a_comment_is_drawn_with_the_instruction_on_its_line() -> None:
+    body = """\tmov.u32 %r1, 1; // one
+\t// two
+\t.loc 1 3 5
+\tmov.u32 %r2, 2;\t// three
+\tbra L;
+\t// four
+L:
+\tret;"""
+    (routine,) = routines(kernel(body))
+    rows = ["".join([token.text for token in row.tokens]) for box in scene(routine).boxes for row in box.rows]
+    assert rows == ["// one", "mov.u32 %r1, 1", "// two", "// three", "mov.u32 %r2, 2", "bra L", "// four", "ret"]
+
+
 def test_divergence_has_one_scale() -> None:
     routine = kernel("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; membar.gl; L: membar.gl; ret;")
     (one,) = draw(routine, color="divergence").scenes
 
     assert one.coloring is not None
     assert (one.coloring.blocks, one.coloring.peak) == ((0, 5, 0), 5)
+    assert one.coloring.scale == ((0, "grid, cluster"), (1, "CTA"), (2, "warpgroup"), (3, "warp"), (4, "thread"))
 
 
 @pytest.mark.parametrize("words", [{"color": "green"}, {"level": "files"}])

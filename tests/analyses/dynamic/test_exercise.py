@@ -583,6 +583,19 @@ def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_not
     assert not done.is_complete
 
 
+def test_a_matrix_that_includes_an_mbarrier_is_longer_than_meant() -> None:
+    # the variable has no declared size, and an mbarrier lies where the matrix ends by its descriptor
+    text = MATRICES.replace("DESCRIPTOR", BEYOND).replace(".shared .align 1024 .b8 A[2048];", "")
+    text = text.replace(".visible", ".extern .shared .align 1024 .b8 A[];\n.visible", 1)
+    init = "setp.ne.u32 %p, %r1, 0; @!%p mbarrier.init.shared.b64 [A+4096], 1; bar.sync 0;"
+    module = ptxkit.parse(text.replace("BARRIER", init))
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert done.example is not None
+    assert not done.found
+    assert not done.is_complete
+
+
 @pytest.mark.parametrize(("stride", "shows"), [("mul.lo.u32 %r3, %r1, %r2;", False), ("mad.lo.u32 %r3, %r1, %r2, %r1;", True)])
 def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: bool) -> None:
     # row i has n or n + 1 elements of 4 bytes, and each thread copies 16 bytes from its row; the loop over n takes two elements at a time
