@@ -28,6 +28,7 @@ from ptxkit.checking import Binder
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound, bind_all
+from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.requirements import Requirement
 from ptxkit.isa.table import all_forms
 from ptxkit.isa.targets import parse_version
@@ -96,15 +97,15 @@ def corpus(shared: Path, show: int) -> None:
         if found and with_error <= show:
             print(f"  {path.name}:{found[0].span.line}: {found[0].rule} {found[0].message}")
         binder = Binder(module, resolve(module), None, None)
-        seen: dict[int, int] = {}
+        seen: dict[Bound | Mismatch, int] = {}
         for site, shaper in binder.sites():
             instructions += 1
-            verdict = binder.verdict(site.instruction, shaper)
-            count = seen.get(id(verdict))
+            bound = binder.bound(site.instruction, shaper)
+            count = seen.get(bound)
             if count is None:
                 shapes = binder.shapes(site.instruction, shaper)
-                count = len(bind_all(site.instruction.opcode.text, shapes)) if isinstance(verdict.bound, Bound) else 0
-                seen[id(verdict)] = count
+                count = len(bind_all(site.instruction.opcode.text, shapes)) if isinstance(bound, Bound) else 0
+                seen[bound] = count
             unbound += count == 0
             several += count > 1
             if count != 1 and unbound + several <= show:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, overload
 
 import attrs
@@ -18,7 +19,9 @@ from ptxkit.isa.notation import Fragment
 from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
+from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.scopes import members
 from ptxkit.syntax import (
     Address,
     Block,
@@ -32,6 +35,7 @@ from ptxkit.syntax import (
     Name,
     Node,
     Number,
+    Opcode,
     Path,
     Targets,
     Vector,
@@ -257,7 +261,7 @@ class Body:
                 take(level, len(children))
                 stack.pop()
         for scope in self._scopes.values():
-            for symbol in self.names.shaper(scope).symbols:
+            for symbol in self.names.mentioned[scope].symbols:
                 if symbol.kind is not Kind.LABEL and symbol.kind is not Kind.REGISTER:
                     self.used[id(symbol)] = symbol
 
@@ -316,7 +320,7 @@ class Body:
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        most = MANY_NUMBERS + 4 * len(self.names.shaper(scope).names)
+        most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
             count = symbol.count
             is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
@@ -333,28 +337,32 @@ class Body:
         if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
             # only a few of the members are referenced
             self._has_sparse = True
-            for name in self.names.shaper(scope).names.values():
+            for name in names_in_order(self._parts(scope)):
                 self.named(scope, name)
+
+    def _parts(self, scope: Scope) -> list[Node]:
+        """The guards, opcodes and operands of the instructions in a scope."""
+        return list(chain.from_iterable([one.children for laid in self.names.in_scope[scope] for one in laid.instructions]))
 
     def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
         """For each operand node in a scope, by `id`: the registers that it names."""
-        shaper = self.names.shaper(scope)
-        of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
+        parts = self._parts(scope)
+        nodes = dict(zip(map(id, parts), parts, strict=True))
         quick: dict[str, tuple[int, ...]] = {}
-        for symbol, names in scope.spelled:
+        for stem, (symbol, *_) in scope.ranges.items():
             first = self._firsts.get(id(symbol))
-            if first is not None:
+            if first is not None and symbol.count is not None:
+                names = members(stem, symbol.count)
                 quick.update(zip(names, zip(range(first, first + len(names)), strict=True), strict=True))
         for name in scope.symbols if quick else ():
             quick.pop(name, None)
-        texts = shaper.names
-        of.update(zip(texts, map(quick.get, texts.values()), strict=True))  # type: ignore[arg-type]
-        for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
-            of[key] = self._named(scope, name)
+        of: dict[int, tuple[int, ...]] = {key: () for key, node in nodes.items() if type(node) is Opcode}
+        texts = {key: node.text for key, node in nodes.items() if type(node) is Name}
+        of.update([(key, numbers) for key, numbers in zip(texts, map(quick.get, texts.values()), strict=True) if numbers is not None])
         self._of_node[id(scope)] = of
-        for key, node in (*shaper.inner[::-1], *shaper.composites):
-            # the innermost first
-            of[key] = self._registers_of(scope, node)
+        for key, node in nodes.items():
+            if key not in of:
+                of[key] = self._registers_of(scope, node)
         return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
@@ -427,7 +435,7 @@ class Body:
         found = {
             (name, id(symbol)): (name, symbol, numbers)
             for scope in self._scopes.values()
-            for name in self.names.shaper(scope).names.values()
+            for name in names_in_order(self._parts(scope))
             if (numbers := self.named(scope, name)) and (symbol := scope.lookup(name)) is not None
         }
         return sorted(found.values(), key=lambda one: one[2])
