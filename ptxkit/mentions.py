@@ -82,7 +82,8 @@ def _names(nodes: Sequence[Any]) -> dict[Mention, None]:
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
     except AttributeError:
         for node in nodes:
-            _enter(node)
+            if not hasattr(node, "mentions"):
+                _enter(node)
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
 
 

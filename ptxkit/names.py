@@ -17,7 +17,7 @@ from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.mentions import Mentioned, mentioned
 from ptxkit.operands import Keys, Shaper, is_predefined
-from ptxkit.patterns import Sketch, drafted
+from ptxkit.patterns import Sketch, drafted, spelled_out
 from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
@@ -130,16 +130,13 @@ class Names:
         blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
         instructions, apart = _instructions(blocks), self.mentioned[scope].apart
         text = drafted(instructions)
-        if scope.ranges or self.mentioned[scope].missing:
+        if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
             return Sketch(self.shaper(scope), instructions, text, apart)
-        # equal declarations of a file are one node
-        declarations = [id(child) for laid in blocks for _, child in laid.others if type(child) is Declaration]
-        alike = (scope.parent, text, *scope.symbols, *declarations, *chain.from_iterable(apart.values()))
+        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions) for name, one in scope.symbols.items()]
+        alike = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
         found = self._alike.get(alike)
         if found is None:
-            found = Sketch(self.shaper(scope), instructions, text, apart)
-            if not found.mixed:
-                self._alike[alike] = found
+            found = self._alike[alike] = Sketch(self.shaper(scope), instructions, text, apart)
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
