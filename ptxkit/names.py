@@ -120,7 +120,11 @@ class Names:
         return found
 
     def sketch(self, scope: Scope) -> Sketch:
-        """The instructions in a scope by pattern. Scopes that equal pieces of code open share one sketch."""
+        """The instructions in a scope by pattern.
+
+        Scopes share one sketch if they have the same parent, declare the same names alike, and have the same instructions apart from the
+        numbers of registers that the parent declares with a count, and from constants.
+        """
         found = self._sketches.get(scope)
         if found is None:
             found = self._sketches[scope] = self._sketched(scope)
@@ -132,7 +136,7 @@ class Names:
         text = drafted(instructions)
         if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
             return Sketch(self.shaper(scope), instructions, text, apart)
-        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions) for name, one in scope.symbols.items()]
+        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for name, one in scope.symbols.items()]
         alike = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
         found = self._alike.get(alike)
         if found is None:
