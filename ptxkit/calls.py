@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from itertools import chain
 
 import attrs
 
@@ -55,7 +54,9 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
         sketch = names.sketch(scope)
         # a label may name a prototype, of which the sketch knows nothing
         if sketch not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
-            wrong = list(chain.from_iterable([calls.instruction(*at, scope) for *at, _ in names.select(scope, calls.concerned)]))
+            wrong = []
+            for path, instruction, _ in names.select(scope, calls.concerned):
+                wrong += calls.instruction(path, instruction, scope)
             yield from wrong
             if not wrong:
                 clean.add(sketch)
