@@ -684,8 +684,8 @@ class _Executing:
         If there is time for some CTAs only, other contents are tried with these.
         """
         # under random schedules every CTA is watched, which takes longer
-        alike = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
-        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *alike):
+        similar = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
+        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *similar):
             self._once(schedule, contents)
             return True
         if contents == self.contents[0] and not is_needed:

@@ -62,7 +62,7 @@ _SHARED_LIMITS = {
 class Budget:
     """Limits of a launch: instructions counted for each thread, and seconds of processor time; None means no limit.
 
-    Processor time is that of the thread that launches, so that a launch ends at about the same point whatever else the computer does.
+    Processor time is that of the thread that launches, so that a launch ends at about the same point however busy the computer is.
     `operations` counts an instruction once for all threads that execute it together, and more if it starts an asynchronous operation or if
     monitors track it. It measures the cost of a launch independently of the computer.
     """

@@ -330,3 +330,6 @@ def _none_between_processes() -> None:
 
         run.__name__ = name
         call(kind)(run)
+
+
+_none_between_processes()
