@@ -77,7 +77,7 @@ class Target:
     """The list of branch targets that it names, if any."""
 
 
-@attrs.define
+@attrs.define(slots=False)
 class _Stretch:
     """Consecutive instructions within one block of the text."""
 
@@ -86,8 +86,16 @@ class _Stretch:
     """The block of the text."""
     start: int
     """The first instruction, as an index of those of the block."""
-    places: list[int] | None = None
-    """Position of each instruction of the block among its statements; None until requested."""
+
+    @cached_property
+    def before(self) -> list[int]:
+        """For each statement of the block that is no instruction, how many instructions stand before it."""
+        return [j - k for k, (j, _) in enumerate(self.laid.others)]
+
+    def place(self, i: int) -> int:
+        """The index of an instruction among the statements of the block."""
+        at = self.start + i - self.first
+        return at + bisect_right(self.before, at)
 
 
 class Sites(Sequence[Site]):
@@ -272,10 +280,7 @@ class Body:
         """Creates the site of an instruction; use `sites`, which caches them."""
         stretch = self._stretch(i)
         laid = stretch.laid
-        if stretch.places is None:
-            stretch.places = [j for j, _ in laid.indexed]
-        path = (*laid.path, stretch.places[stretch.start + i - stretch.first])
-        return Site(self.instructions[i], self.bound(i), laid.scope, path, self)
+        return Site(self.instructions[i], self.bound(i), laid.scope, (*laid.path, stretch.place(i)), self)
 
     def bound(self, i: int) -> Bound | Mismatch:
         """The form of an instruction."""
