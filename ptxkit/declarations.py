@@ -259,7 +259,9 @@ def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: 
         yield Problem(kind, at, f"`{word}` is no type")
         return None
     if known.registers or known.kind not in (*IN_REGISTERS, "opaque"):
-        instead = f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it stands in instructions only"
+        instead = (
+            f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it is allowed in instructions only"
+        )
         yield Problem(kind, at, f"no variable can be declared `{word}`", (instead,))
         return None
     if word == ".samplerref" and not about.independent:
@@ -292,7 +294,7 @@ def _type_in_space(path: Path, at: Path, declaration: Declaration | Parameter, k
         for declarator in declaration.declarators:
             if not declarator.dimensions:
                 what = "a vector" if width is not None else "an `.f16x2`"
-                yield Problem("type-not-in-space", where, f"{what} in `.param`", ("an array can stand there",))
+                yield Problem("type-not-in-space", where, f"{what} in `.param`", ("an array is allowed there",))
                 break
 
 
@@ -678,7 +680,9 @@ def _alias(
         yield Problem(kind, (*path, i), f"`{name}` is an alias already", related=((aliases[name][0], f"of `{aliases[name][1]}`"),))
     linkage = aliased[0][1].header.linkage
     if linkage in (".weak", ".extern"):
-        yield Problem(kind, (*path, j), f"`{of}` is `{linkage}`", ("what an alias stands for is defined in the module and not weak",))
+        yield Problem(
+            kind, (*path, j), f"`{of}` is `{linkage}`", ("the function that an alias names is defined in the module and not weak",)
+        )
     found = difference(given[0][1].header, aliased[0][1].header)
     if found is not None:
         yield Problem(kind, path, f"`{name}` and `{of}` differ {found}", related=((given[0][0], f"`{name}`"), (aliased[0][0], f"`{of}`")))

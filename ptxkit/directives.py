@@ -291,7 +291,7 @@ def _statements(module: Module, names: Names, version: Version | None, target: s
     for i, child in enumerate(module.children):
         kind = type(child)
         if kind in _OUTSIDE:
-            why = "no statement is empty" if kind is Empty else "it stands in the body of a function"
+            why = "no statement is empty" if kind is Empty else "it belongs in the body of a function"
             at = (i, 1) if kind is Instruction and type(child.children[0]) is nodes.Guard else (i, 0) if kind is Instruction else (i,)
             yield Problem("misplaced-statement", at, f"{_OUTSIDE[kind]} outside of a function", (why,))
         elif kind is Function:
@@ -300,7 +300,7 @@ def _statements(module: Module, names: Names, version: Version | None, target: s
         elif kind is AddressSize and seen_function:
             yield Problem("bad-header", (i,), "`.address_size` not directly after `.target`")
         elif kind is nodes.Target and seen_function:
-            yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it stands at the start of the module",))
+            yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it belongs at the start of the module",))
         elif kind is Alias:
             yield from availability((i,), "`.alias`", ".alias", version, target)
         elif kind is Pragma:
@@ -317,7 +317,7 @@ def _inside(path: Path, child: Node, before: Node | None, version: Version | Non
     """The problem of a statement that does not belong in a body, or not after the previous one."""
     kind = type(child)
     if kind in _INSIDE:
-        why = "no statement is empty" if kind is Empty else "it stands at the level of the module"
+        why = "no statement is empty" if kind is Empty else "it belongs at module level"
         yield Problem("misplaced-statement", path, f"{_INSIDE[kind]} in the body of a function", (why,))
     elif kind is Declaration:
         word = child.children[0].text if child.children else ""
@@ -425,7 +425,7 @@ def _performance(path: Path, header: Header, owner: str, version: Version | None
             yield wrong
             continue
         if name in said and name in (".noreturn", ".abi_preserve", ".abi_preserve_control"):
-            yield Problem("bad-directive", at, f"`{name}` stands there twice", related=((said[name].path, "the first one"),))
+            yield Problem("bad-directive", at, f"`{name}` is there twice", related=((said[name].path, "the first one"),))
         said[name] = _Said(at, values)
     if said:
         yield from _contradictions(path, header, said)

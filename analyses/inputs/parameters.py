@@ -24,7 +24,6 @@ from ptxkit.syntax import Parameter as Declared
 
 TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
-_OTHER_SPACES = (".param", ".shared", ".local", ".const")
 MOST_SCALE = 1 << 12
 """Upper bound on the increment of a loop bound per iteration."""
 _DEEPEST = 3

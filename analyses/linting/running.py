@@ -223,7 +223,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         if rule.name == LOAD and finding.witness.get("space") == "register" and usual() & lines:
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
-            return "the address is unrelated to the variable: it was computed from made-up numbers"
+            return "the address is unrelated to the variable: it was computed from synthesized scalars"
         is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
         if is_of_numbers and finding.witness.get("space") in OF_HOST:
             return OF_NUMBERS
@@ -261,15 +261,15 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     if one.is_checked:
         return "the compare-and-swap that follows fails if another thread has changed the word"
     if one.is_by_table:
-        return "contents of memory that were made up say where it is: the host may give each thread elements of its own"
+        return "its address comes from synthesized memory contents: the host may give each thread its own elements"
     if not one.is_read:
         return "no thread reads the stored value"
     if not one.one_thread:
         return "not shown with one thread, and nothing in the kernel needs several"
     if not one.other_contents:
-        return "not shown with all contents of memory: these were made up"
+        return "not shown with all synthesized contents of memory"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
-        return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
+        return "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
     if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES or rule.name in MASKED):
         return OF_CONTENTS
     return ""
@@ -300,7 +300,9 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     notes = []
     if not one.in_order:
         severity = Severity.INFO
-        notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
+        notes.append(
+            "all lanes execute an instruction such as a shuffle in between: by the manual it orders no memory, but on all GPUs it does"
+        )
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
         notes.append(OF_CONTENTS)

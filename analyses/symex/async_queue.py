@@ -755,7 +755,7 @@ class _Explorer:
         decided = state.choices.says(condition)
         if decided is not None:
             paths = open_edges(block, decided)
-            if quiet is not None and not self._short(state.block, quiet[1]):
+            if quiet is not None and not self._short(quiet[1]):
                 return [self._over(state, *quiet)]
             return [self._to(state, paths[0].target)] if paths else []
         if quiet is not None:
@@ -766,7 +766,7 @@ class _Explorer:
         guard = self.values.guard(i)
         return settler(self.routine).term(guard) if guard is not None else None
 
-    def _short(self, block: int, region: int) -> bool:
+    def _short(self, region: int) -> bool:
         """Whether a region that may be skipped has no loop: then it can as well be followed."""
         return not any(region >> header & 1 for header in self.headers)
 

@@ -200,7 +200,7 @@ def _cut(body: Body) -> tuple[list[BasicBlock], int]:
 
 
 def _branched_around(blocks: list[BasicBlock], guarded: list[int]) -> int:
-    """Turns the guards of instructions with a block of their own into branches around these blocks. Gives the first block to execute."""
+    """Converts the guards of instructions with a block of their own to branches around these blocks. Returns the first block to execute."""
     heads: dict[int, int] = {}
     for number in guarded:
         block = blocks[number]

@@ -18,7 +18,6 @@ from ptxkit.machine.compiling import _Writer
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.loading import size_of
-from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
@@ -354,5 +353,3 @@ SYSTEM: dict[str, Callable[[Any, Lanes, list[Any]], None]] = {
     "cudaGraphSetConditional": _set_conditional,
 }
 """System functions that a program may call without defining them."""
-
-_DTYPE = dtype_of

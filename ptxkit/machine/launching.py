@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.memory.heap import keep_freed_memory
 from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
@@ -326,6 +327,8 @@ def launch(
 ) -> Run:
     """Runs a kernel to completion. See `Machine.launch`."""
     watched = bool(monitors)
+    if watched:
+        keep_freed_memory()
     shape = three(grid, "grid"), three(block, "block")
     if schedule is None:
         schedule = "lockstep"
@@ -335,7 +338,7 @@ def launch(
     asked = cluster if cluster is not None else said.get(".reqnctapercluster") or None
     group = three(asked, "cluster") if asked is not None else None
     _check_directives(code, kernel, said, shape[1], group)
-    _check_shape(machine, shape[0], shape[1], group)
+    _check_shape(shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
     stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
     program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
@@ -373,7 +376,7 @@ def _findings(one: Launch) -> tuple[Finding, ...]:
     return tuple([finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())])
 
 
-def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
+def _check_shape(grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
     threads = block[0] * block[1] * block[2]
     if threads > MOST_THREADS or block[2] > 64:
         raise Fault("launch", f"a block of {'x'.join(map(str, block))} threads: {MOST_THREADS} is the most, and 64 in z")

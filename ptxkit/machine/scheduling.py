@@ -728,7 +728,7 @@ class Scheduler:
         if agents is None:
             return False
         try:
-            return bool(agents.step(self.policy))
+            return bool(agents.step())
         except Stop as error:
             raise self.late_fault(error) from error
 
@@ -970,7 +970,7 @@ class Scheduler:
             group.block = b
             raise self.fault(Stop("budget", f"{over}: the budget of the launch is used up"), group, None, group.body.blocks[b].start)
 
-    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: nobody can go on") -> Fault:
+    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: no thread can continue") -> Fault:
         notes = []
         threads: list[Thread] = []
         total = 0

@@ -96,7 +96,7 @@ def test_a_session_of_an_editor(client: Client, sums: tuple[str, str]) -> None:
     client.stopped()
     assert client.request("evaluate", expression="%r4@2")["result"] == "2012"
     barriers = client.variables(client.top(1)["id"], "Barriers")
-    assert barriers["barrier 0"]["value"] == "nobody waits"
+    assert barriers["barrier 0"]["value"] == "no thread waits"
 
     client.request("setBreakpoints", source={"path": ptx}, breakpoints=[])
     client.request("continue", threadId=1)

@@ -452,7 +452,7 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
         related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they diverge here: {first.why}")]
         inner = first.demand
         if inner is not None and inner.routine is not routine:
-            related.append((inner.routine.where(inner.instruction), "all that call the function must come here together"))
+            related.append((inner.routine.where(inner.instruction), "all threads that call the function must reach this together"))
         yield facts.report(
             rule,
             where,

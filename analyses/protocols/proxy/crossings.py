@@ -837,7 +837,7 @@ def stale_maps(routine: Routine) -> Iterator[Finding]:
         # a fence may be skipped because nothing was changed
         those = [fence for fence in fences if _same(known, fenced_map(routine, fence)) in (None, key)]
         if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in those):
-            message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
+            message = "this uses a tensor map after it was changed, with no acquiring fence.proxy.tensormap in between"
             yield Finding(i, message, [(own[-1], "changed here")])
     yield from _unacquired(routine, fences)
     yield from _unreleased(routine, fences, changes)
@@ -859,7 +859,7 @@ def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hasha
     steady = all(_is_steady(access.address) for access in accesses(routine) if access.instruction in releases)
     for key, fence in by_key.items():
         if key not in released and steady and _is_steady(fenced_map(routine, fence)):
-            message = "this acquires a tensor map that nothing here releases, as the others that are acquired are released"
+            message = "this acquires a tensor map that nothing in the kernel releases, unlike the other maps that are acquired"
             yield Finding(fence, message, [(min(releases), "another is released here")], False)
 
 
@@ -896,7 +896,7 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
             if pointer in signalled or any(pointer in own and comes_to(routine, fence, access.instruction) for fence, own in acquired):
                 continue
             signalled.add(pointer)
-            message = f"the tensor map at `{pointer}` is used, and no fence.proxy.tensormap acquires it as others are acquired"
+            message = f"the tensor map at `{pointer}` is used without an acquiring fence.proxy.tensormap, unlike other tensor maps"
             yield Finding(access.instruction, message, [], False)
 
 
