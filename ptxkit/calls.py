@@ -15,6 +15,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Address,
@@ -47,10 +48,8 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    for scope in names.mentioned:
-        sketch = names.sketch(scope)
-        wanted = {pattern for pattern, one in sketch.examples.items() if pattern in sketch.mixed or calls.concern(one, scope)}
-        for path, instruction in names.select(scope, wanted) if scope in names.in_scope else ():
+    for scope in names.in_scope:
+        for path, instruction, _ in names.select(scope, calls.concerned):
             yield from calls.instruction(path, instruction, scope)
     for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
@@ -117,11 +116,20 @@ class _Calls:
         several = any(len(function.header.returns) > 1 for function in module.functions)
         # With several return registers, ptxas does not use the ABI; before 3.0, modules need not use it.
         self.has_abi = not several and (version is None or version >= (3, 0))
+        self._concerned: dict[Sketch, frozenset[str]] = {}
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
-    def concern(self, instruction: Instruction, scope: Scope) -> bool:
-        """Whether there is anything to check in an instruction, or another one of its pattern."""
+    def concerned(self, sketch: Sketch) -> frozenset[str]:
+        """The patterns of instructions in which there is something to check."""
+        found = self._concerned.get(sketch)
+        if found is None:
+            scope = sketch.shaper.scope
+            concerned = [pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)]
+            found = self._concerned[sketch] = frozenset([*concerned, *sketch.mixed])
+        return found
+
+    def _concerns(self, instruction: Instruction, scope: Scope) -> bool:
         guard = instruction.guard
         return bool(self.interest(instruction)) or (guard is not None and _guard(guard, scope) is not None)
 

@@ -73,6 +73,11 @@ class Contents:
         """Returns the same contents with other scalars."""
         return attrs.evolve(self, numbers=numbers)
 
+    @property
+    def of_different_words(self) -> Contents:
+        """Contents in which no two words of an array are equal: these, or else 0, 1, 2, … in an order of their own."""
+        return self if self.name in DIFFERENT else attrs.evolve(self, name="shuffled", seed=self.seed + FIRST_ORDER)
+
     def data(self, size: int, number: int) -> Any:
         """Initial bytes of buffer number `number`, which has `size` bytes. The array is shared: do not modify it."""
         import numpy as np
@@ -137,6 +142,7 @@ NEAR = 8
 """Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
 SHUFFLED = Contents("shuffled", 5)
+FIRST_ORDER = 100
 DIFFERENT = ("count", "shuffled")
 """The contents in which no two words of an array are equal."""
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))

@@ -92,6 +92,8 @@ class MadeUp:
     """Scalars with a required value: offset, size, and value."""
     planes: tuple[tuple[int, int, int], ...] = ()
     """Scalars that are added to an index to locate a plane of an array: offset, size, and number of the plane."""
+    is_distinct: bool = False
+    """Whether the user says that the words in memory differ from each other."""
 
     @property
     def made_up(self) -> str:
@@ -110,7 +112,8 @@ class MadeUp:
         made = []
         for n, at in enumerate(self.pointers):
             buffer = machine.alloc(self.room)
-            held = contents.data(self.room, number * 16 + n)
+            chosen = contents.of_different_words if self.is_distinct else contents
+            held = chosen.data(self.room, number * 16 + n)
             made.append((buffer.address, buffer.address + self.room))
             for pointer, first, step in self.tables:
                 if pointer == at:

@@ -21,7 +21,7 @@ from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
 from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
-from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import are_many, belong_together
@@ -149,7 +149,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
     from ptxkit.machine.launching import shared_limit
     from ptxkit.machine.matrices.products import rough_products
 
-    machine, watch = code.machine, Transfers()
+    machine, watch = code.machine, Transfers(least_operations(routine))
     ranges: list[tuple[int, int]] = []
     has_left = False
     shared = shared_limit(machine.target) - code.program(one.kernel, False, True).shared_dynamic if one.shared else 0

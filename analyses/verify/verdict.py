@@ -129,6 +129,9 @@ class _Judge:
         self.launch = executed.launch
         self.names = names
         self.numbers = self._made_up("number")
+        self.distinct = [
+            name for name, one in zip(names, self.launch.arguments, strict=True) if isinstance(one, MadeUp) and one.is_distinct
+        ]
         self.contents = [*self._made_up("contents"), *[one.name for one in self.launch.variables]]
         every = [*names, *[one.name for one in self.launch.variables]]
         self.deciding = {every[n]: size for n, size in executed.deciding.items() if n < len(every)}
@@ -217,10 +220,14 @@ class _Judge:
             return _undecided(finding, "this is intended only if nothing uses the result")
         if shown.is_of_equal_words:
             why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
-            return _undecided(finding, why, self.example("iota"))
+            return _undecided(finding, why, self._assuming() or self.example("iota"))
         if shown.states:
             return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
         return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
+
+    def _assuming(self) -> str:
+        """The options that say of all parameters whose contents decide that their words differ; empty if that has been said."""
+        return " ".join([f"--assume distinct:{name}" for name in self.deciding if name in self.names and name not in self.distinct])
 
     def _of_contents(self) -> str:
         """The arrays whose contents decide, or all whose contents were made up."""
@@ -309,6 +316,8 @@ class _Judge:
             which = f"those of {_listed(some)}" if some and some != self.contents else "them"
             depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
             found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
+        if self.distinct:
+            found.append(f"the words of {_listed(self.distinct)} are assumed to differ; they are 0, 1, 2, … in several orders")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.memory.heap import keep_freed_memory
 from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
@@ -326,6 +327,8 @@ def launch(
 ) -> Run:
     """Runs a kernel to completion. See `Machine.launch`."""
     watched = bool(monitors)
+    if watched:
+        keep_freed_memory()
     shape = three(grid, "grid"), three(block, "block")
     if schedule is None:
         schedule = "lockstep"
