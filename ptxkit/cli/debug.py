@@ -81,7 +81,7 @@ def command(
     if dap or port is not None:
         sys.exit(_serve(port))
     if path is None or description is None:
-        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` makes one up)")
+        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` writes one)")
     if path == "-":
         raise click.UsageError("commands come from standard input: FILE cannot")
     from ptxkit.debugger.terminal import Terminal

@@ -138,7 +138,7 @@ class Launch:
         self.of_shared: Callable[[Any], Any] | None = None
         """Filters shared memory accesses for monitors: returns the access, a part of it, or None. A monitor may set it in `begin`."""
         self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
-        """Makes up the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
+        """Synthesizes the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
         of the results, and returns an array of bytes for each result, one row for each lane; None if the results are unknown. Set in
         `begin`."""
         self.first_lines = False
