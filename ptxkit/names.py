@@ -102,7 +102,7 @@ class Names:
     mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
     """What the names in the instructions of these blocks, and of the module, mean."""
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
-    _alike: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
     """Those of inner scopes, by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
@@ -134,12 +134,12 @@ class Names:
             return Sketch(self.shaper(scope), instructions, text, apart)
         # equal declarations of a file are one node
         declarations = [id(child) for laid in blocks for _, child in laid.others if type(child) is Declaration]
-        alike = (scope.parent, text, *scope.symbols, *declarations, *chain.from_iterable(apart.values()))
-        found = self._alike.get(alike)
+        key = (scope.parent, text, *scope.symbols, *declarations, *chain.from_iterable(apart.values()))
+        found = self._equal_scopes.get(key)
         if found is None:
             found = Sketch(self.shaper(scope), instructions, text, apart)
             if not found.mixed:
-                self._alike[alike] = found
+                self._equal_scopes[key] = found
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
