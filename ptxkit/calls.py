@@ -54,7 +54,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
         sketch = names.sketch(scope)
         # a label may name a prototype, of which the sketch knows nothing
         if sketch not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
-            wrong = []
+            wrong: list[Problem] = []
             for path, instruction, _ in names.select(scope, calls.concerned):
                 wrong += calls.instruction(path, instruction, scope)
             yield from wrong

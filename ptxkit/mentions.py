@@ -24,7 +24,7 @@ BITS = 30
 """The number in a name is below 1 << BITS; the bits above it tell the stem."""
 _MOST_DIGITS = 9
 _MOST_STEMS = 1 << 16
-"""So many stems are told apart in a process. Names with other stems are kept as texts."""
+"""Maximum number of stems that a process distinguishes. Names with other stems are kept as texts."""
 
 _stem_numbers: dict[str, int] = {}
 stems: dict[int, str] = {}

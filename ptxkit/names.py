@@ -102,7 +102,7 @@ class Names:
     mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
     """What the names in the instructions of these blocks, and of the module, mean."""
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
-    _alike: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
     """Those of inner scopes, by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
@@ -137,10 +137,10 @@ class Names:
         if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
             return Sketch(self.shaper(scope), instructions, text, apart)
         symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for name, one in scope.symbols.items()]
-        alike = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
-        found = self._alike.get(alike)
+        key = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
+        found = self._equal_scopes.get(key)
         if found is None:
-            found = self._alike[alike] = Sketch(self.shaper(scope), instructions, text, apart)
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, apart)
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:

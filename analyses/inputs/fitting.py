@@ -99,7 +99,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
             contents = ZEROS
         else:
             break
-    # a map with which no phase is counted, as of a store, has a box that was made up
+    # a map with which no phase is counted, as of a store, has a box that was synthesized
     is_sure &= bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
     return Fits(found, {**found, **others}, is_sure)
 
@@ -128,7 +128,7 @@ class _Ran:
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
         """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
 
-        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who chose the boxes.
         """
         fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:

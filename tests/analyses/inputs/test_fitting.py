@@ -135,7 +135,7 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
 
 
 def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
-    # with made-up boxes, the first wait has no end
+    # with synthesized boxes, the first wait has no end
     ring = f"""
         {EXPECT} [%r3+8], 16;
         mov.u32 %r4, 0;
