@@ -1,7 +1,7 @@
-"""Executes a kernel with made-up launches until one proves valid, and reports what that launch shows.
+"""Executes a kernel with example launches until one proves valid, and reports what that launch shows.
 
 A finding is believed only after it has been reproduced with other sizes and other contents: one that appears only for some of them may be
-caused by the made-up inputs rather than by the kernel.
+caused by the example inputs rather than by the kernel.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.cost import all_operations, most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
@@ -67,8 +68,6 @@ SECONDS = 60.0
 machine."""
 LEAST = 1
 """Operation limit of a run once the budget is used up: the run ends at once."""
-RUNS = 4
-"""Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules to try if the order of threads may matter."""
 MOST_MEMORY = 1 << 28
@@ -139,7 +138,7 @@ class Found:
     finding: Finding
     example: Example
     depends: bool
-    """Whether its execution or address depends on made-up contents."""
+    """Whether its execution or address depends on synthesized contents."""
     other_contents: bool
     """Whether it also appears with other contents."""
     other_sizes: bool | None
@@ -159,7 +158,7 @@ class Found:
     in_order: bool = True
     """For a race: whether it remains one if warp collectives are taken to order memory accesses."""
     is_by_table: bool = False
-    """For a race in global memory that is not a read-modify-write: whether its addresses come from made-up contents. With other
+    """For a race in global memory that is not a read-modify-write: whether its addresses come from synthesized contents. With other
     contents, each thread may have elements of its own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
@@ -202,7 +201,8 @@ class Exercise:
         """Earlier runs of the same text with the usual contents and schedule, or None; new ones are added."""
         self.code = code
         self.operations = most_operations(routine)
-        self.left = RUNS * self.operations
+        self.left = all_operations(routine)
+        """Operations left for further runs; no run starts once they are used up."""
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
@@ -227,7 +227,7 @@ class Exercise:
         runs = [ran]
         # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
         goes_on = not is_guessed(self.routine)
-        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
+        for sizes, contrast, families in self._further() if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -266,7 +266,7 @@ class Exercise:
         return []
 
     def _may_part(self, ran: Ran) -> bool:
-        """Whether threads that must execute something together branch on made-up contents."""
+        """Whether threads that must execute something together branch on synthesized contents."""
         if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
             return False
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
@@ -290,7 +290,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
@@ -365,7 +365,7 @@ class Exercise:
         return least if is_one_cause else None
 
     def _is_hidden_by_sizes(self, shape: Shape) -> bool:
-        """Whether a made-up block with several dimensions leaves an array once there are more elements. With few elements, a comparison
+        """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
         may hide that this is not a block for the kernel."""
         x, y, z = shape.block
         if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
@@ -558,7 +558,7 @@ class Exercise:
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other
+        """Whether a finding depends on synthesized contents: because one of `lines` does, or because threads do not diverge with other
         contents."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
@@ -923,7 +923,7 @@ def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
 
 
 def _is_sure(found: Found) -> bool:
-    """Whether a finding is independent of everything that was made up."""
+    """Whether a finding is independent of everything that was synthesized."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 

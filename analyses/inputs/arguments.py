@@ -1,4 +1,4 @@
-"""The arguments of a made-up launch, for given sizes of scalars and known boxes of tensor maps."""
+"""The arguments of an example launch, for given sizes of scalars and known boxes of tensor maps."""
 
 from __future__ import annotations
 

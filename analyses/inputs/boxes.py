@@ -92,7 +92,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     found: dict[MapName, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
-    # a matching sum proves little if the other made-up numbers of the launch are inconsistent
+    # a matching sum proves little if the other synthesized numbers of the launch are inconsistent
     is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():

@@ -21,7 +21,7 @@ from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
 from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
-from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import are_many, belong_together
@@ -99,7 +99,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
             contents = ZEROS
         else:
             break
-    # a map with which no phase is counted, as of a store, has a box that was made up
+    # a map with which no phase is counted, as of a store, has a box that was synthesized
     is_sure &= bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
     return Fits(found, {**found, **others}, is_sure)
 
@@ -128,7 +128,7 @@ class _Ran:
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
         """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
 
-        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who chose the boxes.
         """
         fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:
@@ -149,7 +149,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
     from ptxkit.machine.launching import shared_limit
     from ptxkit.machine.matrices.products import rough_products
 
-    machine, watch = code.machine, Transfers()
+    machine, watch = code.machine, Transfers(least_operations(routine))
     ranges: list[tuple[int, int]] = []
     has_left = False
     shared = shared_limit(machine.target) - code.program(one.kernel, False, True).shared_dynamic if one.shared else 0

@@ -76,7 +76,7 @@ def _alloc(op: Operation) -> Semantics:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
             memory.taken[at] = columns
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
             one.store(space, np.broadcast_to(dst, lanes.count)[first : first + 1], np.full(1, at, np.uint32))

@@ -1,4 +1,4 @@
-"""Kernels exercised with made-up launches."""
+"""Kernels exercised with example launches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
     from ptxkit.machine import Fault, Machine
 
     for argument in (Array(".f32", MOST_BYTES), Map(".f32", (1 << 20, 1 << 20), (8, 8))):
-        with pytest.raises(Fault, match="made up"):
+        with pytest.raises(Fault, match="synthesized"):
             argument.make(Machine("sm_90a"), COUNT, 1, [])
 
 
