@@ -906,7 +906,7 @@ def _is_as_such_in(finding: Finding, other: Ran) -> bool:
 
 def _shows_with(finding: Finding, other: Ran) -> bool:
     """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing; for a
-    deadlock, neither does one that leaves global memory by indices that it made up."""
+    deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
     is_short = finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines
     has_left = "ends" in finding.witness and other.outside == ".global"
     return _is_in(finding, other) or is_short or has_left
