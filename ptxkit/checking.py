@@ -151,10 +151,11 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     for scope in names.in_scope:
         forms.bind(scope)
     suspects = forms.suspects(binder)
+    chosen = {sketch: sketch.with_keys(suspects) for sketch in set(map(names.sketch, names.in_scope))}
     found = [
         (path, instruction, key)
         for scope in names.in_scope
-        for path, instruction, pattern in names.select(scope, lambda sketch: sketch.with_keys(suspects))
+        for path, instruction, pattern in names.select(scope, chosen.__getitem__)
         if (key := names.sketch(scope).key(instruction, pattern)) in suspects
     ]
     clean: set[tuple[str, ...]] = set()

@@ -17,7 +17,7 @@ from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.mentions import Mentioned, mentioned
 from ptxkit.operands import Keys, Shaper, is_predefined
-from ptxkit.patterns import Sketch, drafted
+from ptxkit.patterns import Sketch, drafted, spelled_out
 from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
@@ -102,7 +102,7 @@ class Names:
     mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
     """What the names in the instructions of these blocks, and of the module, mean."""
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
-    _alike: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
     """Those of inner scopes, by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
@@ -120,7 +120,11 @@ class Names:
         return found
 
     def sketch(self, scope: Scope) -> Sketch:
-        """The instructions in a scope by pattern. Scopes that equal pieces of code open share one sketch."""
+        """The instructions in a scope by pattern.
+
+        Scopes share one sketch if they have the same parent, declare the same names alike, and have the same instructions apart from the
+        numbers of registers that the parent declares with a count, and from constants.
+        """
         found = self._sketches.get(scope)
         if found is None:
             found = self._sketches[scope] = self._sketched(scope)
@@ -130,16 +134,13 @@ class Names:
         blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
         instructions, apart = _instructions(blocks), self.mentioned[scope].apart
         text = drafted(instructions)
-        if scope.ranges or self.mentioned[scope].missing:
+        if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
             return Sketch(self.shaper(scope), instructions, text, apart)
-        # equal declarations of a file are one node
-        declarations = [id(child) for laid in blocks for _, child in laid.others if type(child) is Declaration]
-        alike = (scope.parent, text, *scope.symbols, *declarations, *chain.from_iterable(apart.values()))
-        found = self._alike.get(alike)
+        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for name, one in scope.symbols.items()]
+        key = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
+        found = self._equal_scopes.get(key)
         if found is None:
-            found = Sketch(self.shaper(scope), instructions, text, apart)
-            if not found.mixed:
-                self._alike[alike] = found
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, apart)
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ptxkit
 from ptxkit.names import Kind, Names, Use, names_in, resolve
 from ptxkit.operands import Shaper, is_predefined
 from ptxkit.scopes import Symbol
@@ -135,3 +136,26 @@ def test_equal_pieces_of_code_share_their_examples() -> None:
     names = equal(parse(f".entry k() {{ .reg .b32 %r<3>;\n{block}{other}{block.replace('%r1', '%r2')}L: ret; }}"))
     first, second, third = [names.sketch(scope) for scope in sorted(names.in_scope, key=lambda scope: scope.path)][1:]
     assert first is third is not second
+
+
+CALL = "{{ {more} .param {align} .b8 a[8]; call f, (a); }}"
+PROTOTYPE = "{{ p: .callprototype _ (.param .b{bits} x); .param .b32 a; call %rd1, (a), p; }}"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "lines"),
+    [
+        ([CALL.format(more="", align=align) for align in (".align 8", ".align 4", ".align 8")], [7]),
+        ([PROTOTYPE.format(bits=bits) for bits in (32, 64, 32, 64)], [7, 9]),
+        (["{ .reg .pred q; @q bra L; }", "{ .reg .b32 q; @q bra L; }", "{ .reg .pred q; @q bra L; }"], [7]),
+        (["{ .reg .b32 q; mov.b32 q, %r1; }", "{ mov.b32 q, %r1; .reg .b32 q; }"], [7]),
+        (["{ .reg .b32 q; shf.l.wrap.b32 q, %r1, %r1, 1; }", "{ .reg .b64 q; shf.l.wrap.b32 q, %r1, %r1, 1; }"], [7]),
+    ],
+)
+def test_an_error_in_one_of_several_pieces_of_code_that_look_alike_is_found(blocks: list[str], lines: list[int]) -> None:
+    head = """.version 8.0
+.target sm_80
+.address_size 64
+.func f (.param .align 8 .b8 x[8]) { ret; }
+.entry k() { .reg .b32 %r<3>; .reg .b64 %rd<3>;"""
+    assert [found.span.line for found in ptxkit.check("\n".join([head, *blocks, "L: ret; }"]))] == lines

@@ -14,8 +14,8 @@ import numpy as np
 
 from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
-from ptxkit.isa.notation import Fragment
 from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
