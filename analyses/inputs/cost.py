@@ -14,7 +14,7 @@ IN_FLIGHT = 2
 errors appear in the second iteration."""
 RUNS = 4
 """Factor on the amounts for all runs together."""
-LONG, OPERATIONS_BEYOND = 500, 4
+LONG, OPERATIONS_BEYOND = 500, 3
 """The amount for each instruction beyond the first LONG: long kernels are long because their loops are unrolled, and run fewer rounds."""
 
 
