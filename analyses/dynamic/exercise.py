@@ -21,7 +21,7 @@ from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
-from ptxkit.analyses.inputs.cost import all_operations, most_operations
+from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
@@ -68,6 +68,8 @@ SECONDS = 60.0
 machine."""
 LEAST = 1
 """Operation limit of a run once the budget is used up: the run ends at once."""
+RUNS = 4
+"""Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules to try if the order of threads may matter."""
 MOST_MEMORY = 1 << 28
@@ -199,8 +201,7 @@ class Exercise:
         """Earlier runs of the same text with the usual contents and schedule, or None; new ones are added."""
         self.code = code
         self.operations = most_operations(routine)
-        self.left = all_operations(routine)
-        """Operations left for further runs; no run starts once they are used up."""
+        self.left = RUNS * self.operations
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
