@@ -11,6 +11,8 @@ from ptxkit.analyses.symbolic.values import Values, values
 
 REACH = 1 << 24
 """How far the product of a constant and scalars moves an address at most, in bytes. Arrays can grow to more."""
+MOST_SCALARS = REACH.bit_length() - 1
+"""As many scalars of a product as may be 2."""
 _SAME = frozenset(("zext", "sext", "trunc", "select", "join", "mul"))
 """Operators whose result changes at least as much as an operand."""
 
@@ -37,8 +39,10 @@ def _most(routine: Routine) -> dict[Leaf, tuple[int, int]]:
             most = _root(REACH // scale, count)
             found[leaf] = (min(alone, most), among) if count == 1 else (alone, min(among, most))
             continue
-        more = [one for one in _inner(known, numbering, term, scale, count) if one not in seen]
-        seen.update(more)
+        inner = _inner(known, numbering, term, scale, count)
+        # a loop may multiply again and again; beyond these limits, a scalar can be no smaller
+        more = {(one, min(scale, REACH), min(count, MOST_SCALARS)) for one, scale, count in inner} - seen
+        seen |= more
         waiting += more
     return found
 

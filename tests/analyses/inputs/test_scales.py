@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.example import Number
@@ -50,3 +52,11 @@ def test_a_stride_of_elements_is_as_large_as_before() -> None:
     routine = kernel("mul.lo.u32 %r4, %r1, %r3; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;")
 
     assert numbers(routine)[0] == 16 * 256
+
+
+@pytest.mark.parametrize("multiplies", ["mad.lo.u32 %r5, %r5, 3, 1", "mad.lo.u32 %r5, %r5, %r1, %r2"])
+def test_a_loop_that_multiplies_again_and_again(multiplies: str) -> None:
+    loop = f"L: {multiplies}; add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 100; @%p1 bra L;"
+    routine = kernel(f".reg .pred %p1; mov.u32 %r5, %r1; mov.u32 %r6, 0; {loop} mul.wide.u32 %rd2, %r5, 4; add.s64 %rd3, %rd1, %rd2;")
+
+    assert most_of(routine, ("n", 0, 4), 16) <= REACH // 4
