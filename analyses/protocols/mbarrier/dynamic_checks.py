@@ -41,7 +41,7 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
         if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):
             continue
         if any(comes_to(routine, i, other) for other in guarded):
-            message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
+            message = "this wait may end before the phase has completed, and nothing tests its result: repeat it until it is true"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
 
 

@@ -42,8 +42,8 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         signals = [one for one in arrivals if effects(routine).get(one.instruction)]
         if (copies or signals) and not ring.may_be(Does.WAIT):
             one = (copies or signals)[0]
-            word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"
-            message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
+            word = "copy completes at an mbarrier" if copies else "arrives at an mbarrier"
+            message = f"this {word} where nothing in the kernel waits: no thread knows when it is done"
             yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
 
 

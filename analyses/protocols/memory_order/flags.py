@@ -54,7 +54,7 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
             continue
         if _iterations(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
             continue
-        message = "this load has no order: it may be done once and for all, and what others have written before need not be seen after it"
+        message = "this loop polls with a plain load, which may be executed only once and orders nothing after it: use ld.acquire"
         yield Finding(access.instruction, message, notes=("the loop has no other end than by what is loaded",), kind=FlagFault.WEAK_POLLING)
 
 
@@ -152,7 +152,7 @@ def _unreleased(routine: Routine) -> Iterator[Finding]:
             continue
         data = _written_before(routine, access, own)
         if data is not None and _is_read_after(routine, polled[base], data, own):
-            message = "this flag is set without a release: who sees it need not see what was written before"
+            message = "this flag is set without a release: a thread that reads it need not see the writes before it"
             steps_ = ((data.instruction, "written here"), (polled[base], "the flag is polled here"))
             yield Finding(access.instruction, message, steps_, kind=FlagFault.PUBLISH_WITHOUT_RELEASE)
 

@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 routine.where(source),
-                "this mask says which threads happen to be here together, and it is taken for those that must take part",
+                "this mask names the lanes that happen to execute activemask together, not those that must take part here",
                 *notes,
                 related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
             )

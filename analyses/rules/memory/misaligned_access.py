@@ -32,7 +32,7 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
     runs = known.execution
     always = address.known.ones & low
     if always:
-        off = f"it is {_rest(always, low, address)} more than one, for every thread"
+        off = f"in every thread it is {_rest(always, low, address)} more than a multiple"
         severity = Severity.ERROR if runs(access.instruction).most >= Runs.MAYBE else Severity.WARNING
     elif access.bytes is None:
         return

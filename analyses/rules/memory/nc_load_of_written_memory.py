@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     (*routine.where(load.instruction), load.child),
-                    "read as memory that nobody writes, but this kernel writes it",
+                    "this read-only load may miss what the kernel itself writes there: use ld.global without .nc",
                     f"the address is {load.address}",
                     related=[((*routine.where(store.instruction), store.child), "written here")],
                     fix=_fix(facts, routine, load.instruction),

@@ -44,7 +44,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
                 if first.is_of_contents:
                     notes[-1] = "contents of memory decide whether control goes there: this is no bug if they never do"
-            message = f"`{name}` is read here, and there is a path to here on which nothing writes it"
+            message = f"`{name}` is read here, but on some path to here nothing writes it"
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)
             yield facts.report(RULE, where, message, *notes, related=_witness(routine, first, name), severity=severity)

@@ -262,8 +262,8 @@ class Matrices(Monitor):
         site = lanes.site
         who = Side(*self.names.thread(int(lanes.index[lane])), self.launch.span(site).line, "read")
         name = self._name(site, row)
-        what = f"the register {name} has been written since the last wgmma.fence" if name else "there is no wgmma.fence before it"
-        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) without a fence: {what}"
+        what = f"uses {name}, which was written after the last wgmma.fence" if name else "has no wgmma.fence before it"
+        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) {what}"
         self._report("W001" if is_first else "W002", site, site, message, (who,), name)
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
@@ -291,14 +291,14 @@ class Matrices(Monitor):
         who = self.names.thread(int(lanes.index[lane]))
         begun, now = self.launch.span(flight.site).line, self.launch.span(site).line
         sides = (Side(*who, begun, "read" if is_source else "write"), Side(*who, now, how))
-        rule, why = "T003", "there is no tcgen05.wait::ld between"
+        rule, why = "T003", "no tcgen05.wait::ld lies between"
         if flight.queue == WGMMA:
             waited = self.waited[place] > flight.waits[at]
             rule, why = "W003", "no wgmma.wait_group lies between"
             if waited and flight.group[at] >= self.commits[place]:
                 rule, why = "W005", "it is in no group that was waited for: it has not been committed"
             elif waited:
-                rule, why = "W004", "the wait between lets its group stay in flight"
+                rule, why = "W004", "the wait between them leaves its group in flight"
         assert isinstance(flight.site.bound, Bound)
         name = self._name(site, row)
         does = {"read": "reads", "write": "writes"}

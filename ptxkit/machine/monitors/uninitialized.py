@@ -278,7 +278,7 @@ class Uninitialized(Monitor):
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which nobody has written",
+            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which no thread has written",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,
@@ -294,7 +294,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else f"{space.removeprefix('.')} memory"
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
-        return _Origin(MEMORY, lambda: f"{text}, which nobody has written", site, space, variable, offset, size, severity)
+        return _Origin(MEMORY, lambda: f"{text}, which no thread has written", site, space, variable, offset, size, severity)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -353,7 +353,7 @@ class Uninitialized(Monitor):
                 lambda: _Origin(
                     SHUFFLE,
                     lambda: (
-                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask"
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is inactive or not in the mask"
                     ),
                     plan.site,
                 ),
