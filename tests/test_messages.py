@@ -24,13 +24,23 @@ REPLACED = re.compile(
     r"(?<![\w-])(?:ways?(?! bank)|nought|under way|for ever|untold|(?:is|are|was|were|be) told|tells? (?:of|that)|touch(?:es|ed|ing)?"
     r"|agree[sd]?"
     r"|stands? (?:behind|before)|squad|crew|twins?|(?:go|goes|went|comes?|came) round|mbarrier objects?|announced|so many|whatever|whoever"
-    r"|(?:give|gives|given|gave) (?:it |them )?(?:away|back)|they part|place of a thread|come together|misfits)\b",
+    r"|(?:give|gives|given|gave) (?:it |them )?(?:away|back)|they part|place of a thread|come together|misfits|nobody|lies between"
+    r"|so it is (?:in|with)|barrier of the cluster|(?:no|own) bug|left out (?:here|then|by)|taken for granted)\b",
     re.IGNORECASE,
 )
 """Words that no message has."""
 SOURCES = [
     path
-    for folder in ("analyses/rules", "analyses/protocols", "analyses/events", "analyses/uniformity", "analyses/registers")
+    for folder in (
+        "analyses/rules",
+        "analyses/protocols",
+        "analyses/events",
+        "analyses/uniformity",
+        "analyses/registers",
+        "analyses/linting",
+        "analyses/verify",
+        "ptxkit/machine/monitors",
+    )
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 FIXTURES = sorted([*(ROOT / "fixtures" / "kernels").glob("*.sm_90a.ptx"), *(ROOT / "fixtures" / "source").glob("*.ptx")])

@@ -1,7 +1,7 @@
-"""Executes a kernel with made-up launches until one proves valid, and reports what that launch shows.
+"""Executes a kernel with example launches until one proves valid, and reports what that launch shows.
 
 A finding is believed only after it has been reproduced with other sizes and other contents: one that appears only for some of them may be
-caused by the made-up inputs rather than by the kernel.
+caused by the example inputs rather than by the kernel.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.cost import all_operations, most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
@@ -67,8 +68,6 @@ SECONDS = 60.0
 machine."""
 LEAST = 1
 """Operation limit of a run once the budget is used up: the run ends at once."""
-RUNS = 4
-"""Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules to try if the order of threads may matter."""
 MOST_MEMORY = 1 << 28
@@ -79,7 +78,7 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
-UNEVEN, UNEVEN_TOO = 7, 19
+UNEVEN, UNEVEN_TOO = 7, 3
 SMALL, SMALL_TOO = 5, 3
 """Numbers that some lanes fall below, for kernels that compare a scalar with part of a lane's index."""
 TILES = 4
@@ -137,7 +136,7 @@ class Found:
     finding: Finding
     example: Example
     depends: bool
-    """Whether its execution or address depends on made-up contents."""
+    """Whether its execution or address depends on synthesized contents."""
     other_contents: bool
     """Whether it also appears with other contents."""
     other_sizes: bool | None
@@ -157,7 +156,7 @@ class Found:
     in_order: bool = True
     """For a race: whether it remains one if warp collectives are taken to order memory accesses."""
     is_by_table: bool = False
-    """For a race in global memory that is not a read-modify-write: whether its addresses come from made-up contents. With other
+    """For a race in global memory that is not a read-modify-write: whether its addresses come from synthesized contents. With other
     contents, each thread may have elements of its own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
@@ -200,13 +199,14 @@ class Exercise:
         """Earlier runs of the same text with the usual contents and schedule, or None; new ones are added."""
         self.code = code
         self.operations = most_operations(routine)
-        self.left = RUNS * self.operations
+        self.left = all_operations(routine)
+        """Operations left for further runs; no run starts once they are used up."""
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
         self.shared = 0
         self.first_lines = False
-        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Contents and schedule of the runs that decide whether a finding is believed."""
@@ -225,7 +225,7 @@ class Exercise:
         runs = [ran]
         # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
         goes_on = not is_guessed(self.routine)
-        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
+        for sizes, contrast, families in self._further() if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -264,7 +264,7 @@ class Exercise:
         return []
 
     def _may_part(self, ran: Ran) -> bool:
-        """Whether threads that must execute something together branch on made-up contents."""
+        """Whether threads that must execute something together branch on synthesized contents."""
         if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
             return False
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
@@ -288,7 +288,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
@@ -363,7 +363,7 @@ class Exercise:
         return least if is_one_cause else None
 
     def _is_hidden_by_sizes(self, shape: Shape) -> bool:
-        """Whether a made-up block with several dimensions leaves an array once there are more elements. With few elements, a comparison
+        """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
         may hide that this is not a block for the kernel."""
         x, y, z = shape.block
         if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
@@ -409,7 +409,7 @@ class Exercise:
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be used as indices
                 contents = ZEROS
-            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+            elif not self.first_lines and (leaves_by_descriptor(ran.fault) or ran.takes_mbarriers):
                 self.first_lines = True
             else:
                 return ran
@@ -556,7 +556,7 @@ class Exercise:
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other
+        """Whether a finding depends on synthesized contents: because one of `lines` does, or because threads do not diverge with other
         contents."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
@@ -615,14 +615,18 @@ class Exercise:
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
-        """Whether a block of twice as many threads would leave an array. Checked only for findings about uninitialized memory."""
+        """Whether a block of twice as many threads is impossible or would leave an array. Checked only for findings about uninitialized
+        memory."""
         x, y, z = shape.block
-        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        has_most = _has_most_threads(self.routine, shape.block)
+        if not has_most and not _has_an_element_each(self.routine, shape.block):
             return False
         if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
             # it may have more threads along this dimension
             return False
-        return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
+        return has_most or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
     def _is_whole(self, finding: Finding, is_full: bool) -> bool:
         """Whether no other number of threads is plausible. More threads, one of which might write the memory that was read, would leave
@@ -803,8 +807,13 @@ def _is_of_ends(finding: Finding, families: str) -> bool:
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
-    """Whether a larger CTA, one of whose additional threads writes the memory in question, is implausible."""
-    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+    """Whether a larger CTA, one of whose additional threads writes the memory in question, is impossible or implausible."""
+    return _is_of_own_memory(finding) or _has_most_threads(routine, block) or _has_an_element_each(routine, block)
+
+
+def _has_most_threads(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether the kernel cannot be launched with more threads."""
+    return math.prod(block) >= launch(routine).most[0]
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
@@ -908,7 +917,7 @@ def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
 
 
 def _is_sure(found: Found) -> bool:
-    """Whether a finding is independent of everything that was made up."""
+    """Whether a finding is independent of everything that was synthesized."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 

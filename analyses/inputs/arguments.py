@@ -1,4 +1,4 @@
-"""The arguments of a made-up launch, for given sizes of scalars and known boxes of tensor maps."""
+"""The arguments of an example launch, for given sizes of scalars and known boxes of tensor maps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
@@ -122,11 +123,12 @@ def _part(
     if slot.role is Role.COUNT:
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
+    most = most_of(routine, (parameter.name, slot.offset, slot.size), number) * sizes.scale
     if slot.role is Role.STRIDE:
-        return _number(slot.type, number * STRIDE + more)
+        return _number(slot.type, min(number * STRIDE + more, most))
     if sizes.ones:
         return _number(slot.type, 1)
-    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
+    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else min(number, most))
 
 
 def _drawn(number: int, seed: int, name: str, offset: int) -> int:
@@ -134,7 +136,7 @@ def _drawn(number: int, seed: int, name: str, offset: int) -> int:
 
 
 def _map(routine: Routine, name: MapName, rank: int, sizes: Sizes, fits: Fits) -> Map:
-    kind, box = box_of(routine, name[0], rank or 2, sizes.differ, fits.get(name))
+    kind, box = box_of(routine, name, rank or 2, sizes.differ, fits.get(name))
     return Map(kind, _tensor(box, TENSOR // types()[kind].bytes), box, name)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import are_many, belong_together, parameters
+from ptxkit.analyses.inputs.example import MapName
+from ptxkit.analyses.inputs.parameters import are_many, belong_together, location_of, parameters
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import accesses, locate, size_of
 from ptxkit.analyses.symbolic.terms import Term
@@ -34,7 +35,7 @@ def is_argued_guess(routine: Routine) -> bool:
     )
 
 
-def box_of(routine: Routine, name: str, rank: int, small: bool = False, fits: Fit | None = None) -> tuple[str, tuple[int, ...]]:
+def box_of(routine: Routine, name: MapName, rank: int, small: bool = False, fits: Fit | None = None) -> tuple[str, tuple[int, ...]]:
     """Type and box of a map, fastest-varying dimension last; `fits` gives its size if that is known.
 
     The box of a copy that no mbarrier waits for is as large as the variable it copies from, or of the smallest size if `small`.
@@ -73,8 +74,8 @@ def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
 
 
 @fact
-def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
-    """For each parameter, the bytes of a copy, the bytes of an element, and whether an mbarrier expects these bytes (None: they had to be
+def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
+    """For each map, the bytes of a copy, the bytes of an element, and whether an mbarrier expects these bytes (None: they had to be
     guessed).
 
     A copy fills the room before the next copy, if that gives the expect-tx bytes; otherwise these are divided in proportion to the sizes of
@@ -82,22 +83,23 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
     """
     known = values(routine)
     copies = _copies(routine)
-    room: dict[str, Symbol | None] = {}
+    room: dict[MapName, Symbol | None] = {}
     for one in copies:
         room[one.map] = one.symbol
     expecting = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT]
     amounts = {amount.constant or 0 for amount in expecting if amount is not None}
     expected = max(amounts, default=0)
-    found: dict[str, tuple[int, int, bool | None]] = {}
+    found: dict[MapName, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
-    # a matching sum proves little if the other made-up numbers of the launch are inconsistent
+    # a matching sum proves little if the other synthesized numbers of the launch are inconsistent
     is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
+        share -= share % LEAST
         is_sure = is_apart and len(amounts) == 1
-        found[name] = (fitting.get(name, share), _element(routine, symbol), True if is_sure else None)
+        found[name] = (fitting.get(name, share or USUAL), _element(routine, symbol), True if is_sure else None)
     if expecting and not expected:
         # the bytes are computed: what they are a run shows
         found = {name: (USUAL, _element(routine, symbol), None) for name, symbol in room.items()}
@@ -111,9 +113,9 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
 
 @frozen(eq=False)
 class _Copy:
-    """A copy with the tensor map of parameter `map` to shared memory, `start` bytes into a variable."""
+    """A copy with the tensor map `map` to shared memory, `start` bytes into a variable."""
 
-    map: str
+    map: MapName
     symbol: Symbol | None
     start: int
     strides: tuple[int, ...]
@@ -132,7 +134,17 @@ def _copies(routine: Routine) -> list[_Copy]:
                 strides = {_stride(known, atom, factor) for atom, factor in parts}
                 usual = tuple(sorted([stride for stride in strides if stride >= LEAST]))
                 symbol = locate(known, step.target).symbol
-                found.append(_Copy(_name(step.map), symbol, start, usual, step.is_multicast))
+                found.append(_Copy(_name(known, step.map), symbol, start, usual, step.is_multicast))
+    return found
+
+
+def stage_strides(routine: Routine) -> dict[str, int]:
+    """For each parameter with a tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as
+    addresses show it."""
+    found: dict[str, int] = {}
+    for one in _copies(routine):
+        for stride in one.strides[:1]:
+            found[one.map] = min(stride, found.get(one.map, stride))
     return found
 
 
@@ -146,12 +158,12 @@ def _stride(known: Values, atom: Term, factor: int) -> int:
     return abs(factor)
 
 
-def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -> dict[str, int]:
-    """For each parameter, the bytes before the next copy begins; empty if they do not add up to the expect-tx bytes.
+def _fitting(routine: Routine, copies: list[_Copy], expected: int, waits: int) -> dict[MapName, int]:
+    """For each map, the bytes before the next copy begins; empty if they do not add up to the expect-tx bytes.
 
     A stage may have several copies with one map. A multicast copy arrives from each CTA of the cluster, each with its own part.
     """
-    by_map: dict[str, list[_Copy]] = {}
+    by_map: dict[MapName, list[_Copy]] = {}
     for one in copies:
         by_map.setdefault(one.map, []).append(one)
     rooms = {name: min(filter(None, [_room(one, copies) for one in own]), default=0) for name, own in by_map.items()}
@@ -179,14 +191,17 @@ def _room(one: _Copy, copies: list[_Copy]) -> int:
     return min(ends, default=0)
 
 
-def _name(map_: Term) -> str:
-    return next((str(leaf.data[0]) for leaf in map_.leaves() if leaf.operator == "address"), "")
+def _name(known: Values, map_: Term) -> MapName:
+    """The parameter that has the map, and the offset of the map in it: a structure may have several."""
+    name, offset, _ = location_of(known, map_) or ("", 0, None)
+    return name, offset, 0
 
 
-def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
-    """For each parameter, the shared variable that copies with its map read from, if they always start at the same address."""
-    maps = {one.instruction: _name(one.address) for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None}
-    found: dict[str, Symbol] = {}
+def _sources(routine: Routine, known: Values) -> dict[MapName, Symbol]:
+    """For each map, the shared variable that copies with it read from, if they always start at the same address."""
+    copies = [one for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None]
+    maps = {one.instruction: _name(known, one.address) for one in copies if one.address is not None}
+    found: dict[MapName, Symbol] = {}
     for one in accesses(routine):
         if one.instruction in maps and one.memory.is_async and one.memory.access == "read" and one.where is not None:
             symbol = one.where.symbol

@@ -24,7 +24,6 @@ from ptxkit.syntax import Parameter as Declared
 
 TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
-_OTHER_SPACES = (".param", ".shared", ".local", ".const")
 MOST_SCALE = 1 << 12
 """Upper bound on the increment of a loop bound per iteration."""
 _DEEPEST = 3
@@ -99,7 +98,7 @@ WHOLE = frozenset((Role.COUNT, Role.NUMBER, Role.STRIDE))
 
 
 def belong_together(routine: Routine) -> bool:
-    """Whether a kernel reads several integers of one structure. The host keeps them consistent; made-up ones are not."""
+    """Whether a kernel reads several integers of one structure. The host keeps them consistent; synthesized ones are not."""
     return any(one.is_array and _whole(one) >= SEVERAL for one in parameters(routine))
 
 
@@ -147,7 +146,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     pointed = _pointed_maps(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
-        location = _location(known, access.address)
+        location = location_of(known, access.address)
         if location is None or not isinstance(bound, Bound):
             continue
         name, offset, _ = location
@@ -208,7 +207,7 @@ def _pointed_maps(routine: Routine) -> dict[Leaf, dict[int, int]]:
         if access.memory.proxy != "tensormap" or access.address is None or not isinstance(bound, Bound):
             continue
         offset, _ = access.address.linear
-        for leaf, depth in bases(routine, known, access.address, {}) if _location(known, access.address) is None else ():
+        for leaf, depth in bases(routine, known, access.address, {}) if location_of(known, access.address) is None else ():
             if not depth:
                 own = found.setdefault(leaf, {})
                 own[offset] = max(_rank(bound), own.get(offset, 0))
@@ -228,7 +227,7 @@ def leaf_of(term: Term) -> Leaf | None:
     return str(term.data[0]), offset, size
 
 
-def _location(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
+def location_of(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
     """The parameter that an address points into, and the offset in it."""
     if address is None:
         return None
@@ -443,7 +442,7 @@ def _factors(term: Term) -> Iterator[Term]:
 
 
 _ROWS, _COLUMNS = 128, 16
-"""Shape of D for a made-up MMA instruction descriptor: all lanes of tensor memory, and few enough columns for any allocation."""
+"""Shape of D for a synthesized MMA instruction descriptor: all lanes of tensor memory, and few enough columns for any allocation."""
 _RESULT = {".kind::i8": 2}
 """Encoding of the type of D by kind in an instruction descriptor (9.7.16.4.2): 32-bit integer; `.f32`, which is 1, otherwise."""
 _MULTIPLICAND = {".kind::tf32": 2}

@@ -50,7 +50,7 @@ from ptxkit.checking import bounds
 from ptxkit.demangling import matching
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.notation import Call, Memory
+from ptxkit.isa.forms import Call, Memory
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Index, constant_value, nodes, parse, syntax_errors
@@ -393,7 +393,7 @@ class _Kernel:
             self.end += -(-size // PAGE) * PAGE + PAGE
         return found.base
 
-    def parameter(self, name: str, offset: int, size: int, symbol: Symbol, line: int) -> int:
+    def parameter(self, name: str, offset: int, size: int, line: int) -> int:
         """The value of a parameter, or of part of it."""
         if name in self.numbers:
             return self.numbers[name] >> 8 * offset & ((1 << 8 * size) - 1)
@@ -923,7 +923,7 @@ class _Writer:
         size = types()[self.bound.type].bits // 8
         count = len(self.targets(target))
         if not self._is_of_call(symbol):
-            return [self.kernel.parameter(symbol.name, start + i * size, size, symbol, self.line) for i in range(count)]
+            return [self.kernel.parameter(symbol.name, start + i * size, size, self.line) for i in range(count)]
         pieces = [f"{self._handed(symbol)}+{start + i * size}.{size}" for i in range(count)]
         if not self.kernel.pieces.issuperset(pieces):
             raise self.refuse("it reads a part of a parameter that was not stored as such")

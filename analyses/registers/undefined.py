@@ -64,7 +64,7 @@ def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
     if not doubtful:
         return ()
     real = _real_reads(routine, doubtful)
-    found = {read.register: read for read in _always(routine, real, doubtful)}
+    found = {read.register: read for read in _always(routine, real)}
     sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
     for read in sometimes.run():
         is_shown = _matters(routine, read.instruction, surely=True)
@@ -135,7 +135,7 @@ def _writes_registers_only(routine: Routine, i: int) -> bool:
     return not (bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.memory)
 
 
-def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -> Iterator[UndefinedRead]:
+def _always(routine: Routine, real: dict[int, tuple[int, ...]]) -> Iterator[UndefinedRead]:
     chains, values = reaching(routine), ssa(routine)
     done: set[int] = set()
     for i, read in real.items():

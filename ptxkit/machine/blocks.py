@@ -125,7 +125,7 @@ class Chain:
 
 @lru_cache(maxsize=16384)
 def ending(opcode: str) -> str:
-    """How an instruction ends a block; empty if it does not. The modifiers decide this, whatever the operands."""
+    """How an instruction ends a block; empty if it does not. The modifiers decide this, and not the operands."""
     bound = without_operands(opcode)
     return "" if bound is None else kind_of(bound)
 
@@ -200,7 +200,7 @@ def _cut(body: Body) -> tuple[list[BasicBlock], int]:
 
 
 def _branched_around(blocks: list[BasicBlock], guarded: list[int]) -> int:
-    """Turns the guards of instructions with a block of their own into branches around these blocks. Gives the first block to execute."""
+    """Converts the guards of instructions with a block of their own to branches around these blocks. Returns the first block to execute."""
     heads: dict[int, int] = {}
     for number in guarded:
         block = blocks[number]

@@ -41,7 +41,7 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
         if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):
             continue
         if any(comes_to(routine, i, other) for other in guarded):
-            message = "this wait may end before the phase has completed, and nothing tests its result: repeat it until it is true"
+            message = "this only tests whether the phase has completed; if it has not, the thread continues to what the mbarrier protects"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
 
 
@@ -82,8 +82,8 @@ def _parities(ran: Ran) -> Iterator[Finding]:
         for thread, i in use.stale.items():
             if i >= 0 and thread in late:
                 message = (
-                    f"thread {thread % ran.threads} waits for a phase of {use.name} for which it has waited before: "
-                    "the wait is over at once, and the next copy is in flight"
+                    f"thread {thread % ran.threads} waits for a phase of {use.name} that it has already waited for: "
+                    "the wait returns immediately, while the next copy is in flight"
                 )
                 related = ((use.init, "initialized here"), (late[thread], "this accesses what the copy writes"))
                 yield Finding(i, message, related, kind=MbarrierFault.MBARRIER_PARITY)

@@ -1,4 +1,4 @@
-"""Executes a kernel with made-up launches, and records what happens to its mbarriers (9.7.14.15)."""
+"""Executes a kernel with example launches, and records what happens to its mbarriers (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
 from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.cost import all_operations
 from ptxkit.analyses.inputs.example import Argument, Example, Number
-from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
+from ptxkit.analyses.inputs.launches import Sizes, example
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
@@ -28,8 +29,9 @@ ROUNDS = 13
 """Maximum value of scalars at first: more than most rings have stages, and no multiple of their number."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Factor by which arrays grow after a run leaves them, and how often."""
-RUNS = 8
-"""Budget for all launches of a kernel, as a multiple of the longest permitted run. Many waits happen before a ring wraps around."""
+BUDGETS = 2
+"""Limit for all launches of a kernel, as a multiple of that for its runs under all monitors: many waits happen before a ring wraps
+around."""
 SECONDS = 60.0
 """Time limit for one launch in seconds. Runs are bounded by a count of operations; this limit only matters on a busy machine."""
 STOPS = ("deadlock", "standstill", "mbarrier")
@@ -72,7 +74,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
     from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
-    left = RUNS * most_operations(routine)
+    left = BUDGETS * all_operations(routine)
     last = None
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape, Sizes(counts=ROUNDS))
@@ -113,7 +115,7 @@ def _short(argument: Argument) -> Argument:
 def _ran(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
 ) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
-    """Executes a launch: the result if it works; the fault; its cost; and the made-up memory."""
+    """Executes a launch: the result if it works; the fault; its cost; and the synthesized memory."""
     watch, fault, _, made = _launched(one, code, at, operations, ())
     cost = watch.operations
     if fault is not None and fault.kind not in STOPS:
@@ -133,7 +135,8 @@ def _ran(
 def _launched(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, monitors: tuple[Monitor, ...]
 ) -> tuple[Watch, Fault | None, tuple[Any, ...], list[tuple[int, int]]]:
-    """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the made-up memory."""
+    """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the synthesized
+    memory."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.matrices.products import rough_products

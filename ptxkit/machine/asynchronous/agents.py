@@ -214,7 +214,7 @@ class Agents:
         wanted, self.wanted = self.wanted, set()
         return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
 
-    def step(self, policy: Any = None) -> bool:
+    def step(self) -> bool:
         """Completes the operations that lanes wait for; if none is in flight, all that signal an mbarrier; otherwise the oldest operation.
 
         Returns False if nothing is in flight.

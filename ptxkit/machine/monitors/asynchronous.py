@@ -75,6 +75,12 @@ class Flying:
     left: Array
     waits: Array
     """For each row, how often its thread had waited in any queue when the operation started."""
+    start: int = attrs.field(init=False)
+    end: int = attrs.field(init=False)
+    """The bytes from the first to the last of all rows."""
+
+    def __attrs_post_init__(self) -> None:
+        self.start, self.end = _extent(self.footprint.at, self.footprint.size)
 
 
 @attrs.define(eq=False)
@@ -133,8 +139,8 @@ class InFlight:
 
     def issuers_of(self, thread: Array) -> Array:
         """The threads to report for accesses."""
-        each, which = np.unique(thread, return_inverse=True)
-        return np.array([self.issuer(one) for one in each.tolist()], np.int64)[which]
+        first, which = distinct(thread)
+        return np.array([self.issuer(one) for one in thread[first].tolist()], np.int64)[which]
 
     def _agent(self, key: Any, issuer: int) -> int:
         found = self.agents.get(key)
@@ -363,8 +369,11 @@ class InFlight:
         """Checks accesses of threads against operations in flight, and writes also against reads of completed operations."""
         size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
         if self.flying and self._is_marked(self.marks, space, at, size):
+            start, end = _extent(at, size)
             for one in self.flying:
-                if one.footprint.space == space and not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
+                if one.footprint.space != space or end <= one.start or one.end <= start:
+                    continue
+                if not (how == "read" == one.footprint.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
                     if space == TENSOR and kind.group == one.kind.group:
                         # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
@@ -551,7 +560,7 @@ class InFlight:
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.footprint.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "the thread has not observed that the copy is complete"
+            return ("A011" if source else "M019"), "no thread has observed its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
         if kind.group == queue and issuer == place and how == "write" == one.footprint.kind:
@@ -575,6 +584,11 @@ class InFlight:
         if any(place != issuer and place // threads == issuer // threads for place in np.flatnonzero(waited).tolist()):
             return ("A013" if queue == "bulk" else "A005"), "a thread waits only for its own groups"
         return "", ""
+
+
+def _extent(at: Array, size: Array) -> tuple[int, int]:
+    """The start of the first and the end of the last of some ranges of bytes; there is at least one."""
+    return int(at.min()), int((at + size).max())
 
 
 def after(earlier: Kind, what: str, later: Kind, how: str) -> str:

@@ -273,7 +273,8 @@ class Barriers(Monitor):
             self.collected.add(
                 (id(lanes.site), "surplus"),
                 COUNT,
-                f"{threads(int(mine.sum()))} of CTA {self._cta(barrier)} arrive at barrier {barrier % BARRIERS} at once, which expects"
+                f"{threads(int(mine.sum()))} of CTA {self._cta(barrier)} reach barrier {barrier % BARRIERS} at once, which is"
+                f" complete with"
                 f" {int(expected[mine][0])}: the others wait for the next phase",
                 lanes.site,
                 {"waiting": self.collected.groups(lanes.index[mine], self.collected.line(lanes.site), f"barrier {barrier % BARRIERS}")},
@@ -298,19 +299,19 @@ class Barriers(Monitor):
         if what == "awaits":
             awaited = self._awaited(lanes.site, lanes, key == barrier)
             message = (
-                f"{threads(len(mine))} arrive at {where} with {awaited} (line {now}),"
-                f" {len(before)} with a thread count of {int(self._expected[barrier]) or 'all'} (line {line})"
+                f"{threads(len(mine))} reach {where} that await {awaited} (line {now}),"
+                f" {len(before)} that await {int(self._expected[barrier]) or 'all'} (line {line})"
             )
         elif what == "mixed":
             this, other = _opcode(lanes.site), _opcode(site)
-            message = f"{threads(len(mine))} arrive at {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
+            message = f"{threads(len(mine))} reach {where} by `{this}` (line {now}), {len(before)} by `{other}` (line {line})"
         else:
             message = (
-                f"threads diverge before {where}: {len(mine)} arrive on line {now}, {len(before)} on line {line};"
+                f"threads diverge before {where}: {len(mine)} reach it on line {now}, {len(before)} on line {line};"
                 f" all must execute the same instruction"
             )
         groups = [*self.collected.groups(before, line, f"barrier {number}"), *self.collected.groups(mine, now, f"barrier {number}")]
-        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others arrive here")], count=len(keys))
+        self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others reach it here")], count=len(keys))
 
     def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
         return "another thread count" if site.bound.threads is not None else "no thread count"  # type: ignore[union-attr]
@@ -352,8 +353,9 @@ class Barriers(Monitor):
         self.collected.add(
             (id(site), "unwaited"),
             OVERRUN,
-            f"barrier {number} of CTA {self._cta(barrier)} completes with the arrival of"
-            f" {threads(int(self._expected[barrier]))}, but no thread waits at it: the count is too small, or bar.sync is missing",
+            f"barrier {number} of CTA {self._cta(barrier)} completes with {threads(int(self._expected[barrier]))} that arrive,"
+            f" and no thread waits"
+            f" at it: the count is too small, or bar.sync is missing",
             site,
             {"waiting": self.collected.groups(came, self.collected.line(site), "nothing")},
             count=len(alone),
@@ -385,8 +387,9 @@ class Barriers(Monitor):
         self.collected.add(
             (id(site), "part"),
             DIVERGENT,
-            f"{self._spoken_warp(warp)}: {lanes_of(mask, 'arrive')} at barrier {number} without"
-            f" {lanes_of(absent)}: all threads of a warp must execute an aligned barrier together",
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(mask)} reach barrier {number} without lanes"
+            f" {spoken_lanes(absent)}: all threads of"
+            f" a warp must execute an aligned barrier together",
             site,
             {"waiting": self.collected.groups(places + self.residents.first, self.collected.line(site), f"barrier {number}")},
         )
@@ -409,7 +412,7 @@ class Barriers(Monitor):
             past, key = self._missed(lanes, number, barrier)
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
-            message = "exited without having arrived: the ISA leaves that undefined, though hardware counts them as arrived"
+            message = "exit without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
             self._found_missing(lanes, past, key, number, barrier, "exited", message)
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
@@ -417,7 +420,7 @@ class Barriers(Monitor):
         if not len(past) or self.collected.knows((id(site), "skipped"), len(past)):
             return
         now = self.collected.line(lanes.site)
-        self._found_missing(lanes, past, key, number, site, "skipped", f"passed it without arriving (line {now})")
+        self._found_missing(lanes, past, key, number, site, "skipped", f"which have not reached it, are past it (line {now})")
 
     def _missed(self, lanes: Any, number: int, site: Site) -> tuple[Array, Array]:
         """The lanes that have not arrived at a barrier of the whole CTA at which others now wait, and the barrier of each lane."""
@@ -565,7 +568,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "uni"),
             NOT_UNIFORM,
-            f"{self._spoken_warp(warp)}: {lanes_of(takes, 'take')} a branch that the others do not, but `.uni` promises one path for all",
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that others do not: `.uni` says that all take one path",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
             count=len(parted),

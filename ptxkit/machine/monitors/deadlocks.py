@@ -111,7 +111,7 @@ def _at_barriers(wait: Wait) -> list[Waiting]:
         expected, arrived = int(barriers.expected[key]), int(barriers.arrived[key])
         awaited = expected or int(lanes.residents.alive_of_cta[key // BARRIERS])
         exited = lanes.residents.threads - int(lanes.residents.alive_of_cta[key // BARRIERS])
-        missing = f"{arrived} of {awaited} threads have arrived at barrier {one}"
+        missing = f"{arrived} of {awaited} threads have reached barrier {one}"
         missing += f", {threads(exited)} of the CTA exited" if exited else ""
         found.append(Waiting(wait, lanes.index[mine], f"barrier {one}", COUNTED_BARRIER if expected else CTA_BARRIER, missing))
     return found

@@ -255,7 +255,7 @@ class Mbarriers(Monitor):
             if before < 0 and bool(objects.is_one(held)):
                 return
             what = f"`{lanes.site.bound.opcode}` on {name}"
-            rule, site, why = BEFORE_INIT, None, "which no thread has initialized"
+            rule, site, why = BEFORE_INIT, None, "where no thread has executed mbarrier.init"
             if before >= 0:
                 rule, site = REUSED, self._sites[before]
                 how = "mbarrier.inval" if self._is_inval(site) else "it was overwritten"
@@ -276,7 +276,7 @@ class Mbarriers(Monitor):
         site, other = self._sites[int(self._site[word[lane]])], int(by[lane])
         apart = other // self.residents.threads != int(lanes.index[lane]) // self.residents.threads
         name = spoken_mbarrier(self.collected, int(at[lane]))
-        cure = "fence.mbarrier_init before a cluster barrier" if apart else "a barrier"
+        cure = "fence.mbarrier_init and a cluster barrier" if apart else "a barrier"
         message = (
             f"{self._who(lanes, lane)} uses mbarrier {name}, and nothing orders its initialization"
             f" (line {self.collected.line(site)}) before that: {cure} is needed"
@@ -414,7 +414,7 @@ class Mbarriers(Monitor):
             word, tx = int(live[some[0]]), int(left[some[0]])
             site = self._sites[int(self._site[word])]
             name = spoken_mbarrier(self.collected, word << 3)
-            what = f"expects {tx} bytes that never arrive" if tx > 0 else f"has received {-tx} bytes that it did not expect"
+            what = f"expects {tx} bytes that never come" if tx > 0 else f"has had {-tx} bytes that it did not expect"
             cta, thread = self.collected.names.thread(int(self._thread[word]))
             side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"}
             message = f"mbarrier {name} of CTA {spoken_index(cta)} {what} when its CTA ends"

@@ -158,9 +158,9 @@ class Fences:
         if len(there):
             before = shadow.last_writes(piece[there])
             races.stores.check(lanes.place[there], before, kind, access.kind)
-            self._without_fence(lanes.place[there], before, kind, access.kind, there)
+            self._without_fence(lanes.place[there], before, kind, access.kind)
 
-    def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str, rows: Array) -> None:
+    def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str) -> None:
         """Reports accesses to tensor memory that are ordered after those of other warps, but without a fence."""
         races = self.races
         knowledge, flying = races.knowledge, races.flying

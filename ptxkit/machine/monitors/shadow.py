@@ -16,7 +16,7 @@ from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
-COMPACT, MERGE = 1 << 21, 1 << 24
+COMPACT, MERGE = 1 << 15, 1 << 24
 """A log with more than COMPACT entries is compacted: entries that no access can race with are dropped. With more than MERGE entries, the
 last access of each kind by a thread to a piece replaces the earlier ones."""
 FEW, SMALL = 32, 1 << 16

@@ -211,9 +211,7 @@ class Uninitialized(Monitor):
         found = []
         for element in range(count):
             first = where + element * each
-            held = shadow[first[:, None] + np.arange(each)]
-            undefined = (held != WRITTEN).all(axis=1)
-            source = held.max(axis=1).astype(np.uint8)
+            undefined, source = _origins_at(shadow, first, each)
             never = np.flatnonzero(undefined & (source == NEVER))
             if len(never):
                 at_first = int(first[never[0]])
@@ -471,4 +469,20 @@ def _mark(shadow: Array, at: Any, size: int, value: Any) -> None:
             shadow[one : one + size] = WRITTEN
         return
     where = np.broadcast_to(np.asarray(at, np.int64), len(value))
+    ones = _ONES.get(size)
+    if ones is not None:
+        shadow.view(ones.dtype)[where >> (size.bit_length() - 1)] = value * ones
+        return
     shadow[where[:, None] + np.arange(size)] = value[:, None]
+
+
+def _origins_at(shadow: Array, at: Array, size: int) -> tuple[Array, Array]:
+    """For each of these addresses, whether none of its bytes is defined, and the largest shadow value of them."""
+    ones = _ONES.get(size)
+    if ones is not None:
+        words = shadow.view(ones.dtype)[at >> (size.bit_length() - 1)]
+        source = words.astype(np.uint8)
+        if (source * ones == words).all():
+            return source != WRITTEN, source
+    held = shadow[at[:, None] + np.arange(size)]
+    return (held != WRITTEN).all(axis=1), held.max(axis=1).astype(np.uint8)

@@ -76,7 +76,7 @@ def _alloc(op: Operation) -> Semantics:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
             memory.taken[at] = columns
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
             one.store(space, np.broadcast_to(dst, lanes.count)[first : first + 1], np.full(1, at, np.uint32))
@@ -93,7 +93,7 @@ def _dealloc(op: Operation) -> Semantics:
             memory = memories[lanes.cta[first]]
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
-                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor memory")
+                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor columns")
             _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 
@@ -115,7 +115,7 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
     """Faults if cells do not exist or are not allocated."""
     if lane + rows > LANES or column + columns > COLUMNS or not memory.allocated(column, column + columns - 1):
         what = f"lanes {lane} to {lane + rows - 1} and columns {column} to {column + columns - 1} of tensor memory"
-        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
+        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor columns")
 
 
 def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:

@@ -1,4 +1,4 @@
-"""Kernels exercised with made-up launches."""
+"""Kernels exercised with example launches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
     from ptxkit.machine import Fault, Machine
 
     for argument in (Array(".f32", MOST_BYTES), Map(".f32", (1 << 20, 1 << 20), (8, 8))):
-        with pytest.raises(Fault, match="made up"):
+        with pytest.raises(Fault, match="synthesized"):
             argument.make(Machine("sm_90a"), COUNT, 1, [])
 
 
@@ -579,6 +579,19 @@ def test_the_first_lines_of_a_matrix_that_leaves_its_variable_race() -> None:
 def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_nothing() -> None:
     done = matrices("bar.sync 0;")
 
+    assert not done.found
+    assert not done.is_complete
+
+
+def test_a_matrix_that_includes_an_mbarrier_is_longer_than_meant() -> None:
+    # the variable has no declared size, and an mbarrier lies where the matrix ends by its descriptor
+    text = MATRICES.replace("DESCRIPTOR", BEYOND).replace(".shared .align 1024 .b8 A[2048];", "")
+    text = text.replace(".visible", ".extern .shared .align 1024 .b8 A[];\n.visible", 1)
+    init = "setp.ne.u32 %p, %r1, 0; @!%p mbarrier.init.shared.b64 [A+4096], 1; bar.sync 0;"
+    module = ptxkit.parse(text.replace("BARRIER", init))
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert done.example is not None
     assert not done.found
     assert not done.is_complete
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 import ptxkit
+from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.transfers import Transfers
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.arguments import TENSOR, Sizes
-from ptxkit.analyses.inputs.example import Map, Maps, memory_of
+from ptxkit.analyses.inputs.example import Map, Maps, made_maps, memory_of
 from ptxkit.analyses.inputs.fitting import fits, is_guessed
 from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.parameters import parameters
 from ptxkit.analyses.inputs.shapes import shapes
+from ptxkit.diagnostics import Severity
 
 COPY = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _,"
@@ -19,8 +25,8 @@ GENERIC = "mov.b64 %rd1, a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, b; cvta.par
 OF_PARAMETERS = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"
 
 
-def kernel(body: str, maps: str = OF_PARAMETERS, take: str = GENERIC) -> Routine:
-    text = f""".version 9.0
+def text_of(body: str, maps: str = OF_PARAMETERS, take: str = GENERIC) -> str:
+    return f""".version 9.0
 .target sm_100a
 .address_size 64
 .visible .entry k({maps}) .reqntid 32
@@ -37,7 +43,10 @@ fence.proxy.async.shared::cta;
 ret;
 }}
 """
-    return next(iter(routines(ptxkit.parse(text))))
+
+
+def kernel(body: str, maps: str = OF_PARAMETERS, take: str = GENERIC) -> Routine:
+    return next(iter(routines(ptxkit.parse(text_of(body, maps, take)))))
 
 
 APART = f"""
@@ -57,6 +66,14 @@ TOGETHER = f"""
 {COPY} [%r2+20480], [%rd2, {{0, 0}}], [%r3+8];
 {COPY} [%r2+24576], [%rd1, {{0, 0}}], [%r3+8];
 {COPY} [%r2+32768], [%rd2, {{0, 0}}], [%r3+8];
+"""
+COMPUTED = f"setp.eq.u32 %p3, %r1, 0; selp.u32 %r4, 2048, 4096, %p3; {EXPECT} [%r3], %r4;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n"
+WAIT = "L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra L;\n"
+CHANGE = "ld.shared.u32 %r5, [%r2]; add.u32 %r5, %r5, 1; st.shared.u32 [%r2], %r5; fence.proxy.async.shared::cta;\n"
+STORE = """
+cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {0, 0}], [%r2];
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
 """
 OTHER = f"{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];"
 
@@ -96,8 +113,7 @@ def test_phases_that_contradict_each_other_leave_a_guess() -> None:
 def test_one_phase_that_contradicts_others_of_the_same_boxes_is_a_mistake_of_the_kernel() -> None:
     again = f"{EXPECT} [%r3], 2064;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n"
     first = f"{EXPECT} [%r3], 2048;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n"
-    waits = "L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra L;\n"
-    routine = kernel(f"{first}{waits}{again}{EXPECT} [%r3+8], 2560;\n{COPY} [%r2+2048], [%rd1, {{0, 0}}], [%r3+8];\n" + OTHER)
+    routine = kernel(f"{first}{WAIT}{again}{EXPECT} [%r3+8], 2560;\n{COPY} [%r2+2048], [%rd1, {{0, 0}}], [%r3+8];\n" + OTHER)
 
     assert bytes_of(routine) == {("a", 0, 0): 2048, ("b", 0, 0): 512}
     assert not is_guessed(routine)
@@ -115,6 +131,24 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
     routine = kernel(body)
 
     assert bytes_of(routine) == {("a", 0, 0): 4096, ("b", 0, 0): 2048}
+    assert not is_guessed(routine)
+
+
+def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
+    # with synthesized boxes, the first wait has no end
+    ring = f"""
+        {EXPECT} [%r3+8], 16;
+        mov.u32 %r4, 0;
+        LOOP: and.b32 %r5, %r4, 1; mad.lo.u32 %r6, %r5, 1536, %r2; mad.lo.u32 %r7, %r5, 768, %r2;
+        {EXPECT} [%r3], 2304;
+        {COPY} [%r6], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r7+8192], [%rd2, {{0, 0}}], [%r3];
+        L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r5; @!%p2 bra L;
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 4; @%p2 bra LOOP;
+    """
+    routine = kernel(ring)
+
+    assert bytes_of(routine) == {("a", 0, 0): 1536, ("b", 0, 0): 768}
     assert not is_guessed(routine)
 
 
@@ -138,11 +172,44 @@ def test_of_several_choices_launches_with_other_sizes_have_another() -> None:
 
 
 def test_expected_bytes_that_are_computed() -> None:
-    body = f"setp.eq.u32 %p3, %r1, 0; selp.u32 %r4, 2048, 4096, %p3; {EXPECT} [%r3], %r4;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];"
+    routine = kernel(COMPUTED)
 
-    routine = kernel(body)
     assert bytes_of(routine) == {("a", 0, 0): 2048}
     assert not is_guessed(routine)
+
+
+def test_no_phase_counts_the_box_of_a_store() -> None:
+    routine = kernel(COMPUTED + WAIT + CHANGE + STORE)
+
+    assert bytes_of(routine) == {("a", 0, 0): 2048}
+    assert is_guessed(routine)
+
+
+@pytest.mark.parametrize(("store", "severity"), [("", Severity.ERROR), (STORE, Severity.WARNING)])
+def test_a_missing_wait_for_a_load_is_a_warning_where_the_box_of_a_store_is_guessed(store: str, severity: Severity) -> None:
+    right, wrong = text_of(COMPUTED + WAIT + CHANGE + store), text_of(COMPUTED + CHANGE + store)
+
+    assert not ptxkit.lint(right)
+    assert [(one.rule, one.severity) for one in ptxkit.lint(wrong)] == [("M019", severity)]
+
+
+def test_maps_of_one_structure_are_told_apart() -> None:
+    take = "mov.b64 %rd1, m; cvta.param.u64 %rd1, %rd1; add.u64 %rd2, %rd1, 128;"
+    one = f"{EXPECT} [%r3], 6144;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n{COPY} [%r2+2048], [%rd2, {{0, 0}}], [%r3];\n"
+    two = f"{EXPECT} [%r3+8], 6144;\n{COPY} [%r2+6144], [%rd1, {{0, 0}}], [%r3+8];\n{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];\n"
+    end = f"{EXPECT} [%r3], 2048;\n{COPY} [%r2+12288], [%rd1, {{0, 0}}], [%r3];\n"
+    for body in (one + two + end, one + two):
+        routine = kernel(body, ".param .align 64 .b8 m[256]", take)
+        ((_, argument),) = example(routine, shapes(routine)[0]).arguments
+
+        assert [math.prod(one.box) * 2 for one in made_maps(argument) if one is not None] == [2048, 4096]
+
+
+def test_every_share_of_the_expected_bytes_makes_a_box() -> None:
+    body = f"{EXPECT} [%r3], 16;\n{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];\n{COPY} [%r2+2048], [%rd2, {{0, 0}}], [%r3];\n"
+    maps = [one for _, one in example(kernel(body), shapes(kernel(body))[0]).arguments if isinstance(one, Map)]
+
+    assert [math.prod(one.box) * 2 % 16 for one in maps] == [0, 0]
 
 
 def test_a_pointer_to_tensor_maps() -> None:
@@ -163,3 +230,36 @@ def test_tensors_of_many_dimensions_are_small() -> None:
     argument = example(kernel(body), shapes(kernel(body))[0]).arguments[0][1]
     assert isinstance(argument, Map) and len(argument.box) == 5
     assert memory_of(argument) <= TENSOR + 2 * math.prod(argument.box) * 64
+
+
+ROUNDS = f"""
+mov.u32 %r6, 0;
+mov.u32 %r7, 0;
+R: {EXPECT} [%r3], 2048;
+{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r7;
+@!%p2 bra W;
+xor.b32 %r7, %r7, 1;
+add.u32 %r6, %r6, 1;
+setp.lt.u32 %p3, %r6, ROUNDS;
+@%p3 bra R;
+{EXPECT} [%r3+8], 4096;
+{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];
+"""
+
+
+@pytest.mark.parametrize(("rounds", "sizes"), [(9, [2048, 4096]), (2000, [2048])])
+def test_a_run_ends_once_mbarriers_repeat_their_phases(rounds: int, sizes: list[int]) -> None:
+    routine = kernel(ROUNDS.replace("ROUNDS", str(rounds)))
+    assert sorted(bytes_of(routine).values()) == sizes
+
+
+def test_phases_beyond_those_that_are_recorded_are_not_added_to_the_last_one() -> None:
+    routine = kernel(ROUNDS.replace("ROUNDS", "7"))
+    one = example(routine, shapes(routine)[0])
+    code = loaded(routine.module)
+    watch = Transfers(patience=1 << 20)
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(code.machine, COUNT, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+    code.machine.launch(code, one.kernel, *arguments, grid=one.grid, block=one.block, monitors=(watch,))
+    assert [[phase.expected for phase in own] for own in watch.phases.values()] == [[2048, 2048, 2048], [4096]]

@@ -1,4 +1,4 @@
-"""Made-up launches: what parameters are used for, shapes, launch files."""
+"""Example launches: what parameters are used for, shapes, launch files."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_boxes_have_the_room_of_a_stage() -> None:
     maps = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"
     routine = kernel(RING, maps, target="sm_90")
 
-    sizes = [math.prod(box_of(routine, name, 2)[1]) * 2 for name in ("a", "b")]
+    sizes = [math.prod(box_of(routine, (name, 0, 0), 2)[1]) * 2 for name in ("a", "b")]
     assert sizes == [8192, 4096]
     assert not is_guessed(routine)
 

@@ -15,11 +15,10 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r
 
 BAD = {
     "a count that differs": (
-        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003",
-        "32 threads arrive at barrier 1 of CTA (0,0,0) with another thread count",
+        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003", "32 threads reach barrier 1 of CTA (0,0,0) that await",
     ),
     "more come than are awaited": (
-        "bar.sync 1, 32;", "B003", "64 threads of CTA (0,0,0) arrive at barrier 1 at once, which expects 32",
+        "bar.sync 1, 32;", "B003", "64 threads of CTA (0,0,0) reach barrier 1 at once, which is complete with 32",
     ),
     "fewer come than are awaited": ("@!%p2 bra E; bar.sync 1, 64; E:", "B003", "deadlock: 32 threads wait on line 12 for barrier 1"),
     "a reduction and an arrival": (
@@ -28,7 +27,7 @@ BAD = {
     "arriving twice": (
         "@%p2 bra A; bar.sync 1, 96; bra.uni E; A: bar.arrive 1, 96; bar.arrive 1, 96; E:", "B006", "again before it is complete",
     ),
-    "nobody waits": ("bar.arrive 1, 64;", "B006", "completes with the arrival of 64 threads, but no thread waits"),
+    "no thread waits": ("bar.arrive 1, 64;", "B006", "completes with 64 threads that arrive, and no thread waits"),
     "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes barrier beyond 15"),
     "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "no multiple of 32"),
     "threads part at one barrier": (
@@ -38,7 +37,7 @@ BAD = {
     ),
     "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads diverge before barrier 0"),
     "a barrier that some pass by": (
-        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others passed it without arriving",
+        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others, which have not reached it, are past it",
     ),
     "part of a warp at a barrier with a count": (
         "@%p1 bra A; bar.sync 2, 64; bra.uni E; A: bar.sync 1, 64; E:", "B003", "deadlock",
@@ -55,7 +54,7 @@ BAD = {
     "a lane of the mask waits elsewhere": (
         "@%p1 bra A; bar.warp.sync -1; bra.uni E; A: vote.sync.any.pred %p3, %p1, -1; E:", "C005", "deadlock",
     ),
-    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that the others do not"),
+    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that others do not"),
     "more registers than there are": ("setmaxnreg.inc.sync.aligned.u32 240;", "C011", "a multiprocessor has 65536"),
 }  # fmt: skip
 
@@ -109,7 +108,7 @@ def test_a_deadlock_names_every_group() -> None:
     (found,) = [finding for finding in findings if finding.diagnostic.message.startswith("deadlock")]
     groups = found.witness["waiting"]
     assert [(group["count"], group["for"]) for group in groups] == [(56, "barrier 0"), (8, "lanes 8..31 of its warp")]
-    assert "56 of 64 threads have arrived at barrier 0" in found.diagnostic.notes
+    assert "56 of 64 threads have reached barrier 0" in found.diagnostic.notes
 
 
 def test_exits_past_a_barrier_are_a_warning() -> None:

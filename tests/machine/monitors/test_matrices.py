@@ -80,7 +80,7 @@ def test_of_a_product_the_first_use_is_reported() -> None:
     findings, _ = watched(TILES + f"{FENCE} {ONE} {COMMIT} add.f32 %d5, %d1, %d2; {USE} {DONE}", "matrices", SHARED, block=128, out=2048)
     assert [finding.diagnostic.message for finding in findings] == [
         "register in flight: `wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16` of thread (0,0,0) of CTA (0,0,0) writes %d1 (line 12), "
-        "the thread reads it (line 12), and no wgmma.wait_group lies between"
+        "the thread reads it (line 12), and there is no wgmma.wait_group in between"
     ]
     assert findings[0].witness["variable"] == "%d1"
 

@@ -25,7 +25,7 @@ PEER = (
 SYNC = "barrier.cluster.arrive; barrier.cluster.wait; "
 
 BAD = {
-    "used before it is initialized": (FIRST + ARRIVE, "M001", "which no thread has initialized"),
+    "used before it is initialized": (FIRST + ARRIVE, "M001", "where no thread has executed mbarrier.init"),
     "initialized, and no barrier": (
         FIRST + INIT.format(count=64) + ARRIVE, "M002", "nothing orders its initialization (line 12) before that",
     ),
