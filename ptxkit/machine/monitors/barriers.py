@@ -299,12 +299,12 @@ class Barriers(Monitor):
         if what == "awaits":
             awaited = self._awaited(lanes.site, lanes, key == barrier)
             message = (
-                f"{threads(len(mine))} reach {where} that await {awaited} (line {now}),"
-                f" {len(before)} that await {int(self._expected[barrier]) or 'all'} (line {line})"
+                f"{threads(len(mine))} reach {where} with {awaited} (line {now}),"
+                f" {len(before)} with a thread count of {int(self._expected[barrier]) or 'all'} (line {line})"
             )
         elif what == "mixed":
             this, other = _opcode(lanes.site), _opcode(site)
-            message = f"{threads(len(mine))} reach {where} by `{this}` (line {now}), {len(before)} by `{other}` (line {line})"
+            message = f"{threads(len(mine))} reach {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
         else:
             message = (
                 f"threads diverge before {where}: {len(mine)} reach it on line {now}, {len(before)} on line {line};"
@@ -412,7 +412,7 @@ class Barriers(Monitor):
             past, key = self._missed(lanes, number, barrier)
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
-            message = "exit without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
+            message = "exited without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
             self._found_missing(lanes, past, key, number, barrier, "exited", message)
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
@@ -420,7 +420,7 @@ class Barriers(Monitor):
         if not len(past) or self.collected.knows((id(site), "skipped"), len(past)):
             return
         now = self.collected.line(lanes.site)
-        self._found_missing(lanes, past, key, number, site, "skipped", f"which have not reached it, are past it (line {now})")
+        self._found_missing(lanes, past, key, number, site, "skipped", f"passed it without arriving (line {now})")
 
     def _missed(self, lanes: Any, number: int, site: Site) -> tuple[Array, Array]:
         """The lanes that have not arrived at a barrier of the whole CTA at which others now wait, and the barrier of each lane."""
@@ -568,7 +568,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "uni"),
             NOT_UNIFORM,
-            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that others do not: `.uni` says that all take one path",
+            f"{self._spoken_warp(warp)}: {lanes_of(takes, 'take')} a branch that the others do not, but `.uni` promises one path for all",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
             count=len(parted),

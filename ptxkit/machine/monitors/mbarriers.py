@@ -414,7 +414,7 @@ class Mbarriers(Monitor):
             word, tx = int(live[some[0]]), int(left[some[0]])
             site = self._sites[int(self._site[word])]
             name = spoken_mbarrier(self.collected, word << 3)
-            what = f"expects {tx} bytes that never come" if tx > 0 else f"has had {-tx} bytes that it did not expect"
+            what = f"expects {tx} bytes that never arrive" if tx > 0 else f"has received {-tx} bytes that it did not expect"
             cta, thread = self.collected.names.thread(int(self._thread[word]))
             side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"}
             message = f"mbarrier {name} of CTA {spoken_index(cta)} {what} when its CTA ends"

@@ -15,7 +15,7 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r
 
 BAD = {
     "a count that differs": (
-        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003", "32 threads reach barrier 1 of CTA (0,0,0) that await",
+        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003", "32 threads reach barrier 1 of CTA (0,0,0) with",
     ),
     "more come than are awaited": (
         "bar.sync 1, 32;", "B003", "64 threads of CTA (0,0,0) reach barrier 1 at once, which is complete with 32",
@@ -37,7 +37,7 @@ BAD = {
     ),
     "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads diverge before barrier 0"),
     "a barrier that some pass by": (
-        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others, which have not reached it, are past it",
+        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others passed it without arriving",
     ),
     "part of a warp at a barrier with a count": (
         "@%p1 bra A; bar.sync 2, 64; bra.uni E; A: bar.sync 1, 64; E:", "B003", "deadlock",
