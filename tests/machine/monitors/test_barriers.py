@@ -54,7 +54,7 @@ BAD = {
     "a lane of the mask waits elsewhere": (
         "@%p1 bra A; bar.warp.sync -1; bra.uni E; A: vote.sync.any.pred %p3, %p1, -1; E:", "C005", "deadlock",
     ),
-    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that others do not"),
+    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that the others do not"),
     "more registers than there are": ("setmaxnreg.inc.sync.aligned.u32 240;", "C011", "a multiprocessor has 65536"),
 }  # fmt: skip
 
