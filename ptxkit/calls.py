@@ -15,6 +15,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Address,
@@ -47,11 +48,18 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    for scope in names.mentioned:
+    clean: set[Sketch] = set()
+    # in document order: where a list of targets is declared before an instruction, it is before all that follow
+    for scope in sorted(names.in_scope, key=lambda scope: scope.path):
         sketch = names.sketch(scope)
-        wanted = {pattern for pattern, one in sketch.examples.items() if pattern in sketch.mixed or calls.concern(one, scope)}
-        for path, instruction in names.select(scope, wanted) if scope in names.in_scope else ():
-            yield from calls.instruction(path, instruction, scope)
+        # a label may name a prototype, of which the sketch knows nothing
+        if sketch not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
+            wrong: list[Problem] = []
+            for path, instruction, _ in names.select(scope, calls.concerned):
+                wrong += calls.instruction(path, instruction, scope)
+            yield from wrong
+            if not wrong:
+                clean.add(sketch)
     for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))
@@ -120,8 +128,12 @@ class _Calls:
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
-    def concern(self, instruction: Instruction, scope: Scope) -> bool:
-        """Whether there is anything to check in an instruction, or another one of its pattern."""
+    def concerned(self, sketch: Sketch) -> set[str]:
+        """The patterns of instructions in which there is something to check."""
+        scope = sketch.shaper.scope
+        return sketch.mixed.union([pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)])
+
+    def _concerns(self, instruction: Instruction, scope: Scope) -> bool:
         guard = instruction.guard
         return bool(self.interest(instruction)) or (guard is not None and _guard(guard, scope) is not None)
 

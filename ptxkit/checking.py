@@ -20,6 +20,7 @@ from ptxkit.isa.targets import runs, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
 from ptxkit.syntax import Instruction, Module, Name, Node, Path, constant_value
 
@@ -88,6 +89,7 @@ class Bounds:
         self._by_key: dict[str, Bound | Mismatch] = {}
         """By the key of an instruction, which has everything that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
+        self._complete: set[Sketch] = set()
 
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         """The forms of the instructions directly in the block at a path, in order; equal opcodes and shapes share one object."""
@@ -108,8 +110,10 @@ class Bounds:
     def bind(self, scope: Scope) -> None:
         """Binds the instructions in all blocks of a scope."""
         sketch = self._names.sketch(scope)
-        for key, instruction in sketch.by_key.items():
-            self._bound(key, instruction, sketch.shaper)
+        if sketch not in self._complete:
+            self._complete.add(sketch)
+            for key, instruction in sketch.by_key.items():
+                self._bound(key, instruction, sketch.shaper)
 
     def _bound(self, key: str, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
         found = self._by_key.get(key)
@@ -122,6 +126,10 @@ class Bounds:
                 found = bind(instruction.opcode.text, shapes, self._binder.address_size)
             self._by_key[key] = found
         return found
+
+    def of_key(self, key: str) -> Bound | Mismatch:
+        """The form of the instructions with a key that was bound."""
+        return self._by_key[key]
 
     def suspects(self, binder: Binder) -> frozenset[str]:
         """The keys bound so far with which an instruction may have a problem."""
@@ -143,14 +151,33 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     for scope in names.in_scope:
         forms.bind(scope)
     suspects = forms.suspects(binder)
+    chosen = {sketch: sketch.with_keys(suspects) for sketch in set(map(names.sketch, names.in_scope))}
     found = [
-        (path, instruction, forms.one(instruction, scope))
+        (path, instruction, key)
         for scope in names.in_scope
-        for path, instruction in names.select(scope, names.sketch(scope).with_keys(suspects))
+        for path, instruction, pattern in names.select(scope, chosen.__getitem__)
+        if (key := names.sketch(scope).key(instruction, pattern)) in suspects
     ]
-    for path, instruction, bound in sorted(found, key=itemgetter(0)):
-        if not binder.is_clean(bound):
-            yield from _problems_of(path, instruction, bound, binder, doubtful, unknown)
+    clean: set[tuple[str, ...]] = set()
+    for path, instruction, key in sorted(found, key=itemgetter(0)):
+        bound = forms.of_key(key)
+        case = (key, *_constants(instruction, bound))
+        if case not in clean:
+            wrong = list(_problems_of(path, instruction, bound, binder, doubtful, unknown))
+            yield from wrong
+            if not wrong:
+                clean.add(case)
+
+
+def _constants(instruction: Instruction, bound: Bound | Mismatch) -> Iterator[str]:
+    """The operands whose values are checked."""
+    if isinstance(bound, Bound):
+        first = 1 if instruction.guard is None else 2
+        for operand in bound.limited:
+            node: Node = instruction
+            for step in _tree_path(instruction, first, operand.path):
+                node = node.children[step]
+            yield node.text
 
 
 def _problems_of(

@@ -7,8 +7,8 @@ A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import attrs
@@ -17,8 +17,8 @@ from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.mentions import Mentioned, mentioned
 from ptxkit.operands import Keys, Shaper, is_predefined
-from ptxkit.patterns import Sketch
-from ptxkit.scopes import Kind, Scope, Symbol
+from ptxkit.patterns import Sketch, drafted, spelled_out
+from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
     Align,
@@ -102,6 +102,8 @@ class Names:
     mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
     """What the names in the instructions of these blocks, and of the module, mean."""
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
+    _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    """Those of inner scopes, by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
@@ -118,24 +120,47 @@ class Names:
         return found
 
     def sketch(self, scope: Scope) -> Sketch:
-        """The instructions in a scope by pattern."""
+        """The instructions in a scope by pattern.
+
+        Scopes share one sketch if they have the same parent, declare the same names alike, and have the same instructions apart from the
+        numbers of registers that the parent declares with a count, and from constants.
+        """
         found = self._sketches.get(scope)
         if found is None:
-            blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
-            found = self._sketches[scope] = Sketch(self.shaper(scope), _instructions(blocks), self.mentioned[scope].apart)
+            found = self._sketches[scope] = self._sketched(scope)
         return found
 
-    def select(self, scope: Scope, patterns: Collection[str]) -> Iterator[tuple[Path, Instruction]]:
-        """The instructions in a scope that have one of these patterns, with their paths."""
+    def _sketched(self, scope: Scope) -> Sketch:
+        blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
+        instructions, apart = _instructions(blocks), self.mentioned[scope].apart
+        text = drafted(instructions)
+        if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
+            return Sketch(self.shaper(scope), instructions, text, apart)
+        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for name, one in scope.symbols.items()]
+        key = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
+        found = self._equal_scopes.get(key)
+        if found is None:
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, apart)
+        return found
+
+    def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
+        """The instructions in a scope that have one of the patterns chosen, with their paths and patterns."""
+        sketch = self.sketch(scope)
+        patterns = choose(sketch)
         if not patterns:
             return
-        ahead = iter(self.sketch(scope).patterns)
+        chosen = [(at, pattern) for at, pattern in enumerate(sketch.patterns) if pattern in patterns]
+        next_, before = 0, 0
         for laid in self.in_scope[scope]:
-            own = list(islice(ahead, len(laid.instructions)))
-            if any(map(patterns.__contains__, own)):
-                for (i, instruction), pattern in zip(laid.indexed, own, strict=True):
-                    if pattern in patterns:
-                        yield (*laid.path, i), instruction
+            end = before + len(laid.instructions)
+            indexed: list[tuple[int, Instruction]] = []
+            while next_ < len(chosen) and chosen[next_][0] < end:
+                at, pattern = chosen[next_]
+                indexed = indexed or laid.indexed
+                i, instruction = indexed[at - before]
+                yield (*laid.path, i), instruction, pattern
+                next_ += 1
+            before = end
 
     def is_used(self, symbol: Symbol) -> bool:
         return symbol in self.used
@@ -284,6 +309,8 @@ class _Resolver:
     def _add(self, scope: Scope, symbol: Symbol) -> None:
         if symbol.name == "_":
             return
+        if symbol.name[-1:].isdecimal():
+            scope.stems.add(symbol.name.rstrip(DIGITS))
         if symbol.count is not None:
             family = scope.ranges.setdefault(symbol.name, [])
             if family:

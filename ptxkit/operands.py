@@ -36,7 +36,7 @@ class Keys(dict[OperandShape | str, str]):
     """The keys of the operand shapes and opcodes of a module.
 
     The key of an instruction is that of its opcode followed by those of its operands: equal for instructions that differ only in names and
-    constants, so that whatever depends on the opcode and the operand shapes is computed once for each key.
+    constants, so that what depends on the opcode and the operand shapes is computed once for each key.
     """
 
     def __init__(self) -> None:

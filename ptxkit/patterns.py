@@ -6,7 +6,7 @@ could depend on them. It follows from the node alone, which keeps it; the instru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -26,11 +26,11 @@ _TRANSPARENT = frozenset((Address, Pair, Vector))
 class Sketch:
     """The instructions of one scope, with one example for each pattern, and the keys of their opcodes and operand shapes."""
 
-    def __init__(self, shaper: Shaper, instructions: Sequence[Instruction], apart: dict[int, list[str]]) -> None:
-        """`apart` as from `ptxkit.mentions`."""
+    def __init__(self, shaper: Shaper, instructions: Sequence[Instruction], text: str, apart: dict[int, list[str]]) -> None:
+        """`text` as from `drafted`, and `apart` as from `ptxkit.mentions`."""
         self.shaper = shaper
         self.instructions = instructions
-        self._text = _drafted(list(chain.from_iterable([instruction.children for instruction in instructions])))
+        self._text = text
         patterns = self.patterns
         self.examples = dict(zip(patterns, instructions, strict=True))
         """An instruction of each pattern."""
@@ -66,22 +66,33 @@ class Sketch:
         found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
         return found
 
-    def with_keys(self, wanted: Iterable[str]) -> set[str]:
+    def key(self, instruction: Instruction, pattern: str) -> str:
+        """The key of an instruction with a pattern."""
+        return self.shaper.instruction(instruction) if pattern in self.mixed else self._keys[pattern]
+
+    def with_keys(self, wanted: frozenset[str]) -> set[str]:
         """The patterns whose instructions may have one of these keys."""
-        wanted = frozenset(wanted)
         found = {pattern for pattern, key in self._keys.items() if key in wanted}
         return found | self.mixed if not wanted.isdisjoint(self._exact.values()) else found
 
 
-def _drafted(nodes: Sequence[Any]) -> str:
-    """The patterns of nodes as one text."""
+def drafted(instructions: Sequence[Instruction]) -> str:
+    """The patterns of instructions as one text."""
+    nodes: list[Any] = list(chain.from_iterable([instruction.children for instruction in instructions]))
     try:
         text = "".join([node.pattern for node in nodes])
     except AttributeError:
         for node in nodes:
-            _enter(node)
+            if not hasattr(node, "pattern"):
+                _enter(node)
         text = "".join([node.pattern for node in nodes])
     return text.replace(_GUARDED + BEGIN, _GUARDED)
+
+
+def spelled_out(instructions: Sequence[Instruction], stems: Collection[int]) -> str:
+    """Patterns of instructions, `drafted` before, in which names with some stems are written with their numbers."""
+    nodes: list[Any] = list(chain.from_iterable([instruction.children for instruction in instructions]))
+    return "".join([node.text if any(map(stems.__contains__, map(stem_of, node.mentions))) else node.pattern for node in nodes])
 
 
 def _has_stem(instruction: Instruction, stems: set[int]) -> bool:

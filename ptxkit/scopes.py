@@ -6,7 +6,6 @@ A `{}` opens a scope; an inner declaration hides an outer one. `%r<100>` declare
 from __future__ import annotations
 
 import enum
-import functools
 
 import attrs
 
@@ -74,6 +73,8 @@ class Scope:
     parent: Scope | None
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
+    stems: set[str] = attrs.field(factory=set, repr=False, init=False)
+    """The names declared, or declared with a count, that end in a digit, without their digits."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
     @property
@@ -90,16 +91,11 @@ class Scope:
         met = dict.fromkeys([symbol for _, symbol in found if symbol is not None])
         return list(met), [name for name, symbol in found if symbol is None]
 
-    @functools.cached_property
-    def _stems(self) -> frozenset[str]:
-        """The stems of names that end in a digit and are declared one by one, or with a count."""
-        return frozenset([name.rstrip(DIGITS) for name in (*self.symbols, *self.ranges) if name[-1:].isdecimal()])
-
     def family(self, stem: str, last: int) -> Symbol | None:
         """The only symbol that names of this stem with numbers up to `last` can mean, as `%r<100>`; None if it is not so simple."""
         plain = stem.rstrip(DIGITS)
         inside: Scope | None = self
-        while inside is not None and plain not in inside._stems:
+        while inside is not None and plain not in inside.stems:
             found = inside.ranges.get(stem)
             if found is not None:
                 return found[0] if len(found) == 1 and last < (found[0].count or 0) else None

@@ -1,7 +1,7 @@
-"""Executes a kernel with made-up launches until one proves valid, and reports what that launch shows.
+"""Executes a kernel with example launches until one proves valid, and reports what that launch shows.
 
 A finding is believed only after it has been reproduced with other sizes and other contents: one that appears only for some of them may be
-caused by the made-up inputs rather than by the kernel.
+caused by the example inputs rather than by the kernel.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ WHOLE_ROWS = Sizes(counts=16)
 OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the bytes at an address."""
+OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
+"""Names of findings about the initialization of mbarriers."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two unordered accesses."""
@@ -136,7 +138,7 @@ class Found:
     finding: Finding
     example: Example
     depends: bool
-    """Whether its execution or address depends on made-up contents."""
+    """Whether its execution or address depends on synthesized contents."""
     other_contents: bool
     """Whether it also appears with other contents."""
     other_sizes: bool | None
@@ -156,7 +158,7 @@ class Found:
     in_order: bool = True
     """For a race: whether it remains one if warp collectives are taken to order memory accesses."""
     is_by_table: bool = False
-    """For a race in global memory that is not a read-modify-write: whether its addresses come from made-up contents. With other
+    """For a race in global memory that is not a read-modify-write: whether its addresses come from synthesized contents. With other
     contents, each thread may have elements of its own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
@@ -264,7 +266,7 @@ class Exercise:
         return []
 
     def _may_part(self, ran: Ran) -> bool:
-        """Whether threads that must execute something together branch on made-up contents."""
+        """Whether threads that must execute something together branch on synthesized contents."""
         if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
             return False
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
@@ -363,7 +365,7 @@ class Exercise:
         return least if is_one_cause else None
 
     def _is_hidden_by_sizes(self, shape: Shape) -> bool:
-        """Whether a made-up block with several dimensions leaves an array once there are more elements. With few elements, a comparison
+        """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
         may hide that this is not a block for the kernel."""
         x, y, z = shape.block
         if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
@@ -556,7 +558,7 @@ class Exercise:
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other
+        """Whether a finding depends on synthesized contents: because one of `lines` does, or because threads do not diverge with other
         contents."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
@@ -569,7 +571,8 @@ class Exercise:
         """
         ran, shape = launched
         if is_guessed(self.routine):
-            return {}
+            # which phases complete depends on the boxes, and what mbarriers there are does not
+            asked = [finding for finding in asked if finding.diagnostic.name in OF_INITS]
         presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:
@@ -902,8 +905,11 @@ def _is_as_such_in(finding: Finding, other: Ran) -> bool:
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:
-    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing."""
-    return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
+    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing; for a
+    deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
+    is_short = finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines
+    has_left = "ends" in finding.witness and other.outside == ".global"
+    return _is_in(finding, other) or is_short or has_left
 
 
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
@@ -917,7 +923,7 @@ def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
 
 
 def _is_sure(found: Found) -> bool:
-    """Whether a finding is independent of everything that was made up."""
+    """Whether a finding is independent of everything that was synthesized."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 

@@ -1,4 +1,4 @@
-"""One run of a made-up launch under all monitors."""
+"""One run of an example launch under all monitors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Ran:
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
-    """Final contents of made-up memory, if requested and if all threads ran to completion."""
+    """Final contents of synthesized memory, if requested and if all threads ran to completion."""
     _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
     _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
@@ -117,12 +117,12 @@ class Ran:
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:
-        """Line and address of an access that left global memory and lies near no made-up array; None if there is none."""
+        """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
         return strayed_to(self.fault, self.observer.made)
 
     @property
     def depends(self) -> tuple[Any, ...]:
-        """The instructions that depend on made-up contents."""
+        """The instructions that depend on synthesized contents."""
         return self._dependent(self.observer.sources)
 
     @property
@@ -132,7 +132,7 @@ class Ran:
 
     @property
     def depends_on_data(self) -> tuple[Any, ...]:
-        """The instructions that depend on made-up contents that are read without ordering semantics, unlike flags."""
+        """The instructions that depend on synthesized contents that are read without ordering semantics, unlike flags."""
         return self._dependent(self._data)
 
     @property
@@ -155,7 +155,7 @@ class Ran:
 
 
 def _waits_for_others(finding: Finding) -> bool:
-    """Whether threads wait for memory to change. The host or another GPU may write it; in a made-up launch neither does."""
+    """Whether threads wait for memory to change. The host or another GPU may write it; in an example launch neither does."""
     waiting = finding.witness.get("waiting", ())
     return finding.witness.get("ends") == "standstill" and any(one["for"] == CHANGE for one in waiting)
 

@@ -22,7 +22,7 @@ _BELOW = {"random": HIGH, "small": 8, "flags": 2}
 SPREAD = 2.0
 """Random real numbers lie between -SPREAD and SPREAD."""
 SIDE = 64
-"""Texels along each dimension of a made-up texture."""
+"""Texels along each dimension of a synthesized texture."""
 
 
 Part = tuple[int, int, int]
@@ -63,7 +63,7 @@ class Numbers:
 
 @attrs.frozen
 class Contents:
-    """One choice of everything that is made up: the contents of memory and the scalars (`numbers`)."""
+    """One choice of everything that is synthesized: the contents of memory and the scalars (`numbers`)."""
 
     name: str
     seed: int = 0

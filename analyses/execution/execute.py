@@ -1,5 +1,5 @@
 """Executes a kernel for one launch under monitors, in as many runs as needed: under several schedules if the order of threads or of
-asynchronous operations may matter, and with several contents if something depends on made-up contents."""
+asynchronous operations may matter, and with several contents if something depends on synthesized contents."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Shown:
     states: tuple[str, ...] = ()
     """Variables of the module that the host would have to write for it; empty if it appears without that."""
     is_of_equal_words: bool = False
-    """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
+    """Whether it is about two stores whose addresses come from synthesized contents, and does not appear if all words of these differ."""
 
 
 @attrs.frozen
@@ -128,15 +128,15 @@ class Executed:
     not_covered: tuple[str, ...]
     """Descriptions of what was not checked or not executed."""
     depends: tuple[Any, ...]
-    """The instructions (`Site`s) whose execution or address depends on made-up contents; empty if none does."""
+    """The instructions (`Site`s) whose execution or address depends on synthesized contents; empty if none does."""
     numbered: tuple[Any, ...]
-    """The same for made-up scalars; computed only if there are findings."""
+    """The same for synthesized scalars; computed only if there are findings."""
     instructions: int
     unexecuted: tuple[Any, ...]
     """The instructions that write memory or synchronize and that no attempt executed."""
     code: Code
     unknown: tuple[str, ...] = ()
-    """The undefined functions that were called; their results were made up."""
+    """The undefined functions that were called; their results were synthesized."""
     not_together: tuple[Numbers, ...] = ()
     """Scalars that led to an error at an address computed from them, and are therefore taken to be inconsistent."""
     unfit: tuple[str, ...] = ()
@@ -144,15 +144,15 @@ class Executed:
     states: tuple[str, ...] = ()
     """Variables of the module that were also tried with other values, as the host may have written them."""
     is_by_numbers: bool = False
-    """Whether made-up scalars may be the reason that some instruction was not executed."""
+    """Whether synthesized scalars may be the reason that some instruction was not executed."""
     layouts: tuple[Finding, ...] = ()
     """Findings about matrices that extend beyond shared memory, as their descriptors define them. If there are any, only the first rows
     of each such matrix were read."""
     deciding: Mapping[int, int] = {}
-    """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
+    """Arguments whose synthesized contents decide which path threads take or which address they access, by index (variables of the module
     follow the arguments); and how many bytes of each the kernel reads."""
     deciding_numbers: tuple[int, ...] = ()
-    """Arguments whose made-up scalars decide which path threads take, by index; known only if something was not executed."""
+    """Arguments whose synthesized scalars decide which path threads take, by index; known only if something was not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -243,7 +243,7 @@ class _Executing:
         """Whether there was no time to try all contents."""
         self.observer = Observer()
         self.made: tuple[tuple[int, int], ...] = ()
-        """Address ranges (start, end) of the made-up memory of the last run."""
+        """Address ranges (start, end) of the synthesized memory of the last run."""
         self.starts: Mapping[int, int] = {}
         """As `Once.starts`, of the first run with these scalars."""
         self.classes: Classes | None = ()
@@ -453,7 +453,7 @@ class _Executing:
         return fault is None or fault.kind != "budget" or self._decides(one)
 
     def _is_doubtful(self, one: _Attempt) -> bool:
-        """Whether an error occurs at an address that is computed from made-up scalars, so that the scalars may be inconsistent."""
+        """Whether an error occurs at an address that is computed from synthesized scalars, so that the scalars may be inconsistent."""
         # this includes stores of equal values, which other scalars may send to different addresses
         wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
@@ -463,7 +463,7 @@ class _Executing:
         return any(is_about(self.code, finding, sites) for finding in wrong)
 
     def _decides(self, one: _Attempt) -> bool:
-        """Whether control flow depends on made-up scalars. If not, other scalars reach nothing new."""
+        """Whether control flow depends on synthesized scalars. If not, other scalars reach nothing new."""
         program = one.observer.program
         if program is None:
             return True
@@ -471,7 +471,7 @@ class _Executing:
         return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
     def _attempt(self, numbers: Numbers, *more: Contents) -> _Attempt:
-        """Runs the launch with the given scalars, for the usual contents and those in `more`, and enlarges made-up memory as needed."""
+        """Runs the launch with the given scalars, for the usual contents and those in `more`, and enlarges synthesized memory as needed."""
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
         if self.classes is not None:
@@ -498,7 +498,8 @@ class _Executing:
         return _Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
 
     def _enlarged(self, run: Ran) -> bool:
-        """Enlarges made-up memory until a run, repeated without monitors, stays within it; returns whether that helps and time is left."""
+        """Enlarges synthesized memory until a run, repeated without monitors, stays within it; returns whether that helps and time is
+        left."""
         from ptxkit.machine import Budget
 
         fault, before = run.fault, frozenset[int]()
@@ -583,11 +584,11 @@ class _Executing:
 
     @property
     def _share(self) -> float:
-        """Fraction of the remaining time that one run may take. If scalars were made up, further attempts may follow."""
+        """Fraction of the remaining time that one run may take. If scalars were synthesized, further attempts may follow."""
         return SHARE if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
-        """The parameters that contain made-up scalars, with the offsets of what is not a scalar in them."""
+        """The parameters that contain synthesized scalars, with the offsets of what is not a scalar in them."""
         return {
             name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
             for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
@@ -634,7 +635,7 @@ class _Executing:
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
     def _is_too_small(self, fault: Fault | None) -> bool:
-        """Whether a run ended at an access beyond made-up global memory that can still grow."""
+        """Whether a run ended at an access beyond synthesized global memory that can still grow."""
         return self._leaves_memory(fault) and self.launch.can_grow
 
     def _leaves_memory(self, fault: Fault | None) -> bool:
@@ -684,8 +685,8 @@ class _Executing:
         If there is time for some CTAs only, other contents are tried with these.
         """
         # under random schedules every CTA is watched, which takes longer
-        alike = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
-        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *alike):
+        similar = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
+        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *similar):
             self._once(schedule, contents)
             return True
         if contents == self.contents[0] and not is_needed:
@@ -825,7 +826,7 @@ class _Attempt:
     """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
-        """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        """Whether a finding is about two stores at addresses from synthesized contents, and appears only if words of these are equal."""
         if not is_of_stores(self.first[cause][0]):
             return False
         runs = [run for run in self.runs if run.contents.name in DIFFERENT]

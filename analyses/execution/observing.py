@@ -1,4 +1,4 @@
-"""A monitor that counts what a launch did and records which instructions read made-up contents."""
+"""A monitor that counts what a launch did and records which instructions read synthesized contents."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what a run covers. `made` are the generic address ranges (start, end) of made-up memory.
+    """Counts what a run covers. `made` are the generic address ranges (start, end) of synthesized memory.
 
     If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
-    `unknown` makes up the results of undefined functions. With `first_lines`, only the first rows of matrices are read through descriptors.
-    With `most_ctas`, only so many CTAs are started, the first ones of the grid.
+    `unknown` synthesizes the results of undefined functions. With `first_lines`, only the first rows of matrices are read through
+    descriptors. With `most_ctas`, only so many CTAs are started, the first ones of the grid.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Observer(Monitor):
         self.operations = 0
         """Cost of the launch, in the operations that a budget counts."""
         self.sources: dict[int, Any] = {}
-        """The instructions that read made-up contents, by `id`."""
+        """The instructions that read synthesized contents, by `id`."""
         self.read: dict[int, dict[int, Any]] = {}
-        """The same for each range of made-up memory, by its start."""
+        """The same for each range of synthesized memory, by its start."""
         self.extent: dict[int, int] = {}
         """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}
-        """The instructions that read variables of the module that were not made up, but that the host may have overwritten."""
+        """The instructions that read variables of the module that were not synthesized, but that the host may have overwritten."""
         self.flags: dict[int, int] = {}
-        """Words of made-up contents that were read with ordering semantics, as flags and locks are: address and size."""
+        """Words of synthesized contents that were read with ordering semantics, as flags and locks are: address and size."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False

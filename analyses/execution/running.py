@@ -31,7 +31,7 @@ class Once:
     seconds: float
     """Processor time."""
     made: tuple[tuple[int, int], ...]
-    """Address ranges (start, end) of made-up memory."""
+    """Address ranges (start, end) of synthesized memory."""
     starts: Mapping[int, int]
     """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]

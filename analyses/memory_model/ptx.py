@@ -50,7 +50,7 @@ from ptxkit.checking import bounds
 from ptxkit.demangling import matching
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.notation import Call, Memory
+from ptxkit.isa.forms import Call, Memory
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Index, constant_value, nodes, parse, syntax_errors

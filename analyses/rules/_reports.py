@@ -8,7 +8,8 @@ from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, Reg
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES, lines
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.proxy.crossings import Crossing, proxy_fences
+from ptxkit.analyses.protocols.proxy.accesses import proxy_fences
+from ptxkit.analyses.protocols.proxy.crossings import Crossing
 from ptxkit.analyses.protocols.proxy.unfenced_handoffs import UnfencedHandoff
 from ptxkit.analyses.protocols.wgmma.register_fences import Unfenced
 from ptxkit.analyses.registers.registers import registers

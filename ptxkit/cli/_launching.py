@@ -1,4 +1,4 @@
-"""The launch for `verify` from its options: parameters by name, arrays, tensor maps, and made-up values for the rest."""
+"""The launch for `verify` from its options: parameters by name, arrays, tensor maps, and synthesized values for the rest."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
 
 
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
-    """The launch that the options describe; the rest is made up. Raises CannotLaunch."""
+    """The launch that the options describe; the rest is synthesized. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions

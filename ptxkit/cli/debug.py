@@ -55,7 +55,10 @@ def _cta(context: click.Context, parameter: click.Parameter, value: str) -> tupl
 )
 @click.option("--dap", is_flag=True, help="Serve an editor, by the Debug Adapter Protocol over standard input and output.")
 @click.option(
-    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="With --dap: wait for the editor on this port of this computer instead."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --dap: wait for the editor on this port of this computer instead; 0 takes a free one.",
 )
 def command(
     path: str | None,
@@ -78,7 +81,7 @@ def command(
     if dap or port is not None:
         sys.exit(_serve(port))
     if path is None or description is None:
-        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` makes one up)")
+        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` writes one)")
     if path == "-":
         raise click.UsageError("commands come from standard input: FILE cannot")
     from ptxkit.debugger.terminal import Terminal
@@ -106,7 +109,7 @@ def _serve(port: int | None) -> int:
     import socket
 
     with socket.create_server(("127.0.0.1", port)) as server:
-        click.echo(f"ptxkit: waiting for an editor on port {port}", err=True)
+        click.echo(f"ptxkit: waiting for an editor on port {server.getsockname()[1]}", err=True)
         connection, _ = server.accept()
     with connection, connection.makefile("rwb") as stream:
         streams: IO[bytes] = stream  # type: ignore[assignment]

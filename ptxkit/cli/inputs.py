@@ -50,7 +50,7 @@ def command(
     empty: bool,
     fill: str,
 ) -> None:
-    """Make up launches for the kernels of a PTX file.
+    """Synthesize launches for the kernels of a PTX file.
 
     Writes a launch file, which you can edit and give to `run`, `profile` and `verify`. Shapes follow from directives, from the special
     registers that a kernel reads, and from the sizes of its shared arrays; arguments follow from how it uses its parameters.
@@ -69,7 +69,7 @@ def command(
     errors = [one for one in module.diagnostics if one.severity.value == "error"]
     if errors:
         _show(errors, module.text)
-        _fail("nothing is made up: the file has errors")
+        _fail("nothing is synthesized: the file has errors")
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.inputs import toml
     from ptxkit.analyses.inputs.launches import FEW, Sizes, example

@@ -107,7 +107,7 @@ def command(
 ) -> None:
     """Execute a launch; find races, deadlocks and bad accesses.
 
-    Wrong barriers are found as well. Arguments that you leave out are made up. FILE may be - for standard input.
+    Wrong barriers are found as well. Arguments that you leave out are synthesized. FILE may be - for standard input.
 
     Exit codes: 0 verified, 1 refuted, 2 could not run, 3 undecided.
     """

@@ -125,7 +125,7 @@ class Chain:
 
 @lru_cache(maxsize=16384)
 def ending(opcode: str) -> str:
-    """How an instruction ends a block; empty if it does not. The modifiers decide this, whatever the operands."""
+    """How an instruction ends a block; empty if it does not. The modifiers decide this, and not the operands."""
     bound = without_operands(opcode)
     return "" if bound is None else kind_of(bound)
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
-from ptxkit.isa.notation import Fragment
 from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.mentions import names_in_order
-from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.names import Kind, Laid, Names, Scope, Symbol
 from ptxkit.scopes import members
 from ptxkit.syntax import (
     Address,
@@ -77,20 +77,25 @@ class Target:
     """The list of branch targets that it names, if any."""
 
 
-@attrs.define
+@attrs.define(slots=False)
 class _Stretch:
     """Consecutive instructions within one block of the text."""
 
     first: int
-    scope: Scope
-    path: Path
-    """Of the block of the text, relative to the module."""
-    children: tuple[Node, ...]
-    at: int
-    end: int
-    """Start and end among the children of that block."""
-    places: list[int] | None = None
-    """Position of each instruction among the children; None until requested."""
+    laid: Laid
+    """The block of the text."""
+    start: int
+    """The first instruction, as an index of those of the block."""
+
+    @cached_property
+    def before(self) -> list[int]:
+        """For each statement of the block that is no instruction, how many instructions stand before it."""
+        return [j - k for k, (j, _) in enumerate(self.laid.others)]
+
+    def place(self, i: int) -> int:
+        """The index of an instruction among the statements of the block."""
+        at = self.start + i - self.first
+        return at + bisect_right(self.before, at)
 
 
 class Sites(Sequence[Site]):
@@ -214,51 +219,46 @@ class Body:
     # --- instructions, in document order
 
     def _flatten(self, index: int) -> None:
-        body = self.function.body
-        assert body is not None
         instructions = self.instructions
+        blocks = {laid.path: laid for laid in self.names.blocks if laid.path[0] == index}
 
-        def enter(path: Path, block: Node) -> list[Any]:
-            where = (index, *path)
-            scope = self.names.scopes[where]
-            if id(scope) not in self._scopes:
-                self._scopes[id(scope)] = scope
-                self._number(scope)
-            children = block.children
-            others = [(j, child) for j, child in enumerate(children) if type(child) is not Instruction]
-            return [path, children, iter(others), 0, 0, scope]
+        def enter(path: Path) -> list[Any]:
+            laid = blocks[path]
+            if id(laid.scope) not in self._scopes:
+                self._scopes[id(laid.scope)] = laid.scope
+                self._number(laid.scope)
+            return [laid, enumerate(laid.others), 0]
 
         def take(level: list[Any], end: int) -> None:
-            """Adds the instructions up to a child of the block to the function."""
-            path, children, _, at, others, scope = level
-            if end - at > others:
+            """Adds the instructions of a block up to one of them to the function."""
+            laid, _, start = level
+            if end > start:
                 self._starts.append(len(instructions))
-                self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
-                instructions.extend([child for child in children[at:end] if type(child) is Instruction] if others else children[at:end])
+                self._stretches.append(_Stretch(len(instructions), laid, start))
+                instructions.extend(laid.instructions[start:end])
+                level[2] = end
 
-        stack = [enter((1,), body)]
+        stack = [enter((index, 1))]
         while stack:
             level = stack[-1]
-            path, children, rest, _, _, scope = level
+            laid: Laid = level[0]
             label: Target | None = None
-            for j, statement in rest:
+            for before, (j, statement) in level[1]:
                 kind = type(statement)
                 if kind is Label:
-                    label = Target(len(instructions) + j - level[3] - level[4])
-                    symbol = scope.symbols.get(statement.children[0].text)
+                    label = Target(len(instructions) + j - before - level[2])
+                    symbol = laid.scope.symbols.get(statement.children[0].text)
                     self._labels.setdefault(id(symbol), label)
                 elif kind is Block:
-                    take(level, j)
-                    level[3], level[4] = j + 1, 0
-                    stack.append(enter((*path, j), statement))
+                    take(level, j - before)
+                    stack.append(enter((*laid.path, j)))
                     break
                 elif label is not None:
                     if kind is Targets:
                         label.list = statement
                     label = None
-                level[4] += 1
             else:
-                take(level, len(children))
+                take(level, len(laid.instructions))
                 stack.pop()
         for scope in self._scopes.values():
             for symbol in self.names.mentioned[scope].symbols:
@@ -274,22 +274,19 @@ class Body:
 
     def scope_at(self, i: int) -> Scope:
         """The scope of an instruction."""
-        return self._stretch(i).scope
+        return self._stretch(i).laid.scope
 
     def site(self, i: int) -> Site:
         """Creates the site of an instruction; use `sites`, which caches them."""
         stretch = self._stretch(i)
-        if stretch.places is None:
-            rest = stretch.children[stretch.at : stretch.end]
-            stretch.places = [j for j, kind in enumerate(map(type, rest), stretch.at) if kind is Instruction]
-        path = (*stretch.path, stretch.places[i - stretch.first])
-        return Site(self.instructions[i], self.bound(i), stretch.scope, path, self)
+        laid = stretch.laid
+        return Site(self.instructions[i], self.bound(i), laid.scope, (*laid.path, stretch.place(i)), self)
 
     def bound(self, i: int) -> Bound | Mismatch:
         """The form of an instruction."""
         found = self._bounds[i]
         if found is None:
-            found = self._bounds[i] = self._forms.one(self.instructions[i], self._stretch(i).scope)
+            found = self._bounds[i] = self._forms.one(self.instructions[i], self.scope_at(i))
         return found
 
     @cached_property
@@ -301,13 +298,14 @@ class Body:
     def _all_bounds(self) -> list[Bound | Mismatch]:
         """The forms of all instructions."""
         found: list[Bound | Mismatch] = []
-        used: dict[Path, int] = {}
-        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
-            at = used.get(stretch.path, 0)
-            end = used[stretch.path] = at + after - stretch.first
-            found += self._forms.of(stretch.path)[at:end]
+        for stretch, after in self._ranges():
+            found += self._forms.of(stretch.laid.path)[stretch.start : stretch.start + after - stretch.first]
         self._bounds = list(found)
         return found
+
+    def _ranges(self) -> Iterator[tuple[_Stretch, int]]:
+        """The stretches, each with the first instruction behind it."""
+        return zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True)
 
     def _plan_of(self, bound: Bound | Mismatch) -> _Plan:
         found = self._plans.get(id(bound))
@@ -475,7 +473,7 @@ class Body:
         used."""
         instruction = self.instructions[i]
         plan = self._plan_of(self.bound(i))
-        scope = self._stretch(i).scope
+        scope = self.scope_at(i)
         if plan.flow:
             if plan.flow == "call":
                 return self._call_accesses(instruction, scope)
@@ -568,8 +566,8 @@ class Body:
         plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
-        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
-            ofs += [of_node[id(stretch.scope)]] * (after - stretch.first)
+        for stretch, after in self._ranges():
+            ofs += [of_node[id(stretch.laid.scope)]] * (after - stretch.first)
         rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
         written: list[set[int]] = []
         for one in chains:
@@ -649,7 +647,7 @@ class Body:
             self._settled.update(reads, writes)
             guard = self.instructions[i].children[0]
             if type(guard) is Guard:
-                self._settled.update(self.registers_of(self._stretch(i).scope, guard))
+                self._settled.update(self.registers_of(self.scope_at(i), guard))
         if block.guard >= 0:
             self._settled.add(block.guard)
 
@@ -680,7 +678,7 @@ class Body:
                 named.update(reads, writes)
                 guard = self.instructions[i].children[0]
                 if type(guard) is Guard:
-                    live.update(reads, writes, self.registers_of(self._stretch(i).scope, guard))
+                    live.update(reads, writes, self.registers_of(self.scope_at(i), guard))
                     continue
                 live.difference_update(writes)
                 live.update(reads)

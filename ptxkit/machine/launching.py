@@ -63,7 +63,7 @@ _SHARED_LIMITS = {
 class Budget:
     """Limits of a launch: instructions counted for each thread, and seconds of processor time; None means no limit.
 
-    Processor time is that of the thread that launches, so that a launch ends at about the same point whatever else the computer does.
+    Processor time is that of the thread that launches, so that a launch ends at about the same point however busy the computer is.
     `operations` counts an instruction once for all threads that execute it together, and more if it starts an asynchronous operation or if
     monitors track it. It measures the cost of a launch independently of the computer.
     """
@@ -138,7 +138,7 @@ class Launch:
         self.of_shared: Callable[[Any], Any] | None = None
         """Filters shared memory accesses for monitors: returns the access, a part of it, or None. A monitor may set it in `begin`."""
         self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
-        """Makes up the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
+        """Synthesizes the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
         of the results, and returns an array of bytes for each result, one row for each lane; None if the results are unknown. Set in
         `begin`."""
         self.first_lines = False

@@ -27,7 +27,8 @@ from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symex.async_queue import ITERATION, Coverage, Moment, Observer, Operation, Trail, explore
+from ptxkit.analyses.symex.async_groups import ITERATION, Operation, Trail
+from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
 from ptxkit.analyses.symex.path_condition import Choices, Model
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.uniformity.uniformity import uniformity

@@ -14,7 +14,7 @@ from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.threads.thread_sets import Runs
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import BoundOperand
-from ptxkit.isa.notation import Limits
+from ptxkit.isa.forms import Limits
 
 
 @frozen

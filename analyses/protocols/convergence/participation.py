@@ -31,7 +31,7 @@ from ptxkit.analyses.uniformity.uniformity import enters_whole, uniformity
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Converges
+from ptxkit.isa.forms import Converges
 
 MOST_ITERATIONS = 24
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor

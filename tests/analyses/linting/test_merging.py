@@ -1,4 +1,4 @@
-"""What rules argue and what executions show, put together, on made-up findings."""
+"""What rules argue and what executions show, put together, on synthesized findings."""
 
 from __future__ import annotations
 
