@@ -48,9 +48,18 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    for scope in names.in_scope:
-        for path, instruction, _ in names.select(scope, calls.concerned):
-            yield from calls.instruction(path, instruction, scope)
+    clean: set[tuple[Sketch, Scope | None]] = set()
+    # in document order: where a list of targets is declared before an instruction, it is before all that follow
+    for scope in sorted(names.in_scope, key=lambda scope: scope.path):
+        alike = (names.sketch(scope), scope.parent)
+        # a label may name a prototype, of which the sketch knows nothing
+        if alike not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
+            wrong: list[Problem] = []
+            for path, instruction, _ in names.select(scope, calls.concerned):
+                wrong += calls.instruction(path, instruction, scope)
+            yield from wrong
+            if not wrong:
+                clean.add(alike)
     for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))
@@ -116,18 +125,13 @@ class _Calls:
         several = any(len(function.header.returns) > 1 for function in module.functions)
         # With several return registers, ptxas does not use the ABI; before 3.0, modules need not use it.
         self.has_abi = not several and (version is None or version >= (3, 0))
-        self._concerned: dict[Sketch, frozenset[str]] = {}
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
-    def concerned(self, sketch: Sketch) -> frozenset[str]:
+    def concerned(self, sketch: Sketch) -> set[str]:
         """The patterns of instructions in which there is something to check."""
-        found = self._concerned.get(sketch)
-        if found is None:
-            scope = sketch.shaper.scope
-            concerned = [pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)]
-            found = self._concerned[sketch] = frozenset([*concerned, *sketch.mixed])
-        return found
+        scope = sketch.shaper.scope
+        return sketch.mixed.union([pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)])
 
     def _concerns(self, instruction: Instruction, scope: Scope) -> bool:
         guard = instruction.guard

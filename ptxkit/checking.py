@@ -151,11 +151,12 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     for scope in names.in_scope:
         forms.bind(scope)
     suspects = forms.suspects(binder)
+    chosen = {sketch: sketch.with_keys(suspects) for sketch in set(map(names.sketch, names.in_scope))}
     found = [
         (path, instruction, key)
         for scope in names.in_scope
-        for path, instruction, pattern in names.select(scope, lambda sketch: sketch.with_keys(suspects))
-        if (key := names.sketch(scope).key(instruction, pattern)) in suspects
+        for path, instruction, key in names.select(scope, chosen.__getitem__)
+        if key in suspects
     ]
     clean: set[tuple[str, ...]] = set()
     for path, instruction, key in sorted(found, key=itemgetter(0)):

@@ -21,6 +21,7 @@ from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
+from ptxkit.mentions import mention, mentions_of
 from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
@@ -746,7 +747,7 @@ def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
         if not late or first is None:
             continue
         last = max(symbol.path[len(path)] for symbol in late)
-        if last > first:
+        if last > first and _may_come_too_late(laid, first, late):
             yield from _uses_before_in_block(laid, first, last, names)
 
 
@@ -754,6 +755,19 @@ def _symbols(scope: Scope) -> Iterator[Symbol]:
     yield from scope.symbols.values()
     for family in scope.ranges.values():
         yield from family
+
+
+def _may_come_too_late(laid: Laid, first: int, late: list[Symbol]) -> bool:
+    """Whether instructions or inner blocks from an index on may use one of these symbols before its declaration: a quick look."""
+    if any(symbol.count is not None for symbol in late) or any(type(child) is Block for _, child in laid.others):
+        return True
+    declared = {mention(symbol.name): symbol.path[len(laid.path)] for symbol in late}
+    return any(
+        declared.get(name, 0) > i
+        for i, child in enumerate(laid.children[first : max(declared.values())], first)
+        if type(child) is Instruction
+        for name in mentions_of(child.children)
+    )
 
 
 def _uses_before_in_block(laid: Laid, first: int, last: int, names: Names) -> Iterator[Problem]:

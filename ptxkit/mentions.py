@@ -46,7 +46,7 @@ class Mentioned:
 
 def mentioned(scope: Scope, nodes: Sequence[Any]) -> Mentioned:
     """What the names in these guards, opcodes and operands mean in a scope."""
-    names = _names(nodes)
+    names = mentions_of(nodes)
     texts = {name: None for name in names if type(name) is str}
     numbered = sorted([name for name in names if type(name) is int])
     symbols: list[Symbol] = []
@@ -69,7 +69,7 @@ def mentioned(scope: Scope, nodes: Sequence[Any]) -> Mentioned:
 
 def names_in_order(nodes: Sequence[Any]) -> list[str]:
     """The names that these nodes mention, without repetitions."""
-    return [f"{stems[name >> BITS]}{name & (1 << BITS) - 1}" if isinstance(name, int) else name for name in _names(nodes)]
+    return [f"{stems[name >> BITS]}{name & (1 << BITS) - 1}" if isinstance(name, int) else name for name in mentions_of(nodes)]
 
 
 def stem_of(name: Mention) -> int:
@@ -77,12 +77,14 @@ def stem_of(name: Mention) -> int:
     return name >> BITS if isinstance(name, int) else -1
 
 
-def _names(nodes: Sequence[Any]) -> dict[Mention, None]:
+def mentions_of(nodes: Sequence[Any]) -> dict[Mention, None]:
+    """The names that these nodes mention, as they are kept."""
     try:
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
     except AttributeError:
         for node in nodes:
-            _enter(node)
+            if not hasattr(node, "mentions"):
+                _enter(node)
         return dict.fromkeys(chain.from_iterable([node.mentions for node in nodes]))
 
 

@@ -6,7 +6,7 @@ could depend on them. It follows from the node alone, which keeps it; the instru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -66,9 +66,9 @@ class Sketch:
         found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
         return found
 
-    def key(self, instruction: Instruction, pattern: str) -> str:
-        """The key of an instruction with a pattern."""
-        return self.shaper.instruction(instruction) if pattern in self.mixed else self._keys[pattern]
+    def key(self, at: int, pattern: str) -> str:
+        """The key of the instruction at a position, which has a pattern."""
+        return self._exact.get(at) or self._keys[pattern]
 
     def with_keys(self, wanted: frozenset[str]) -> set[str]:
         """The patterns whose instructions may have one of these keys."""
@@ -83,9 +83,16 @@ def drafted(instructions: Sequence[Instruction]) -> str:
         text = "".join([node.pattern for node in nodes])
     except AttributeError:
         for node in nodes:
-            _enter(node)
+            if not hasattr(node, "pattern"):
+                _enter(node)
         text = "".join([node.pattern for node in nodes])
     return text.replace(_GUARDED + BEGIN, _GUARDED)
+
+
+def spelled_out(instructions: Sequence[Instruction], stems: Collection[int]) -> str:
+    """Patterns of instructions, `drafted` before, in which names with some stems are written with their numbers."""
+    nodes: list[Any] = list(chain.from_iterable([instruction.children for instruction in instructions]))
+    return "".join([node.text if any(map(stems.__contains__, map(stem_of, node.mentions))) else node.pattern for node in nodes])
 
 
 def _has_stem(instruction: Instruction, stems: set[int]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ptxkit
 from ptxkit.names import Kind, Names, Use, names_in, resolve
 from ptxkit.operands import Shaper, is_predefined
 from ptxkit.scopes import Symbol
@@ -30,7 +31,7 @@ def equal(module: Module) -> Names:
         instructions = [one for laid in blocks for one in laid.instructions]
         keys = [shaper.instruction(one) for one in instructions]
         assert sketch.keys == keys
-        assert [sketch.key(one, pattern) for one, pattern in zip(instructions, sketch.patterns, strict=True)] == keys
+        assert [sketch.key(at, pattern) for at, pattern in enumerate(sketch.patterns)] == keys
         mentioned = {name.text for one in instructions for _, name in names_in(one)}
         used |= {symbol for name in mentioned if (symbol := scope.lookup(name)) is not None}
         missing |= {(scope.path, name) for name in mentioned if scope.lookup(name) is None and not is_predefined(name)}
@@ -109,7 +110,9 @@ blocks = st.recursive(
 def test_keys_of_any_declarations(parts: list[list[str]], times: int) -> None:
     # equal blocks one after the other are templates for each other
     body = "\n".join(["{ " + "\n".join(lines) + " }" for lines in parts * times] + parts[0])
-    equal(parse(f".version 8.5\n.target sm_90\n.entry k() {{\n{body}\n}}\n"))
+    outer = ("", ".reg .b32 %r<20>;", ".reg .b32 %r<20>, p2; .reg .pred q7;")
+    kernels = [f".entry k{i}() {{ {declared}\n{body}\n}}\n" for i, declared in enumerate(outer)]
+    equal(parse(".version 8.5\n.target sm_90\n" + "".join(kernels)))
 
 
 def test_an_example_stands_for_all_of_its_pattern() -> None:
@@ -129,9 +132,40 @@ def test_names_of_one_stem_that_are_declared_differently_are_told_apart() -> Non
     assert len(set(sketch.keys)) == 2 and sketch.mixed
 
 
+def test_equal_kernels_with_other_counts_of_registers_share_their_examples() -> None:
+    body = "ld.param.u64 %r1, [k_0]; ld.param.u64 %r{}, [k_1]; call f, (%r1);"
+    parameters = ".param .u32 k_0, .param .u64 k_1"
+    kernels = [f".entry k{n}({parameters}) {{ .reg .b64 %r<{n}>; {body.format(n - 1)} }}\n" for n in (3, 9, 30)]
+    names = equal(parse(".func f(.param .b64 x) { ret; }\n" + "".join(kernels)))
+    assert len({names.sketch(scope) for scope in names.in_scope}) == 2
+
+
 def test_equal_pieces_of_code_share_their_examples() -> None:
     block = "{ .reg .pred P1; setp.ne.b32 P1, %r1, 0; @P1 bra L; }\n"
     other = block.replace(".pred", ".b32")
     names = equal(parse(f".entry k() {{ .reg .b32 %r<3>;\n{block}{other}{block.replace('%r1', '%r2')}L: ret; }}"))
     first, second, third = [names.sketch(scope) for scope in sorted(names.in_scope, key=lambda scope: scope.path)][1:]
     assert first is third is not second
+
+
+CALL = "{{ {more} .param {align} .b8 a[8]; call f, (a); }}"
+PROTOTYPE = "{{ p: .callprototype _ (.param .b{bits} x); .param .b32 a; call %rd1, (a), p; }}"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "lines"),
+    [
+        ([CALL.format(more="", align=align) for align in (".align 8", ".align 4", ".align 8")], [7]),
+        ([PROTOTYPE.format(bits=bits) for bits in (32, 64, 32, 64)], [7, 9]),
+        (["{ .reg .pred q; @q bra L; }", "{ .reg .b32 q; @q bra L; }", "{ .reg .pred q; @q bra L; }"], [7]),
+        (["{ .reg .b32 q; mov.b32 q, %r1; }", "{ mov.b32 q, %r1; .reg .b32 q; }"], [7]),
+        (["{ .reg .b32 q; shf.l.wrap.b32 q, %r1, %r1, 1; }", "{ .reg .b64 q; shf.l.wrap.b32 q, %r1, %r1, 1; }"], [7]),
+    ],
+)
+def test_an_error_in_one_of_several_pieces_of_code_that_look_alike_is_found(blocks: list[str], lines: list[int]) -> None:
+    head = """.version 8.0
+.target sm_80
+.address_size 64
+.func f (.param .align 8 .b8 x[8]) { ret; }
+.entry k() { .reg .b32 %r<3>; .reg .b64 %rd<3>;"""
+    assert [found.span.line for found in ptxkit.check("\n".join([head, *blocks, "L: ret; }"]))] == lines

@@ -70,16 +70,19 @@ Fits = Mapping[MapName, Fit]
 
 def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     """The launch with this shape, scalars of these sizes, and the given boxes."""
-    longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    usual = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    longest = sizes.scale * usual
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
     least = covering(routine, shape) if sizes.covers else {}
-    arguments = tuple([(one.name, _argument(routine, one, number, sizes, least, fits)) for one, number in given])
+    arguments = tuple([(one.name, _argument(routine, one, number, usual, sizes, least, fits)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits) -> Argument:
+def _argument(
+    routine: Routine, parameter: Parameter, number: int, usual: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits
+) -> Argument:
     parts = []
     strides = 0
     for slot in parameter.slots:
@@ -88,7 +91,8 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
         strides += slot.role is Role.STRIDE
         own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
         own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
-        parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more, fits)))
+        most = most_of(routine, (parameter.name, slot.offset, slot.size), usual) * sizes.scale
+        parts.append((slot.offset, _part(routine, parameter, slot, own, most, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
@@ -99,7 +103,7 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
 
 
 def _part(
-    routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes, more: int, fits: Fits
+    routine: Routine, parameter: Parameter, slot: Slot, number: int, most: int, sizes: Sizes, more: int, fits: Fits
 ) -> Number | Array | Map | Maps | Image:
     if slot.role is Role.TENSOR_MAP:
         return _map(routine, (parameter.name, slot.offset, 0), slot.rank, sizes, fits)
@@ -123,7 +127,6 @@ def _part(
     if slot.role is Role.COUNT:
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
-    most = most_of(routine, (parameter.name, slot.offset, slot.size), number) * sizes.scale
     if slot.role is Role.STRIDE:
         return _number(slot.type, min(number * STRIDE + more, most))
     if sizes.ones:

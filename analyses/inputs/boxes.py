@@ -138,10 +138,10 @@ def _copies(routine: Routine) -> list[_Copy]:
     return found
 
 
-def stage_strides(routine: Routine) -> dict[str, int]:
-    """For each parameter with a tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as
-    addresses show it."""
-    found: dict[str, int] = {}
+def stage_strides(routine: Routine) -> dict[MapName, int]:
+    """For each tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as addresses show
+    it."""
+    found: dict[MapName, int] = {}
     for one in _copies(routine):
         for stride in one.strides[:1]:
             found[one.map] = min(stride, found.get(one.map, stride))

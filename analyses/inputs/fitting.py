@@ -182,7 +182,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
     return _seen(one, watch, ranges, has_left, stage_strides(routine))
 
 
-def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[str, int]) -> _Ran:
+def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[MapName, int]) -> _Ran:
     maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
     described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
     names = {start: map_.name for start, map_ in described.items()}
@@ -204,7 +204,7 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
     )
 
 
-def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], strides: Mapping[str, int]) -> dict[MapName, int]:
+def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], strides: Mapping[MapName, int]) -> dict[MapName, int]:
     """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy, or to the next
     stage."""
     everything = sorted({at for own in targets.values() for at in own})
@@ -213,7 +213,7 @@ def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], s
     for tensor, own in targets.items():
         if tensor in names:
             name = names[tensor]
-            found[name] = [after[at] - at for at in own if at in after] + [strides[one] for one in name[:1] if one in strides]
+            found[name] = [after[at] - at for at in own if at in after] + [strides[one] for one in (name,) if one in strides]
     return {name: min(own) for name, own in found.items() if own}
 
 

@@ -197,15 +197,14 @@ class Body:
         """For each register, the chains that read it before they write it."""
         self._settled: set[int] = set()
         """The registers whose dtype is fixed."""
-        if not is_plain or len(self.instructions) < MANY:
-            self.settle()
+        self._may_defer = is_plain and len(self.instructions) >= MANY
 
     def is_provisional(self) -> bool:
         """Whether liveness is unknown and not worth computing, since few blocks have requested it."""
         if self._is_settled:
             return False
         self._asked += 1
-        if self._asked * MANY_ASK > len(self.blocks):
+        if not self._may_defer or self._asked * MANY_ASK > len(self.blocks):
             self.settle()
         return not self._is_settled
 
@@ -715,8 +714,8 @@ class Body:
 MANY_NUMBERS = 100
 """A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
 
-MANY = 1000
-"""Functions with fewer instructions have liveness computed at once."""
+MANY = 250
+"""Functions with fewer instructions have liveness computed as soon as one of them is executed."""
 
 MANY_ASK = 4
 """Liveness is computed once the number of requests exceeds the number of blocks divided by this."""

@@ -64,7 +64,8 @@ def _decides(routine: Routine, i: int) -> bool:
         for reader in numbering.readers[number]:
             instruction = routine.instructions[reader]
             block = flow.block_of[reader]
-            if instruction.guard is not None and (reader != flow.blocks[block].end - 1 or len(flow.successors(block)) != 1):
+            is_last = reader == flow.blocks[block].end - 1
+            if instruction.guard is not None and not (is_last and len({_onward(routine, one) for one in flow.successors(block)}) == 1):
                 return True
             waiting += [one for one in numbering.definitions[reader] if one not in seen]
             seen.update(numbering.definitions[reader])
@@ -73,6 +74,19 @@ def _decides(routine: Routine, i: int) -> bool:
                 seen.add(one)
                 waiting.append(one)
     return False
+
+
+def _onward(routine: Routine, block: int) -> int:
+    """The first block from this one on that does more than branch to the next."""
+    flow = control_flow(routine)
+    seen = set()
+    while block not in seen:
+        seen.add(block)
+        own = [routine.instructions[i] for i in range(flow.blocks[block].start, flow.blocks[block].end)]
+        if len(flow.successors(block)) != 1 or any(one.guard is not None or not one.opcode.text.startswith("bra") for one in own):
+            break
+        block = next(iter(flow.successors(block)))
+    return block
 
 
 def _parities(ran: Ran) -> Iterator[Finding]:

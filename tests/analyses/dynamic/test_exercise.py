@@ -607,3 +607,39 @@ def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: b
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
     assert {one.other_sizes for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {shows}
+
+
+GUESSED = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128]) .reqntid 32
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+.shared .align 1024 .b8 s[65536]; .shared .align 8 .b64 bar[2];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 ret;
+mov.b64 %rd1, a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, b; cvta.param.u64 %rd2, %rd2; mov.u32 %r2, s; mov.u32 %r3, bar;
+INIT
+fence.proxy.async.shared::cta;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 48;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3+8], 4112;
+COPY [%r2], [%rd1, {0, 0}], [%r3+8];
+COPY [%r2+8192], [%rd2, {0, 0}], [%r3+8];
+L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3+8], 0; @!%p2 bra L;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "rules"),
+    [
+        ("mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M001": True}),
+        ("mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M006": None}),
+    ],
+)
+def test_boxes_that_were_guessed_decide_about_phases_and_not_about_inits(init: str, rules: dict[str, bool | None]) -> None:
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    module = ptxkit.parse(GUESSED.replace("INIT", init).replace("COPY", copy))
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert {one.finding.diagnostic.rule: one.other_sizes for one in done.found} == rules

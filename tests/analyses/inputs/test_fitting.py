@@ -137,7 +137,7 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
 def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
     # with synthesized boxes, the first wait has no end
     ring = f"""
-        {EXPECT} [%r3+8], 16;
+        {EXPECT} [%r3+8], 8192;
         mov.u32 %r4, 0;
         LOOP: and.b32 %r5, %r4, 1; mad.lo.u32 %r6, %r5, 1536, %r2; mad.lo.u32 %r7, %r5, 768, %r2;
         {EXPECT} [%r3], 2304;
