@@ -580,14 +580,14 @@ class InFlight:
         everywhere = int(self._waits(np.array([issuer]))[0]) > one.waits[row]
         is_open = bool(one.flight.group[one.footprint.lane[row]] >= self._counts(self.committed, queue)[issuer])
         if everywhere and not waited[issuer]:
-            return "A015", "the wait between is for groups of another kind"
+            return "A015", "the wait between them is for groups of another kind"
         if is_open and (everywhere or queue == "bulk"):
             return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
         if everywhere:
-            return ("A011" if one.footprint.kind == "read" else "A003"), "the wait between lets this group stay in flight"
+            return ("A011" if one.footprint.kind == "read" else "A003"), "the wait between them leaves its group in flight"
         threads = self.races.knowledge.threads
         if any(place != issuer and place // threads == issuer // threads for place in np.flatnonzero(waited).tolist()):
-            return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
+            return ("A013" if queue == "bulk" else "A005"), "a thread waits only for its own groups"
         return "", ""
 
 

@@ -262,8 +262,8 @@ class Matrices(Monitor):
         site = lanes.site
         who = Side(*self.names.thread(int(lanes.index[lane])), self.launch.span(site).line, "read")
         name = self._name(site, row)
-        what = f"the register {name} has been written since the last wgmma.fence" if name else "there is no wgmma.fence before it"
-        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) without a fence: {what}"
+        what = f"uses {name}, which was written after the last wgmma.fence" if name else "has no wgmma.fence before it"
+        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) {what}"
         self._report("W001" if is_first else "W002", site, site, message, (who,), name)
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:

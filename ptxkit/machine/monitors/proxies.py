@@ -251,7 +251,7 @@ class Fences:
             start = int(before.piece[i]) * shadow.grain + shadow.origin
             threads = int(before.thread[i]), int(one.place[row[i]]) + races.knowledge.first
             named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
-            lies = "between" if not rule else "between in the thread that writes, only in another one"
+            lies = "between" if not rule else "between in the writing thread, only in another one"
             races.conflict(
                 one.footprint.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
                 (what, one.footprint.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
