@@ -24,7 +24,8 @@ from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.protocols.async_copy.copies import BULK, COPY, SHARED
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
 from ptxkit.analyses.symbolic.terms import Term, walk
-from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, Operation, explore
+from ptxkit.analyses.symex.async_groups import Operation
+from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000

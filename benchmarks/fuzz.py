@@ -38,7 +38,7 @@ from ptxkit import files, formatter
 from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import all_rules, in_module
 from ptxkit.diagnostics import Severity
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import all_forms
 from ptxkit.syntax import Module, parse
 

@@ -1,9 +1,9 @@
 """Pairs of a bug and its cure under the monitors: `python benchmarks/lint_on_machine.py [--kernels TEXT] [--class LETTERS] [--checks A,B]`.
 
-Every `NAME.bad.ptx` of ../shared/lint runs on the machine with a launch that is made up, the first of some for which the twin that is right
-runs to its end: blocks by `.reqntid`, else of 128 threads, 8-byte parameters as buffers of 0, 1, 2, …, tensor maps with boxes of as many
-bytes as the program announces. Prints for each what is seen of the bad file, of which rules, and what the twin has; then a table by family.
-Exit status 1 if a good twin has a finding.
+Every `NAME.bad.ptx` of ../shared/lint runs on the machine with a launch that is synthesized, the first of some for which the twin that is
+right runs to its end: blocks by `.reqntid`, else of 128 threads, 8-byte parameters as buffers of 0, 1, 2, …, tensor maps with boxes of as
+many bytes as the program announces. Prints for each what is seen of the bad file, of which rules, and what the twin has; then a table by
+family. Exit status 1 if a good twin has a finding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARED = 64 << 10
 
 
 class Trial(NamedTuple):
-    """What of a launch is made up."""
+    """What of a launch is synthesized."""
 
     number: int
     share: int

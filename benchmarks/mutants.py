@@ -44,15 +44,9 @@ from ptxkit.analyses.linting.merging import merged
 from ptxkit.analyses.linting.running import shown
 from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.protocols.mbarrier.box_bytes import box_bytes
-from ptxkit.analyses.protocols.proxy.crossings import (
-    MAP_FENCE,
-    fenced_map,
-    is_never_used,
-    is_ordered_by,
-    is_parameter,
-    stands_first,
-    unplaced,
-)
+from ptxkit.analyses.protocols.proxy.accesses import MAP_FENCE
+from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by, stands_first, unplaced
+from ptxkit.analyses.protocols.proxy.tensor_maps import fenced_map, is_never_used, is_parameter
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import AFTER, BEFORE, FREE, LOADS, MMAS, STORES, Tensor, tensor
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.analyses.registers.liveness import liveness

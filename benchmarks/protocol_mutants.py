@@ -4,9 +4,10 @@
 
 The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
-changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is made up. A
-mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity info, and reported
-by `verify` if it is refuted and the original is not. It counts as harmless if neither reports it and `verify` says that it is verified.
+changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is
+synthesized. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity
+info, and reported by `verify` if it is refuted and the original is not. It counts as harmless if neither reports it and `verify` says that
+it is verified.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def launches() -> dict[tuple[str, str], Launch]:
 
 
 def launch_of(routine: Routine, path: Path, known: dict[tuple[str, str], Launch]) -> Launch:
-    """The launch of a kernel: of a fixture the real one, else one that is made up."""
+    """The launch of a kernel: of a fixture the real one, else one that is synthesized."""
     found = known.get((path.name.partition(".")[0], routine.name))
     return found if found is not None else example(routine, shapes(routine)[0]).launch
 

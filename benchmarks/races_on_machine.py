@@ -3,9 +3,9 @@
     python benchmarks/races_on_machine.py [--pairs | --launches | --fixtures | --without-launch] [--kernels TEXT] [--label TEXT]
         [--budget SECONDS] [--checks NAMES] [--lint]
 
-Without an option every kernel of ../shared/races, with its launch and parameters; `verify` makes up what those leave out. Prints for each
-kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
-not to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
+Without an option every kernel of ../shared/races, with its launch and parameters; `verify` synthesizes what those leave out. Prints for
+each kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is not
+to have. Exit status 1 if a kernel with a bug is verified or a clean one refuted.
 
 `--busy`: seconds are those of the processor, as on a computer that does other things besides the clock measures these.
 
@@ -108,7 +108,7 @@ def parsed(path: str) -> Module:
 
 @functools.lru_cache(maxsize=1)
 def errors_of(path: str) -> list[Diagnostic]:
-    """The errors of `lint`, which makes up launches of its own."""
+    """The errors of `lint`, which synthesizes launches of its own."""
     return [one for one in lint(parsed(path)) if one.severity is Severity.ERROR]
 
 

@@ -8,8 +8,9 @@
 `pairs`: a bad twin has a local cure if the good one differs from it in at most three statements, all of them barriers, commits, waits,
 fences, uses of mbarriers, numbers that only these read, instructions with a mask of lanes, or collectives that stand elsewhere.
 It is offered a repair if `ptxkit repair` leaves no error and no warning that the good twin has not, too. What each text costs is counted
-on the machine, in the launch that lint makes up, for the thread for which it is most: what synchronizes, as often as it is executed, with
-a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest 1).
+on the machine, in the launch that lint synthesizes, for the thread for which it is most: what synchronizes, as often as it is executed,
+with a weight (of a barrier 8; of a wait 8, less one for each of two groups that it leaves in flight; of a fence or commit 2; of the rest
+1).
 
 `time`: of each bad twin with one error or warning that is repaired, the time of the processor that `repair` takes, the lint in it and no
 compiler, over that of `lint` alone. Each is measured in a process of its own, forked off one that has all modules imported and has
@@ -23,7 +24,7 @@ another fault, or gives other results, and the mutant's does not. With `--number
 one more, twice the bytes, one group more in flight. `--keep` writes the texts of what is clean afterwards, before and after, for
 `gpu/repaired.py`.
 
-`corpus`: the same of the first kernels of files, in the launches that lint makes up.
+`corpus`: the same of the first kernels of files, in the launches that lint synthesizes.
 """
 
 from __future__ import annotations
@@ -336,7 +337,7 @@ def mutants(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def corpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Those of kernels of files, each in a launch that lint makes up and that runs to completion."""
+    """Those of kernels of files, each in a launch that lint synthesizes and that runs to completion."""
     looking = Looking(None, usual_rules())
     end = time.monotonic() + options.seconds
     for path in options.only:

@@ -24,7 +24,7 @@ import click
 from ptxkit.analyses import Rule, all_rules
 from ptxkit.analyses.framework.rule import PTXAS
 from ptxkit.cli import main as commands
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import all_forms, entry_text
 
 HERE = Path(__file__).resolve().parent

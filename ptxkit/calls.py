@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.declarations import natural_alignment, vector_of
-from ptxkit.directives import other_statements, plain_integer
+from ptxkit.directives import lists_targets, other_statements, plain_integer
 from ptxkit.isa.binding import flow_of, match, split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Address,
@@ -33,7 +34,6 @@ from ptxkit.syntax import (
     Module,
     Name,
     Node,
-    Opcode,
     Parameter,
     Path,
     Prototype,
@@ -48,51 +48,23 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    paths: dict[int, list[Path]] = {}
-    for path, scope in names.scopes.items():
-        if len(path) >= 2 and path[1] == 1:
-            paths.setdefault(id(scope), []).append(path)
-    for path, scope in names.scopes.items():
-        if path == scope.path and id(scope) in paths:
-            yield from _scope(paths[id(scope)], scope, calls)
-    for path, child, _ in other_statements(module):
+    clean: set[tuple[Sketch, Scope | None]] = set()
+    # in document order: where a list of targets is declared before an instruction, it is before all that follow
+    for scope in sorted(names.in_scope, key=lambda scope: scope.path):
+        alike = (names.sketch(scope), scope.parent)
+        # a label may name a prototype, of which the sketch knows nothing
+        if alike not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
+            wrong: list[Problem] = []
+            for path, instruction, _ in names.select(scope, calls.concerned):
+                wrong += calls.instruction(path, instruction, scope)
+            yield from wrong
+            if not wrong:
+                clean.add(alike)
+    for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))
-        elif type(child) is Declaration and child.type == ".branchtargets" and child.space is None:
+        elif type(child) is Declaration and lists_targets(child) and child.type == ".branchtargets":
             yield from calls.counted_targets(path, child, names.scope_of(path))
-
-
-def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
-    """Checks the blocks of one scope. The instructions' common traits decide whether there is anything to check."""
-    bad_guards = {}
-    interesting: dict[int, str] = {}
-    for key, node in scope.heads.items():
-        kind = type(node)
-        if kind is Guard:
-            wrong = _guard(node, scope)  # type: ignore[arg-type]
-            if wrong is not None:
-                bad_guards[key] = wrong
-        elif kind is Opcode and (interest := _interest(node.text)) and (calls.has_results or interest != "read"):
-            interesting[key] = interest
-    if not bad_guards and not interesting:
-        return
-    wanted = {*bad_guards, *interesting}
-    for path in paths:
-        statements = calls.module.at(path).children
-        for i in [i for i, statement in enumerate(statements) if not wanted.isdisjoint(map(id, statement.children[:2]))]:
-            statement = statements[i]
-            if type(statement) is not Instruction:
-                continue
-            first = statement.children[0]
-            if id(first) in bad_guards:
-                yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
-            found = interesting.get(id(statement.opcode), "")
-            if found == "call":
-                yield from calls.call((*path, i), statement, scope)
-            elif found == "branch-indexed":
-                yield from calls.branch((*path, i), statement, scope)
-            elif found:
-                yield from calls.access((*path, i), statement, scope, found == "write")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -155,6 +127,33 @@ class _Calls:
         self.has_abi = not several and (version is None or version >= (3, 0))
         self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
+
+    def concerned(self, sketch: Sketch) -> set[str]:
+        """The patterns of instructions in which there is something to check."""
+        scope = sketch.shaper.scope
+        return sketch.mixed.union([pattern for pattern, one in sketch.examples.items() if self._concerns(one, scope)])
+
+    def _concerns(self, instruction: Instruction, scope: Scope) -> bool:
+        guard = instruction.guard
+        return bool(self.interest(instruction)) or (guard is not None and _guard(guard, scope) is not None)
+
+    def interest(self, instruction: Instruction) -> str:
+        """The kind of an instruction as from `_interest`, empty if nothing depends on it."""
+        found = _interest(instruction.opcode.text)
+        return found if found != "read" or self.has_results else ""
+
+    def instruction(self, path: Path, instruction: Instruction, scope: Scope) -> Iterator[Problem]:
+        guard = instruction.guard
+        wrong = _guard(guard, scope) if guard is not None else None
+        if wrong is not None:
+            yield attrs.evolve(wrong, path=(*path, 0))
+        found = self.interest(instruction)
+        if found == "call":
+            yield from self.call(path, instruction, scope)
+        elif found == "branch-indexed":
+            yield from self.branch(path, instruction, scope)
+        elif found:
+            yield from self.access(path, instruction, scope, found == "write")
 
     # --- calls (9.7.13.5)
 

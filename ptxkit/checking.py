@@ -1,13 +1,14 @@
 """Checks instructions against the instruction table, to predict what an assembler rejects.
 
-Every instruction is bound to a form by its opcode and operand shapes; the result is cached for the module, so that an instruction like an
-earlier one costs a few dictionary lookups.
+An instruction is bound to a form by its opcode and operand shapes, of which each scope makes one key (`ptxkit.operands`). Each key is bound
+once. Only the instructions whose form leaves something open, such as the value of a constant, are looked at one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from operator import itemgetter
 
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
@@ -19,8 +20,9 @@ from ptxkit.isa.targets import runs, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
+from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem
-from ptxkit.syntax import Block, Function, Instruction, Module, Name, Node, Path, constant_value
+from ptxkit.syntax import Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)
 """The newest PTX version that the table covers completely. In a file of a newer version, an unknown form is a warning."""
@@ -37,15 +39,6 @@ class Site:
     scope: Scope
 
 
-@frozen
-class _Verdict:
-    """What holds for all instructions with one opcode and one list of operand shapes."""
-
-    bound: Bound | Mismatch
-    clean: bool
-    """There is no problem, for any values of the constants."""
-
-
 class Binder:
     """Binds the instructions of a module for one `.version` and `.target`."""
 
@@ -55,28 +48,22 @@ class Binder:
         self.version = version
         self.target = target if target in targets() else None
         self.address_size = module.address_size
-        self._verdicts: dict[tuple[str, tuple[OperandShape, ...]], _Verdict] = {}
 
     def sites(self) -> Iterator[tuple[Site, Shaper]]:
         """The instructions of all functions, in document order within a scope."""
-        for path, block in _blocks(self.module):
-            scope = self.names.scopes[path]
-            for i, statement in enumerate(block.children):
-                if type(statement) is Instruction:
-                    yield Site((*path, i), statement, scope), self.names.shaper(scope)
+        for laid in self.names.blocks:
+            shaper = self.names.shaper(laid.scope)
+            for i, instruction in laid.indexed:
+                yield Site((*laid.path, i), instruction, laid.scope), shaper
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
         is_call = flow_of(instruction.opcode.text) == "call"
         return tuple([shaper(operand, is_call) for operand in instruction.operands])
 
-    def verdict(self, instruction: Instruction, shaper: Shaper) -> _Verdict:
-        key = (instruction.opcode.text, self.shapes(instruction, shaper))
-        found = self._verdicts.get(key)
-        if found is None:
-            bound = bind(key[0], key[1], self.address_size)
-            found = self._verdicts[key] = _Verdict(bound, self.is_clean(bound))
-        return found
+    def bound(self, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        """The form of an instruction."""
+        return bind(instruction.opcode.text, self.shapes(instruction, shaper), self.address_size)
 
     def is_clean(self, bound: Bound | Mismatch) -> bool:
         """Whether an instruction has no problem, for any values of its constants."""
@@ -99,48 +86,54 @@ class Bounds:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._binder = Binder(names.module, names, None, None)
-        self._by_shapes: dict[tuple[object, ...], Bound | Mismatch] = {}
-        """By the opcode and the shapes of guard and operands: everything that binding depends on."""
+        self._by_key: dict[str, Bound | Mismatch] = {}
+        """By the key of an instruction, which has everything that binding depends on."""
         self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
-
-    @property
-    def met(self) -> Iterable[Bound | Mismatch]:
-        """All forms found in the blocks queried so far."""
-        return self._by_shapes.values()
+        self._complete: set[Sketch] = set()
 
     def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
         """The forms of the instructions directly in the block at a path, in order; equal opcodes and shapes share one object."""
         found = self._of.get(path)
         if found is None:
-            found = self._of[path] = self._bound(path)
+            scope = self._names.scopes[path]
+            self.bind(scope)
+            forms = map(self._by_key.__getitem__, self._names.sketch(scope).keys)
+            self._of.update([(laid.path, tuple(islice(forms, len(laid.instructions)))) for laid in self._names.in_scope[scope]])
+            found = self._of[path]
         return found
 
     def one(self, instruction: Instruction, scope: Scope) -> Bound | Mismatch:
         """The form of a single instruction in a scope, as from `of`."""
         shaper = self._names.shaper(scope)
-        key = tuple(map(shaper.known.__getitem__, map(id, instruction.children)))
-        found = self._by_shapes.get(key)
+        return self._bound(shaper.instruction(instruction), instruction, shaper)
+
+    def bind(self, scope: Scope) -> None:
+        """Binds the instructions in all blocks of a scope."""
+        sketch = self._names.sketch(scope)
+        if sketch not in self._complete:
+            self._complete.add(sketch)
+            for key, instruction in sketch.by_key.items():
+                self._bound(key, instruction, sketch.shaper)
+
+    def _bound(self, key: str, instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
+        found = self._by_key.get(key)
         if found is None:
-            found = self._by_shapes[key] = self._of_key(key, instruction, shaper)
+            shapes = shaper.keys.shapes_of(key)
+            if any(shape.kind == "list" for shape in shapes):
+                # parentheses form a list only in a call
+                found = self._binder.bound(instruction, shaper)
+            else:
+                found = bind(instruction.opcode.text, shapes, self._binder.address_size)
+            self._by_key[key] = found
         return found
 
-    def _bound(self, path: Path) -> tuple[Bound | Mismatch, ...]:
-        shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
-        look_up = shaper.known.__getitem__
-        instructions = [statement for statement in self._names.module.at(path).children if type(statement) is Instruction]
-        keys = [tuple(map(look_up, map(id, statement.children))) for statement in instructions]
-        for key, statement in zip(keys, instructions, strict=True):
-            if key not in by_shapes:
-                by_shapes[key] = self._of_key(key, statement, shaper)
-        return tuple(map(by_shapes.__getitem__, keys))
+    def of_key(self, key: str) -> Bound | Mismatch:
+        """The form of the instructions with a key that was bound."""
+        return self._by_key[key]
 
-    def _of_key(self, key: tuple[Any, ...], instruction: Instruction, shaper: Shaper) -> Bound | Mismatch:
-        # for a guard, the text before the opcode is empty
-        opcode, *operands = key if key[0] else key[1:]
-        if any(operand.kind == "list" for operand in operands):
-            # parentheses form a list only in a call
-            return self._binder.verdict(instruction, shaper).bound
-        return bind(opcode, tuple(operands), self._binder.address_size)
+    def suspects(self, binder: Binder) -> frozenset[str]:
+        """The keys bound so far with which an instruction may have a problem."""
+        return frozenset([key for key, bound in self._by_key.items() if not binder.is_clean(bound)])
 
 
 @per_object
@@ -149,33 +142,42 @@ def bounds(names: Names) -> Bounds:
     return Bounds(names)
 
 
-def _blocks(module: Module) -> Iterator[tuple[Path, Block]]:
-    """The blocks of all functions, outer ones first."""
-    for i, child in enumerate(module.children):
-        if not isinstance(child, Function) or child.body is None:
-            continue
-        stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
-        while stack:
-            path, block = stack.pop()
-            yield path, block
-            stack += [((*path, j), inner) for j, inner in enumerate(block.children) if type(inner) is Block]
-
-
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems of a module's instructions, for the given `.version` and `.target`."""
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
     forms = bounds(names)
-    blocks = [(path, block, forms.of(path)) for path, block in _blocks(module)]
-    suspects = {id(bound) for bound in forms.met if not binder.is_clean(bound)}
-    for path, block, of_block in blocks:
-        if suspects.isdisjoint(map(id, of_block)):
-            continue
-        instructions = [(j, statement) for j, statement in enumerate(block.children) if type(statement) is Instruction]
-        for (j, statement), bound in zip(instructions, of_block, strict=True):
-            if id(bound) in suspects:
-                yield from _problems_of((*path, j), statement, bound, binder, doubtful, unknown)
+    for scope in names.in_scope:
+        forms.bind(scope)
+    suspects = forms.suspects(binder)
+    chosen = {sketch: sketch.with_keys(suspects) for sketch in set(map(names.sketch, names.in_scope))}
+    found = [
+        (path, instruction, key)
+        for scope in names.in_scope
+        for path, instruction, key in names.select(scope, chosen.__getitem__)
+        if key in suspects
+    ]
+    clean: set[tuple[str, ...]] = set()
+    for path, instruction, key in sorted(found, key=itemgetter(0)):
+        bound = forms.of_key(key)
+        case = (key, *_constants(instruction, bound))
+        if case not in clean:
+            wrong = list(_problems_of(path, instruction, bound, binder, doubtful, unknown))
+            yield from wrong
+            if not wrong:
+                clean.add(case)
+
+
+def _constants(instruction: Instruction, bound: Bound | Mismatch) -> Iterator[str]:
+    """The operands whose values are checked."""
+    if isinstance(bound, Bound):
+        first = 1 if instruction.guard is None else 2
+        for operand in bound.limited:
+            node: Node = instruction
+            for step in _tree_path(instruction, first, operand.path):
+                node = node.children[step]
+            yield node.text
 
 
 def _problems_of(
@@ -292,9 +294,8 @@ def _special_registers(instruction: Instruction, first: int) -> Iterator[tuple[P
 
 def requirements(module: Module, names: Names) -> Iterator[tuple[Site, Requirement]]:
     """What each instruction of a module requires; instructions of unknown form are omitted."""
-    binder = Binder(module, names, None, None)
-    for site, shaper in binder.sites():
-        bound = binder.verdict(site.instruction, shaper).bound
-        if not isinstance(bound, Bound):
-            continue
-        yield site, bound.requirement
+    forms = bounds(names)
+    for laid in names.blocks:
+        for (i, instruction), bound in zip(laid.indexed, forms.of(laid.path), strict=True):
+            if isinstance(bound, Bound):
+                yield Site((*laid.path, i), instruction, laid.scope), bound.requirement

@@ -12,6 +12,7 @@ from ptxkit.directives import (
     availability,
     is_power_of_two,
     linkage_problems,
+    lists_targets,
     other_statements,
     plain_integer,
     spoken,
@@ -20,7 +21,8 @@ from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
-from ptxkit.names import Kind, Names, Scope, Symbol, names_in
+from ptxkit.mentions import mention, mentions_of
+from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
     Alias,
@@ -67,14 +69,19 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
             yield from _declaration((i,), child, about, at_module=True)
         elif type(child) is Function:
             yield from _header((i, 0), child.header, about)
-    for path, child, _ in other_statements(module):
-        if type(child) is Declaration:
-            if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
-                yield from _declaration(path, child, about, at_module=False)
+    clean: set[int] = set()
+    for path, child in other_statements(names, Declaration, Prototype, Label):
+        if type(child) is Label:
+            if child.children[0].text in UNUSABLE:
+                yield from _name((*path, 0), child.name)
         elif type(child) is Prototype:
             yield from _header(path, child, about)
-        elif type(child) is Label and child.name.text in UNUSABLE:
-            yield from _name((*path, 0), child.name)
+        elif id(child) not in clean and type(child) is Declaration and not lists_targets(child):
+            wrong = list(_declaration(path, child, about, at_module=False))
+            yield from wrong
+            # equal declarations of a file are one node; the place matters only for names in initializers, and `.const` is added up
+            if not wrong and child.space != ".const" and not any(declarator.initializer for declarator in child.declarators):
+                clean.add(id(child))
     yield from _constant_memory(about.constants)
     yield from _agreement(module, names)
     yield from _overlaps(names)
@@ -253,7 +260,9 @@ def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: 
         yield Problem(kind, at, f"`{word}` is no type")
         return None
     if known.registers or known.kind not in (*IN_REGISTERS, "opaque"):
-        instead = f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it stands in instructions only"
+        instead = (
+            f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it is allowed in instructions only"
+        )
         yield Problem(kind, at, f"no variable can be declared `{word}`", (instead,))
         return None
     if word == ".samplerref" and not about.independent:
@@ -286,7 +295,7 @@ def _type_in_space(path: Path, at: Path, declaration: Declaration | Parameter, k
         for declarator in declaration.declarators:
             if not declarator.dimensions:
                 what = "a vector" if width is not None else "an `.f16x2`"
-                yield Problem("type-not-in-space", where, f"{what} in `.param`", ("an array can stand there",))
+                yield Problem("type-not-in-space", where, f"{what} in `.param`", ("an array is allowed there",))
                 break
 
 
@@ -672,7 +681,9 @@ def _alias(
         yield Problem(kind, (*path, i), f"`{name}` is an alias already", related=((aliases[name][0], f"of `{aliases[name][1]}`"),))
     linkage = aliased[0][1].header.linkage
     if linkage in (".weak", ".extern"):
-        yield Problem(kind, (*path, j), f"`{of}` is `{linkage}`", ("what an alias stands for is defined in the module and not weak",))
+        yield Problem(
+            kind, (*path, j), f"`{of}` is `{linkage}`", ("the function that an alias names is defined in the module and not weak",)
+        )
     found = difference(given[0][1].header, aliased[0][1].header)
     if found is not None:
         yield Problem(kind, path, f"`{name}` and `{of}` differ {found}", related=((given[0][0], f"`{name}`"), (aliased[0][0], f"`{of}`")))
@@ -729,19 +740,15 @@ def _family_of(scope: Scope, name: str) -> Symbol | None:
 def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
     """Uses of names before their declaration, which ptxas does not find, labels excepted."""
     yield from _uses_before_in_module(module, names)
-    for path, scope in names.scopes.items():
-        if path != scope.path or len(path) < 2 or path[1] != 1:
-            continue
+    for laid in names.late:
+        path, scope, children = laid.path, laid.scope, laid.children
         late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
-        if not late:
-            continue
-        block = module.at(path)
-        first = next((i for i, child in enumerate(block.children) if type(child) is Instruction or type(child) is Block), None)
-        if first is None:
+        first = next((i for i, child in enumerate(children) if type(child) is Instruction or type(child) is Block), None)
+        if not late or first is None:
             continue
         last = max(symbol.path[len(path)] for symbol in late)
-        if last > first:
-            yield from _uses_before_in_block(path, block, first, last, scope, names)
+        if last > first and _may_come_too_late(laid, first, late):
+            yield from _uses_before_in_block(laid, first, last, names)
 
 
 def _symbols(scope: Scope) -> Iterator[Symbol]:
@@ -750,11 +757,25 @@ def _symbols(scope: Scope) -> Iterator[Symbol]:
         yield from family
 
 
-def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope: Scope, names: Names) -> Iterator[Problem]:
+def _may_come_too_late(laid: Laid, first: int, late: list[Symbol]) -> bool:
+    """Whether instructions or inner blocks from an index on may use one of these symbols before its declaration: a quick look."""
+    if any(symbol.count is not None for symbol in late) or any(type(child) is Block for _, child in laid.others):
+        return True
+    declared = {mention(symbol.name): symbol.path[len(laid.path)] for symbol in late}
+    return any(
+        declared.get(name, 0) > i
+        for i, child in enumerate(laid.children[first : max(declared.values())], first)
+        if type(child) is Instruction
+        for name in mentions_of(child.children)
+    )
+
+
+def _uses_before_in_block(laid: Laid, first: int, last: int, names: Names) -> Iterator[Problem]:
+    path, scope = laid.path, laid.scope
     reported: set[str] = set()
     meant: dict[str, int] = {}
     for i in range(first, last):
-        for at, name in _used_in(block.children[i], (*path, i), scope, names):
+        for at, name in _used_in(laid.children[i], (*path, i), scope, names):
             position = meant.get(name)
             if position is None:
                 symbol = scope.local(name)
@@ -813,28 +834,16 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     if not late:
         return
     reported: set[str] = set()
-    used_in: dict[int, set[str]] = {}
-    meant = {id(names.root.symbols[name]) for name in late}
-    for path, scope in names.scopes.items():
-        if len(path) < 2 or path[1] != 1 or meant.isdisjoint(names.shaper(scope).used):
-            continue
-        used = used_in.get(id(scope))
-        if used is None:
-            statements = [child for child in module.at(path).children if type(child) is Instruction]
-            used = used_in[id(scope)] = {name.text for child in statements for _, name in names_in(child)}
-        wanted = {
-            name
-            for name in used & late.keys()
-            if late[name] > path[0] and name not in reported and scope.lookup(name) is names.root.symbols[name]
-        }
-        if wanted:
-            block = module.at(path)
-            for i, statement in enumerate(block.children):
-                for at, name in _used_in(statement, (*path, i), scope, names) if type(statement) is Instruction else ():
-                    if name in wanted and name not in reported:
-                        reported.add(name)
-                        related = ((names.root.symbols[name].path, "the declaration"),)
-                        yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+    meant = {names.root.symbols[name] for name in late}
+    for laid in names.blocks:
+        used = meant.intersection(names.mentioned[laid.scope].symbols)
+        wanted = {symbol.name for symbol in used if late[symbol.name] > laid.path[0]}
+        for i, statement in enumerate(laid.children) if wanted - reported else ():
+            for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():
+                if name in wanted and name not in reported:
+                    reported.add(name)
+                    related = ((names.root.symbols[name].path, "the declaration"),)
+                    yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
 
 
 def _declared_names(statement: Node) -> list[str]:

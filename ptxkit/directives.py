@@ -11,7 +11,6 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.directives import Directive, directives
 from ptxkit.isa.targets import NEWEST, Version, split_target, targets
 from ptxkit.isa.targets import Target as Architecture
-from ptxkit.memo import per_object
 from ptxkit.names import Names
 from ptxkit.problem import Problem
 from ptxkit.syntax import (
@@ -43,6 +42,7 @@ from ptxkit.syntax import (
     Prototype,
     Section,
     SectionHeader,
+    Space,
     String,
     Targets,
     constant_value,
@@ -80,8 +80,8 @@ _SM_LIMITS = (
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the directives of a module, for the given `.version` and `.target` (11, and 5.4.8 for attributes)."""
     yield from _head(module, version)
-    yield from _statements(module, version, target)
-    yield from _debugging(module, version, target)
+    yield from _statements(module, names, version, target)
+    yield from _debugging(module, names, version, target)
 
 
 # --- what the other checks of declarations use too --------------------------------------------------------------------------------
@@ -127,23 +127,20 @@ def is_power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-@per_object
-def other_statements(module: Module) -> tuple[tuple[Path, Node, Node | None], ...]:
-    """The statements in function bodies that are not instructions, each with its path and the previous statement."""
-    found: list[tuple[Path, Node, Node | None]] = []
-    for i, child in enumerate(module.children):
-        if type(child) is not Function or child.body is None:
-            continue
-        stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
-        while stack:
-            path, block = stack.pop()
-            statements = block.children
-            for j in [j for j, statement in enumerate(statements) if type(statement) is not Instruction]:
-                statement = statements[j]
-                found.append(((*path, j), statement, statements[j - 1] if j else None))
-                if type(statement) is Block:
-                    stack.append(((*path, j), statement))
-    return tuple(found)
+def other_statements(names: Names, *kinds: type[Node]) -> Iterator[tuple[Path, Node]]:
+    """The statements of some kinds, none of them instructions, in the bodies of functions, with their paths."""
+    wanted = frozenset(kinds)
+    for laid in names.blocks:
+        for i, child in laid.others:
+            if type(child) in wanted:
+                yield (*laid.path, i), child
+
+
+def lists_targets(declaration: Declaration) -> bool:
+    """Whether this is a list of branch targets or callees, which is written like a declaration."""
+    if type(declaration.children[0]) is Space:
+        return False
+    return declaration.space is None and declaration.type in (".branchtargets", ".calltargets")
 
 
 # --- the head of the module (11.1) ------------------------------------------------------------------------------------------------
@@ -285,13 +282,16 @@ _INSIDE = {
     Data: "DWARF data",
 }
 
+_ANYWHERE = frozenset((Loc, Label, Block))
+"""The statements that have no rules about where they stand in a body."""
 
-def _statements(module: Module, version: Version | None, target: str | None) -> Iterator[Problem]:
+
+def _statements(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     seen_function = False
     for i, child in enumerate(module.children):
         kind = type(child)
         if kind in _OUTSIDE:
-            why = "no statement is empty" if kind is Empty else "it stands in the body of a function"
+            why = "no statement is empty" if kind is Empty else "it belongs in the body of a function"
             at = (i, 1) if kind is Instruction and type(child.children[0]) is nodes.Guard else (i, 0) if kind is Instruction else (i,)
             yield Problem("misplaced-statement", at, f"{_OUTSIDE[kind]} outside of a function", (why,))
         elif kind is Function:
@@ -300,23 +300,24 @@ def _statements(module: Module, version: Version | None, target: str | None) -> 
         elif kind is AddressSize and seen_function:
             yield Problem("bad-header", (i,), "`.address_size` not directly after `.target`")
         elif kind is nodes.Target and seen_function:
-            yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it stands at the start of the module",))
+            yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it belongs at the start of the module",))
         elif kind is Alias:
             yield from availability((i,), "`.alias`", ".alias", version, target)
         elif kind is Pragma:
             yield from availability((i,), "`.pragma`", ".pragma", version, target)
         elif kind is Line:
             yield from _line((i,), child, version)
-    for path, child, before in other_statements(module):
-        if type(child) not in (Loc, Label, Block):
-            yield from _inside(path, child, before, version, target)
+    for laid in names.blocks:
+        for i, child in laid.others:
+            if type(child) not in _ANYWHERE:
+                yield from _inside((*laid.path, i), child, laid.children[i - 1] if i else None, version, target)
 
 
 def _inside(path: Path, child: Node, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
     """The problem of a statement that does not belong in a body, or not after the previous one."""
     kind = type(child)
     if kind in _INSIDE:
-        why = "no statement is empty" if kind is Empty else "it stands at the level of the module"
+        why = "no statement is empty" if kind is Empty else "it belongs at module level"
         yield Problem("misplaced-statement", path, f"{_INSIDE[kind]} in the body of a function", (why,))
     elif kind is Declaration:
         word = child.children[0].text if child.children else ""
@@ -424,7 +425,7 @@ def _performance(path: Path, header: Header, owner: str, version: Version | None
             yield wrong
             continue
         if name in said and name in (".noreturn", ".abi_preserve", ".abi_preserve_control"):
-            yield Problem("bad-directive", at, f"`{name}` stands there twice", related=((said[name].path, "the first one"),))
+            yield Problem("bad-directive", at, f"`{name}` is there twice", related=((said[name].path, "the first one"),))
         said[name] = _Said(at, values)
     if said:
         yield from _contradictions(path, header, said)
@@ -508,10 +509,21 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
     if ctas is not None and threads is not None and limits is not None and count is not None and count <= MAX_THREADS_OF_CTA:
         wanted = ctas.values[0]
         if wanted > limits[1]:
-            yield Problem(kind, ctas.path, f"{wanted} CTAs on a multiprocessor", (f"{target} holds {limits[1]}; the directive is ignored",))
+            yield Problem(
+                kind,
+                ctas.path,
+                f"the launch bounds ask for {wanted} CTAs on a multiprocessor",
+                (f"{target} holds {limits[1]}; the directive is ignored",),
+            )
         elif wanted * in_warps > limits[0]:
             notes = (f"{target} holds {limits[0]}; the directive is ignored",)
-            yield Problem(kind, ctas.path, f"{wanted} CTAs of {count} threads on a multiprocessor", notes, ((threads.path, "the threads"),))
+            yield Problem(
+                kind,
+                ctas.path,
+                f"the launch bounds ask for {wanted} CTAs of {count} threads on a multiprocessor",
+                notes,
+                ((threads.path, "the threads"),),
+            )
     if registers is not None and threads is not None and count is not None and count <= MAX_THREADS_OF_CTA:
         least = ctas.values[0] if ctas is not None else 1
         needed = registers.values[0] * in_warps * least
@@ -564,7 +576,7 @@ _RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535)}
 _MAYBE_BEYOND_BYTE = re.compile(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
 
 
-def _debugging(module: Module, version: Version | None, target: str | None) -> Iterator[Problem]:
+def _debugging(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     files: dict[int, Path] = {}
     locations: set[tuple[str, ...]] | None = None
     labels: set[str] | None = None
@@ -573,14 +585,19 @@ def _debugging(module: Module, version: Version | None, target: str | None) -> I
             yield from _file((i,), child, files, version, target)
         elif type(child) is Section:
             yield from _section((i,), child, version, target)
-    for path, child, _ in other_statements(module):
-        if type(child) is not Loc:
+    clean: set[int] = set()
+    for path, child in other_statements(names, Loc):
+        # equal lines of a file are one node
+        if id(child) in clean:
             continue
+        wrong = list(_loc(path, child))  # type: ignore[arg-type]
         if len(child.children) > 3:
             if locations is None:
-                locations, labels = _locations(module), _section_labels(module)
-            yield from _inlined(path, child, locations, labels or set(), version, target)
-        yield from _loc(path, child)
+                locations, labels = _locations(names), _section_labels(module)
+            wrong = [*_inlined(path, child, locations, labels or set(), version, target), *wrong]  # type: ignore[arg-type]
+        yield from wrong
+        if not wrong:
+            clean.add(id(child))
 
 
 def _file(path: Path, statement: File, files: dict[int, Path], version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -610,9 +627,9 @@ def _loc(path: Path, statement: Loc) -> Iterator[Problem]:
             yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is beyond 32 bits")
 
 
-def _locations(module: Module) -> set[tuple[str, ...]]:
+def _locations(names: Names) -> set[tuple[str, ...]]:
     """The file, line and column of every `.loc`."""
-    return {tuple([n.text for n in child.children[:3]]) for _, child, _ in other_statements(module) if type(child) is Loc}
+    return {tuple([n.text for n in child.children[:3]]) for _, child in other_statements(names, Loc)}
 
 
 def _section_labels(module: Module) -> set[str]:
@@ -650,10 +667,17 @@ def _section(path: Path, section: Section, version: Version | None, target: str 
     if len(section.children) < 2:
         return
     labels: dict[str, Path] = {}
+    clean: set[int] = set()
     for i, child in enumerate(section.children[1].children):
+        # equal lines of a file are one node
+        if id(child) in clean:
+            continue
         at = (*path, 1, i)
         if type(child) is Data:
-            yield from _data(at, child, version, target)
+            wrong = list(_data(at, child, version, target))
+            yield from wrong
+            if not wrong:
+                clean.add(id(child))
         elif type(child) is Label:
             yield from availability(at, "a label in a section", "section-label", version, target)
             if child.name.text in labels:
@@ -708,6 +732,7 @@ __all__ = [
     "availability",
     "is_power_of_two",
     "linkage_problems",
+    "lists_targets",
     "other_statements",
     "plain_integer",
     "problems",

@@ -92,7 +92,7 @@ def lint(
 ) -> Findings:
     """What is wrong or doubtful, by the default rules or by those that `select` names: ids, names, family letters or `ALL`.
 
-    Kernels are executed in made-up launches, unless `run` is false. Raises ValueError for a word that names no rule.
+    Kernels are executed in example launches, unless `run` is false. Raises ValueError for a word that names no rule.
 
     Examples:
 
@@ -246,7 +246,7 @@ def verify(
 ) -> Verdict:
     """Executes a launch and looks for races, deadlocks, wrong barriers and bad accesses: `outcome` is verified, refuted or undecided.
 
-    `parameters` are numbers by name; arguments that are left out are made up. `budget` is seconds. Raises ValueError for a module with
+    `parameters` are numbers by name; arguments that are left out are synthesized. `budget` is seconds. Raises ValueError for a module with
     errors, or a launch that there cannot be.
 
     Examples:

@@ -7,16 +7,18 @@ A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import attrs
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
-from ptxkit.operands import Shaper
-from ptxkit.scopes import Kind, Scope, Symbol
+from ptxkit.mentions import Mentioned, mentioned
+from ptxkit.operands import Keys, Shaper, is_predefined
+from ptxkit.patterns import Sketch, drafted, spelled_out
+from ptxkit.scopes import DIGITS, Kind, Scope, Symbol
 from ptxkit.syntax import (
     Alias,
     Align,
@@ -33,8 +35,10 @@ from ptxkit.syntax import (
     Module,
     Name,
     Node,
+    Number,
     Parameter,
     Path,
+    Range,
     Setting,
     Space,
     Targets,
@@ -52,6 +56,29 @@ class Use:
     scope: Scope = attrs.field(repr=False)
 
 
+class Laid(NamedTuple):
+    """A block of a function, or the module, with its statements sorted."""
+
+    path: Path
+    scope: Scope
+    children: tuple[Node, ...]
+    """All statements directly in it."""
+    instructions: Sequence[Instruction]
+    others: Sequence[tuple[int, Node]]
+    """The other statements, with their indices."""
+
+    @property
+    def indexed(self) -> list[tuple[int, Instruction]]:
+        """The instructions with their indices."""
+        return [(i, child) for i, child in enumerate(self.children) if type(child) is Instruction]
+
+
+def _laid(path: Path, scope: Scope, children: tuple[Node, ...]) -> Laid:
+    others = [(i, child) for i, child in enumerate(children) if type(child) is not Instruction]
+    instructions = [child for child in children if type(child) is Instruction] if others else children
+    return Laid(path, scope, children, instructions, others)  # type: ignore[arg-type]
+
+
 @frozen(eq=False)
 class Names:
     """All scopes of a module, and the problems with its names."""
@@ -64,10 +91,21 @@ class Names:
     """A symbol that is declared again, and the second declaration."""
     unresolved: tuple[Use, ...]
     """The first use, in each scope, of each name that is neither declared nor a special register."""
-    used: frozenset[int]
-    """`id` of every symbol that is used."""
-    _shapers: dict[int, Shaper] = attrs.field(factory=dict, repr=False)
-    """By `id` of the scope."""
+    used: frozenset[Symbol]
+    """Every symbol that is used."""
+    blocks: tuple[Laid, ...] = attrs.field(default=(), repr=False)
+    """The blocks of all functions with a body, outer ones first."""
+    in_scope: dict[Scope, list[Laid]] = attrs.field(factory=dict, repr=False)
+    """The same blocks by scope."""
+    late: tuple[Laid, ...] = attrs.field(default=(), repr=False)
+    """The blocks that declare a name, other than a label, after an instruction or an inner block."""
+    mentioned: dict[Scope, Mentioned] = attrs.field(factory=dict, repr=False)
+    """What the names in the instructions of these blocks, and of the module, mean."""
+    _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
+    _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
+    """The same by all that they depend on."""
+    _keys: Keys = attrs.field(factory=Keys, repr=False)
+    _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
     @property
     def all_scopes(self) -> tuple[Scope, ...]:
@@ -76,13 +114,58 @@ class Names:
 
     def shaper(self, scope: Scope) -> Shaper:
         """The shapes of the operands in a scope, for the instruction table."""
-        found = self._shapers.get(id(scope))
+        found = self._shapers.get(scope)
         if found is None:
-            found = self._shapers[id(scope)] = Shaper(scope)
+            found = self._shapers[scope] = Shaper(scope, self._keys)
         return found
 
+    def sketch(self, scope: Scope) -> Sketch:
+        """The instructions in a scope by pattern.
+
+        Inner scopes share one sketch if their instructions are equal apart from constants and the numbers of registers declared with a
+        count, and their names mean symbols that are declared alike.
+        """
+        found = self._sketches.get(scope)
+        if found is None:
+            found = self._sketches[scope] = self._sketched(scope)
+        return found
+
+    def _sketched(self, scope: Scope) -> Sketch:
+        blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
+        instructions, mentioned = _instructions(blocks), self.mentioned[scope]
+        text = drafted(instructions)
+        if scope.ranges:
+            # mostly the body of a function, which is hardly ever that of another
+            return Sketch(self.shaper(scope), instructions, text, mentioned.apart)
+        alike = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
+        functions = [one for one in mentioned.symbols if one.kind is Kind.FUNCTION]
+        key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *alike, *functions, *mentioned.missing)
+        found = self._equal_scopes.get(key)
+        if found is None:
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, mentioned.apart)
+        return found
+
+    def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
+        """The instructions in a scope that have one of the patterns chosen, with their paths and keys."""
+        sketch = self.sketch(scope)
+        patterns = choose(sketch)
+        if not patterns:
+            return
+        chosen = [(at, pattern) for at, pattern in enumerate(sketch.patterns) if pattern in patterns]
+        next_, before = 0, 0
+        for laid in self.in_scope[scope]:
+            end = before + len(laid.instructions)
+            indexed: list[tuple[int, Instruction]] = []
+            while next_ < len(chosen) and chosen[next_][0] < end:
+                at, pattern = chosen[next_]
+                indexed = indexed or laid.indexed
+                i, instruction = indexed[at - before]
+                yield (*laid.path, i), instruction, sketch.key(at, pattern)
+                next_ += 1
+            before = end
+
     def is_used(self, symbol: Symbol) -> bool:
-        return id(symbol) in self.used
+        return symbol in self.used
 
     def scope_of(self, path: Path) -> Scope:
         """The innermost scope around the node at a path."""
@@ -134,18 +217,31 @@ class _Resolver:
         self.scopes: dict[Path, Scope] = {(): self.root}
         self.duplicates: list[tuple[Symbol, Symbol]] = []
         self.unresolved: list[Use] = []
-        self.used: set[int] = set()
-        self.shapers: dict[int, Shaper] = {}
+        self.used: set[Symbol] = set()
+        self.blocks: list[Laid] = []
+        self.in_scope: dict[Scope, list[Laid]] = {}
+        self.late: list[Laid] = []
+        self.mentioned: dict[Scope, Mentioned] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
             self._declare(self.root, (i,), statement)
-        self._use_statements(self.root, [((), self.module)])
+        self._use_statements([_laid((), self.root, self.module.children)])
         for i, statement in enumerate(self.module.children):
             if isinstance(statement, Function):
                 self._function((i,), statement)
-        duplicates, unresolved = tuple(self.duplicates), tuple(self.unresolved)
-        return Names(self.module, self.root, self.scopes, duplicates, unresolved, frozenset(self.used), self.shapers)
+        return Names(
+            self.module,
+            self.root,
+            self.scopes,
+            tuple(self.duplicates),
+            tuple(self.unresolved),
+            frozenset(self.used),
+            tuple(self.blocks),
+            self.in_scope,
+            tuple(self.late),
+            self.mentioned,
+        )
 
     def _function(self, path: Path, function: Function) -> None:
         if function.body is None:
@@ -158,26 +254,36 @@ class _Resolver:
                     self._add(scope, _parameter_symbol(parameter, (*path, 0, i, j)))
         body = Scope((*path, 1), scope, {}, {})
         self.scopes[(*path, 0)] = scope
-        blocks: dict[int, tuple[Scope, list[tuple[Path, Node]]]] = {}
-        stack: list[tuple[Scope, Path, Node]] = [(body, body.path, function.body)]
+        first = len(self.blocks)
+        stack: list[tuple[Scope, Path, Block]] = [(body, body.path, function.body)]
         while stack:
-            scope, at, block = stack.pop()
-            self.scopes[at] = scope
-            blocks.setdefault(id(scope), (scope, []))[1].append((at, block))
-            for i, kind in enumerate(map(type, block.children)):
-                if kind is Instruction:
-                    continue
-                statement = block.children[i]
-                if kind is Block:
-                    inner = scope
-                    if not _DECLARING.isdisjoint(map(type, statement.children)):
-                        inner = Scope((*at, i), scope, {}, {})
-                    stack.append((inner, (*at, i), statement))
-                else:
-                    # a function is declared at module level, wherever the declaration is
-                    self._declare(self.root if kind is Function else scope, (*at, i), statement)
-        for scope, of_scope in blocks.values():
-            self._use_statements(scope, of_scope)
+            self._block(*stack.pop(), stack)
+        for scope in dict.fromkeys([laid.scope for laid in self.blocks[first:]]):
+            self._use_statements(self.in_scope[scope])
+
+    def _block(self, scope: Scope, path: Path, block: Block, stack: list[tuple[Scope, Path, Block]]) -> None:
+        """Enters the declarations of a block, and puts its inner blocks on the stack."""
+        self.scopes[path] = scope
+        laid = _laid(path, scope, block.children)
+        self.blocks.append(laid)
+        self.in_scope.setdefault(scope, []).append(laid)
+        begun = 0
+        is_late = False
+        for i, child in laid.others:
+            kind = type(child)
+            if kind is Block:
+                inner = scope
+                if not _DECLARING.isdisjoint(map(type, child.children)):
+                    inner = Scope((*path, i), scope, {}, {})
+                stack.append((inner, (*path, i), child))  # type: ignore[arg-type]
+            elif kind in _DECLARING:
+                # a function is declared at module level, wherever the declaration is
+                self._declare(self.root if kind is Function else scope, (*path, i), child)
+                is_late = is_late or (i > begun and kind is not Label)
+            if i == begun and kind is not Block:
+                begun += 1
+        if is_late:
+            self.late.append(laid)
 
     def _declare(self, scope: Scope, path: Path, statement: Node) -> None:
         kind = type(statement)
@@ -205,6 +311,8 @@ class _Resolver:
     def _add(self, scope: Scope, symbol: Symbol) -> None:
         if symbol.name == "_":
             return
+        if symbol.name[-1:].isdecimal():
+            scope.stems.add(symbol.name.rstrip(DIGITS))
         if symbol.count is not None:
             family = scope.ranges.setdefault(symbol.name, [])
             if family:
@@ -219,38 +327,33 @@ class _Resolver:
         elif before.linkage == ".extern":
             scope.symbols[symbol.name] = symbol
 
-    def _use_statements(self, scope: Scope, blocks: list[tuple[Path, Node]]) -> None:
-        """Resolves the names in the statements of a scope. Instructions share operands, so each is examined once."""
-        nodes: dict[int, Node] = {}
-        others: set[str] = set()
-        for _, block in blocks:
-            parts = _parts(block)
-            nodes.update(zip(map(id, parts), parts, strict=True))
-            for statement in block.children:
-                if type(statement) in _USING:
-                    others.update([name.text for _, name in _names_of_other(statement)])
-        # compilers number registers without gaps
-        scope.spell_out(len(nodes))
-        # not stored in its scope: cycles would keep trees alive until the garbage collector runs
-        shaper = self.shapers[id(scope)] = Shaper(scope)
-        shaper.learn(nodes.items())
-        missing = set(shaper.missing)
-        self.used.update(shaper.used)
-        for name in others:
-            symbol = scope.lookup(name)
-            if symbol is not None:
-                self.used.add(id(symbol))
-            elif name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None):
-                missing.add(name)
-        for at, block in blocks if missing else ():
-            uses = list(_first_uses(scope, at, block, missing))
+    def _use_statements(self, blocks: list[Laid]) -> None:
+        """Resolves the names in the statements of a scope."""
+        scope = blocks[0].scope
+        parts = list(chain.from_iterable([instruction.children for instruction in _instructions(blocks)]))
+        found = self.mentioned[scope] = mentioned(scope, parts)
+        self.used.update(found.symbols)
+        missing = {*found.missing, *self._used_by_others(scope, blocks)}
+        for laid in blocks if missing else ():
+            uses = list(_first_uses(laid, missing))
             self.unresolved.extend(uses)
             missing.difference_update([use.name for use in uses])
 
+    def _used_by_others(self, scope: Scope, blocks: list[Laid]) -> set[str]:
+        """Resolves the names in statements other than instructions, and gives those that are not declared."""
+        names = {name.text for laid in blocks for _, other in laid.others if type(other) in _USING for _, name in _names_of_other(other)}
+        missing = set()
+        for name in names:
+            symbol = scope.lookup(name)
+            if symbol is not None:
+                self.used.add(symbol)
+            elif not is_predefined(name):
+                missing.add(name)
+        return missing
 
-def _parts(block: Node) -> list[Node]:
-    """The opcodes, guards and operands of the instructions directly in a block."""
-    return list(chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction]))
+
+def _instructions(blocks: list[Laid]) -> Sequence[Instruction]:
+    return list(chain.from_iterable([laid.instructions for laid in blocks])) if len(blocks) > 1 else blocks[0].instructions
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
@@ -260,13 +363,14 @@ def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
         yield from names_in(statement)
     elif kind is Declaration:
         for i, child in enumerate(statement.children):
-            if type(child) is Declarator and len(child.children) > 1:
-                yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
+            for j, part in enumerate(child.children[1:], 1) if type(child) is Declarator else ():
+                if type(part) is not Range or type(part.children[0]) is not Number:
+                    yield from [((i, j, *path), name) for path, name in names_in(part)]
 
 
-def _first_uses(scope: Scope, at: Path, block: Node, missing: set[str]) -> Iterator[Use]:
+def _first_uses(laid: Laid, missing: set[str]) -> Iterator[Use]:
     missing = set(missing)
-    for i, statement in enumerate(block.children):
+    for i, statement in enumerate(laid.children):
         if not missing:
             return
         names = names_in(statement) if type(statement) is Instruction else _names_of_other(statement)
@@ -274,7 +378,7 @@ def _first_uses(scope: Scope, at: Path, block: Node, missing: set[str]) -> Itera
         for path, name in sorted(found):
             if name in missing:
                 missing.discard(name)
-                yield Use(name, (*at, i, *path), scope)
+                yield Use(name, (*laid.path, i, *path), laid.scope)
 
 
 def _may_repeat(before: Symbol, after: Symbol) -> bool:
@@ -336,4 +440,4 @@ def _parameter_symbol(parameter: Parameter, path: Path) -> Symbol:
     )
 
 
-__all__ = ["Kind", "Names", "Scope", "Symbol", "Use", "names_in", "resolve"]
+__all__ = ["Kind", "Laid", "Names", "Scope", "Symbol", "Use", "names_in", "resolve"]

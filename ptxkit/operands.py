@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
@@ -19,6 +17,7 @@ from ptxkit.syntax import (
     Function,
     Group,
     Guard,
+    Instruction,
     Name,
     Node,
     Number,
@@ -33,94 +32,107 @@ from ptxkit.syntax import (
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 
 
+class Keys(dict[OperandShape | str, str]):
+    """The keys of the operand shapes and opcodes of a module.
+
+    The key of an instruction is that of its opcode followed by those of its operands: equal for instructions that differ only in names and
+    constants, so that what depends on the opcode and the operand shapes is computed once for each key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: dict[str, OperandShape] = {}
+        """The shape of each key."""
+        self.composed: dict[str, str] = {}
+        """The keys of vectors and addresses, by their bracket and the keys of their parts."""
+
+    def __missing__(self, what: OperandShape | str) -> str:
+        key = f"{len(self)} "
+        if not isinstance(what, str):
+            self.shapes[key] = what
+        self[what] = key
+        return key
+
+    def shapes_of(self, instruction: str) -> tuple[OperandShape, ...]:
+        """The operand shapes of an instruction with this key."""
+        return tuple([self.shapes[f"{key} "] for key in instruction.split()[1:]])
+
+
 class Shaper:
     """Computes the shapes of operands in one scope. Instructions share operands, so each is examined once."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, keys: Keys | None = None) -> None:
         self.scope = scope
-        self.known: dict[int, OperandShape | str] = {}
-        """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
-        self.missing: set[str] = set()
-        """The undeclared names that occurred, special registers excepted."""
-        self.names: dict[int, str] = {}
-        """By `id` of the node: operands, and parts of operands, that are names."""
-        self.composites: list[tuple[int, Node]] = []
-        """The other operands that may contain names, and guards, with their `id`."""
-        self.inner: list[tuple[int, Node]] = []
-        """The parts of such operands that have parts themselves."""
-        self.symbols: list[Symbol] = []
-        """The symbols that occurred, in order."""
-        self._symbols: dict[int, OperandShape] = {}
+        self.keys = Keys() if keys is None else keys
+        self._known: dict[int, str] = {}
+        """The keys by the `id` of the node."""
+        self._symbols: dict[Symbol, str] = {}
+        """The symbols that occurred, with their keys."""
 
-    @property
-    def used(self) -> Iterable[int]:
-        """`id` of the symbols that occurred."""
-        return self._symbols.keys()
+    def instruction(self, instruction: Instruction) -> str:
+        """The key of an instruction."""
+        return "".join(map(self.key, instruction.children))
 
-    def learn(self, nodes: Iterable[tuple[int, Node]]) -> None:
-        """Enters all these nodes, given with their `id`, into `known`.
+    def key(self, node: Node) -> str:
+        """The key of an operand or opcode; empty for a guard.
 
         Parentheses have another meaning in a call than elsewhere; here they count as the list of a call.
         """
-        known, by_symbol, names = self.known, self._symbols, self.names
-        inside = self.composites
-        found, heads = self.scope.found.get, self.scope.heads
-        for key, node in nodes:
-            kind = type(node)
-            if kind is Name:
-                names[key] = name = node.text
-                known[key] = by_symbol.get(id(found(name))) or self._name(name)
-            elif kind is Opcode:
-                known[key] = node.text
-                heads[key] = node
-            elif kind is Number:
-                known[key] = _INTEGER if node.text.isdecimal() else _number(node.text)
-            else:
-                inside.append((key, node))
-        for key, node in inside:
-            kind = type(node)
-            if kind is Guard:
-                self(node.children[0])
-                known[key] = ""
-                heads[key] = node
-            elif kind is Group:
-                known[key] = shapes.operands(*[self(element) for element in node.children])
-            else:
-                known[key] = self._shape(node)
+        found = self._known.get(id(node))
+        if found is None:
+            found = self._known[id(node)] = self._made(node)
+        return found
+
+    def _made(self, node: Node) -> str:
+        kind = type(node)
+        if kind is Name:
+            return self.name_key(node.text)
+        if kind is Address or kind is Vector:
+            return self._composed(node)
+        if kind is Opcode:
+            return self.keys[node.text]
+        if kind is Number:
+            return self.keys[_INTEGER if node.text.isdecimal() else number_shape(node.text)]
+        return "" if kind is Guard else self.keys[self._shape(node)]
+
+    def name_key(self, name: str) -> str:
+        """The key of a name."""
+        symbol = self.scope.lookup(name) if name != "_" else None
+        if symbol is None:
+            return self.keys[_undeclared(name)]
+        found = self._symbols.get(symbol)
+        if found is None:
+            found = self._symbols[symbol] = self.keys[_symbol(symbol)]
+        return found
+
+    def _composed(self, operand: Node) -> str:
+        """The key of a vector or an address, which follows from those of its parts."""
+        parts = operand.children
+        if type(operand) is Vector:
+            bracket = "{"
+        else:
+            bracket = "["
+            if len(parts) > 1:
+                parts = operand.parts  # type: ignore[attr-defined]
+        composed = bracket + "".join(map(self.key, parts))
+        found = self.keys.composed.get(composed)
+        if found is None:
+            found = self.keys.composed[composed] = self.keys[self._shape(operand)]
+        return found
 
     def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
-        if type(operand) is Group:
-            if is_call:
-                return shapes.operands(*[self(element) for element in operand.elements])
+        if type(operand) is Group and not is_call:
             return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
-        found = self.known.get(id(operand))
-        if found is None:
-            if type(operand) is Name:
-                self.names[id(operand)] = operand.text
-            elif operand.children:
-                self.inner.append((id(operand), operand))
-            found = self.known[id(operand)] = self._shape(operand)
-        assert isinstance(found, OperandShape)
-        return found
+        return self.keys.shapes[self.key(operand)]
 
     def _shape(self, operand: Node) -> OperandShape:
-        kind = type(operand)
-        if kind is Name:
-            return self._name(operand.text)
-        if kind is Address:
-            children = operand.children
-            if len(children) == 1:
-                return shapes.address(self(children[0]))
-            if len(children) == 2 and (offset := operand.offset) is not None:  # type: ignore[attr-defined]
-                if type(offset) is not Number:
-                    self(offset)
-                return shapes.address(self(children[0]))
-            return shapes.address(*[self(part) for part in operand.parts])  # type: ignore[attr-defined]
-        if kind is Vector:
+        if isinstance(operand, Address):
+            return shapes.address(*[self(part) for part in operand.parts])
+        if isinstance(operand, Vector):
             return shapes.vector(*[self(element) for element in operand.children])
-        if kind is Number:
-            return _number(operand.text)
+        if isinstance(operand, Group):
+            return shapes.operands(*[self(element) for element in operand.children])
         if isinstance(operand, Pair):
             return shapes.pair(self(operand.children[0]), self(operand.children[1]))
         if isinstance(operand, Component):
@@ -131,23 +143,6 @@ class Shaper:
             return self._unary(operand)
         if isinstance(operand, Expression | Conditional | Cast | Apply):
             return self._expression(operand)
-        return shapes.UNKNOWN
-
-    def _name(self, name: str) -> OperandShape:
-        if name == "_":
-            return shapes.SINK
-        symbol = self.scope.lookup(name)
-        if symbol is not None:
-            found = self._symbols.get(id(symbol))
-            if found is None:
-                found = self._symbols[id(symbol)] = _symbol(symbol)
-                self.symbols.append(symbol)
-            return found
-        if name == "WARP_SZ":
-            return shapes.immediate("int")
-        if name.startswith("%") and special_register(name) is not None:
-            return shapes.special(name)
-        self.missing.add(name)
         return shapes.UNKNOWN
 
     def _component(self, operand: Component) -> OperandShape:
@@ -188,10 +183,25 @@ class Shaper:
         return shapes.immediate("f64" if "f64" in kinds else "f32" if "f32" in kinds else "int")
 
 
+def is_predefined(name: str) -> bool:
+    """Whether a name needs no declaration: a special register, `WARP_SZ` or the sink `_`."""
+    return name in ("_", "WARP_SZ") or (name.startswith("%") and special_register(name) is not None)
+
+
+def _undeclared(name: str) -> OperandShape:
+    """The shape of a name that no scope declares."""
+    if name == "_":
+        return shapes.SINK
+    if name == "WARP_SZ":
+        return shapes.immediate("int")
+    return shapes.special(name) if is_predefined(name) else shapes.UNKNOWN
+
+
 _INTEGER = shapes.immediate("int")
 
 
-def _number(text: str) -> OperandShape:
+def number_shape(text: str) -> OperandShape:
+    """The shape of a literal number."""
     digits = text.removeprefix("-")
     head = digits[:2].lower()
     if head == "0f":

@@ -12,6 +12,8 @@ import attrs
 from ptxkit.frozen import frozen
 from ptxkit.syntax import Node, Path
 
+DIGITS = "0123456789"
+
 
 class Kind(enum.StrEnum):
     """The kind of a symbol."""
@@ -23,7 +25,27 @@ class Kind(enum.StrEnum):
     FUNCTION = "function"
 
 
-@frozen
+_members: dict[str, list[str]] = {}
+"""By stem: names of members of register families, which most scopes have in common."""
+
+MOST_STEMS = 64
+MOST_MEMBERS = 1 << 16
+"""So many stems, and names for each, are kept."""
+
+
+def members(stem: str, count: int) -> list[str]:
+    """The names of a register family: `%r0`, `%r1`…"""
+    known = _members.get(stem, [])
+    if len(known) < count:
+        known = [*known, *[f"{stem}{number}" for number in range(len(known), count)]]
+        if count <= MOST_MEMBERS:
+            if len(_members) >= MOST_STEMS:
+                _members.clear()
+            _members[stem] = known
+    return known[:count]
+
+
+@frozen(eq=False)
 class Symbol:
     """A declared name. For `%r<100>`, `count` is 100 and `name` is `%r`. Sizes and types are those of one element."""
 
@@ -39,7 +61,7 @@ class Symbol:
     """The sizes of an array's dimensions, None if unsized; empty for a scalar."""
     count: int | None = None
     linkage: str | None = None
-    declares: Node | None = attrs.field(default=None, repr=False, eq=False)
+    declares: Node | None = attrs.field(default=None, repr=False)
     """The function, label, declaration or parameter that declares it."""
 
 
@@ -51,10 +73,8 @@ class Scope:
     parent: Scope | None
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
-    heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
-    """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
-    spelled: list[tuple[Symbol, list[str]]] = attrs.field(factory=list, repr=False, init=False)
-    """The families whose members were resolved in bulk, with the members' names."""
+    stems: set[str] = attrs.field(factory=set, repr=False, init=False)
+    """The names declared, or declared with a count, that end in a digit, without their digits."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
     @property
@@ -62,23 +82,32 @@ class Scope:
         """The names resolved so far in this scope."""
         return self._found
 
-    def spell_out(self, most: int) -> None:
-        """Resolves the members of families in bulk, for families with at most `most` members: much faster than looking up each."""
-        for stem, family in self.ranges.items():
-            only = family[0]
-            if len(family) == 1 and only.count is not None and only.count <= most and not stem[-1:].isdecimal():
-                names = [f"{stem}{number}" for number in range(only.count)]
-                self.spelled.append((only, names))
-                self._found.update(dict.fromkeys(names, only))
-        if self.spelled:
-            self._found.update(self.symbols)
+    def resolve(self, names: dict[str, None]) -> tuple[list[Symbol], list[str]]:
+        """Looks up names in bulk. Gives the symbols that they mean, without repetitions, and the names that mean none."""
+        if not self.ranges and self.parent is not None:
+            own, outer = self.symbols, self.parent.found
+            self._found.update({name: own.get(name) or outer[name] for name in names if name in own or name in outer})
+        found = [(name, self.lookup(name)) for name in names]
+        met = dict.fromkeys([symbol for _, symbol in found if symbol is not None])
+        return list(met), [name for name, symbol in found if symbol is None]
+
+    def family(self, stem: str, last: int) -> Symbol | None:
+        """The only symbol that names of this stem with numbers up to `last` can mean, as `%r<100>`; None if it is not so simple."""
+        plain = stem.rstrip(DIGITS)
+        inside: Scope | None = self
+        while inside is not None and plain not in inside.stems:
+            found = inside.ranges.get(stem)
+            if found is not None:
+                return found[0] if len(found) == 1 and last < (found[0].count or 0) else None
+            inside = inside.parent
+        return None
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name declared in this scope itself."""
         found = self.symbols.get(name)
         if found is not None or not self.ranges:
             return found
-        stem = name.rstrip("0123456789")
+        stem = name.rstrip(DIGITS)
         if stem == name:
             return None
         family = self.ranges.get(stem)

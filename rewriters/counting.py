@@ -104,7 +104,7 @@ def count_edges(plan: Plan, registers: int, derive: bool) -> None:
     for routine in plan.routines:
         flow = control_flow(routine)
         if flow.unknown_targets:
-            plan.refuse(routine, -1, "unknown-targets", "a branch goes nobody knows where")
+            plan.refuse(routine, -1, "unknown-targets", "the target of a branch is unknown")
             continue
         if exits and calls(routine):
             chosen = _blocks(routine)
@@ -354,7 +354,7 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     if at_once:
         lines += [*_whole_warp(plan, buffer, kept, part), f"bra {done};", f"{part}:"]
     if together:
-        lines += [*leading("", on, mask, copy, base).replace("!mov", "mov").split("\n"), apart(base, copy)]
+        lines += [*leading(on, mask, copy, base).replace("!mov", "mov").split("\n"), apart(base, copy)]
     else:
         lines += [f"setp.ne.u64 {on}, {base}, 0;"]
     lines += [buffer.copied(base, copy)]

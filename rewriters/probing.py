@@ -413,7 +413,7 @@ def guard_of(instruction: Instruction) -> str:
     return instruction.guard.text.strip() if instruction.guard is not None else ""
 
 
-def leading(guard: str, leader: str, mask: str, scratch: str, base: str) -> str:
+def leading(leader: str, mask: str, scratch: str, base: str) -> str:
     """Code for `mask`, the converged threads, and `leader`, true in one of them, or in none if `base` is 0."""
     return f"""!mov.pred {leader}, 0;
 activemask.b32 {mask};

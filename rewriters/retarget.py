@@ -149,7 +149,7 @@ def _unsupported(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[
 
 def _unknown(binder: Binder) -> Iterator[Refusal]:
     for site, shaper in binder.sites():
-        if not isinstance(binder.verdict(site.instruction, shaper).bound, Bound):
+        if not isinstance(binder.bound(site.instruction, shaper), Bound):
             yield Refusal("unknown-instruction", site.path, f"what `{site.instruction.opcode.text}` needs is not known")
 
 
@@ -157,7 +157,7 @@ def _operations(binder: Binder) -> dict[Path, Operation]:
     """The sums and products without a rounding modifier."""
     found: dict[Path, Operation] = {}
     for site, shaper in binder.sites():
-        bound = binder.verdict(site.instruction, shaper).bound
+        bound = binder.bound(site.instruction, shaper)
         operation = unrounded(site.instruction.opcode.mnemonic, bound) if isinstance(bound, Bound) else None
         if operation is not None:
             found[site.path] = operation
@@ -190,7 +190,7 @@ def _bound_pragmas(module: Module, path: Path) -> Iterator[Path]:
 def _substituted(binder: Binder, goal: Goal) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
     """The instructions that the new target or version lacks, their replacements, and why these are equivalent."""
     for site, shaper in binder.sites():
-        bound = binder.verdict(site.instruction, shaper).bound
+        bound = binder.bound(site.instruction, shaper)
         if not isinstance(bound, Bound) or _is_there(bound, goal):
             continue
         found = _first_substitution(site.instruction, binder, shaper, goal)
@@ -265,5 +265,5 @@ def _bound(statement: Node, binder: Binder, shaper: Shaper) -> Bound | None:
     if not isinstance(statement, Instruction):
         return None
     # operands are keyed by `id`: use a separate shaper, as these nodes may be freed before that of the scope
-    bound = binder.verdict(statement, Shaper(shaper.scope)).bound
+    bound = binder.bound(statement, Shaper(shaper.scope))
     return bound if isinstance(bound, Bound) else None

@@ -65,7 +65,21 @@ def test_commands_import_analyses_only_when_called(path: Path) -> None:
 
 
 def test_the_machine_stands_on_the_syntax_and_the_instruction_table() -> None:
-    below = ("syntax", "isa", "binaries", "names", "scopes", "operands", "checking", "diagnostics", "origins", "frozen", "memo", "machine")
+    below = (
+        "syntax",
+        "isa",
+        "binaries",
+        "names",
+        "scopes",
+        "mentions",
+        "operands",
+        "checking",
+        "diagnostics",
+        "origins",
+        "frozen",
+        "memo",
+        "machine",
+    )
     for path in files("ptxkit/machine"):
         beyond = [name for name in imports(path) if name.startswith("ptxkit.") and name.split(".")[1] not in below]
         assert not beyond, f"{path.relative_to(ROOT)} imports {beyond}"

@@ -24,13 +24,23 @@ REPLACED = re.compile(
     r"(?<![\w-])(?:ways?(?! bank)|nought|under way|for ever|untold|(?:is|are|was|were|be) told|tells? (?:of|that)|touch(?:es|ed|ing)?"
     r"|agree[sd]?"
     r"|stands? (?:behind|before)|squad|crew|twins?|(?:go|goes|went|comes?|came) round|mbarrier objects?|announced|so many|whatever|whoever"
-    r"|(?:give|gives|given|gave) (?:it |them )?(?:away|back)|they part|place of a thread|come together|misfits)\b",
+    r"|(?:give|gives|given|gave) (?:it |them )?(?:away|back)|they part|place of a thread|come together|misfits|nobody|lies between"
+    r"|so it is (?:in|with)|barrier of the cluster|(?:no|own) bug|left out (?:here|then|by)|taken for granted)\b",
     re.IGNORECASE,
 )
 """Words that no message has."""
 SOURCES = [
     path
-    for folder in ("analyses/rules", "analyses/protocols", "analyses/events", "analyses/uniformity", "analyses/registers")
+    for folder in (
+        "analyses/rules",
+        "analyses/protocols",
+        "analyses/events",
+        "analyses/uniformity",
+        "analyses/registers",
+        "analyses/linting",
+        "analyses/verify",
+        "ptxkit/machine/monitors",
+    )
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 FIXTURES = sorted([*(ROOT / "fixtures" / "kernels").glob("*.sm_90a.ptx"), *(ROOT / "fixtures" / "source").glob("*.ptx")])
@@ -40,6 +50,8 @@ def faults(diagnostic: Diagnostic) -> Iterator[str]:
     texts = [diagnostic.message, *diagnostic.notes, *[related.message for related in diagnostic.related]]
     if len(diagnostic.message) > LONGEST:
         yield f"{diagnostic.rule} is too long ({len(diagnostic.message)}): {diagnostic.message}"
+    if diagnostic.message.endswith("…"):
+        yield f"{diagnostic.rule} is cut off: {diagnostic.message}"
     for text in texts:
         for pattern in (MANGLED, REPLACED):
             yield from [f"{diagnostic.rule} says {found[0]!r}: {text}" for found in pattern.finditer(re.sub(r"%\w+", "", text))]

@@ -1,1 +1,1 @@
-"""What executions of kernels with made-up launches show. The README describes the method."""
+"""What executions of kernels with example launches show. The README describes the method."""

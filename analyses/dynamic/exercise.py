@@ -1,7 +1,7 @@
-"""Executes a kernel with made-up launches until one proves valid, and reports what that launch shows.
+"""Executes a kernel with example launches until one proves valid, and reports what that launch shows.
 
 A finding is believed only after it has been reproduced with other sizes and other contents: one that appears only for some of them may be
-caused by the made-up inputs rather than by the kernel.
+caused by the example inputs rather than by the kernel.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
-from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared, most_operations
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import (
@@ -79,7 +80,7 @@ GROWTH, MOST_GROWTH = 32, 1024
 """Factor by which arrays grow after a run leaves them, and the maximum over all such steps."""
 MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
-UNEVEN, UNEVEN_TOO = 7, 19
+UNEVEN, UNEVEN_TOO = 7, 3
 SMALL, SMALL_TOO = 5, 3
 """Numbers that some lanes fall below, for kernels that compare a scalar with part of a lane's index."""
 TILES = 4
@@ -119,6 +120,8 @@ WHOLE_ROWS = Sizes(counts=16)
 OF_BYTES = (OUTSIDE[1], UNINITIALISED, MISALIGNED)
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the bytes at an address."""
+OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
+"""Names of findings about the initialization of mbarriers."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 LACKS_THREADS = "the launch reads shared memory that no thread has written: it may lack the threads of a launch by the host"
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
@@ -138,7 +141,7 @@ class Found:
     finding: Finding
     example: Example
     depends: bool
-    """Whether its execution or address depends on made-up contents."""
+    """Whether its execution or address depends on synthesized contents."""
     other_contents: bool
     """Whether it also appears with other contents."""
     other_sizes: bool | None
@@ -159,7 +162,7 @@ class Found:
     in_order: bool = True
     """For a race: whether it remains one if warp collectives are taken to order memory accesses."""
     is_by_table: bool = False
-    """For a race in global memory that is not a read-modify-write: whether its addresses come from made-up contents. With other
+    """For a race in global memory that is not a read-modify-write: whether its addresses come from synthesized contents. With other
     contents, each thread may have elements of its own."""
     contents: Contents = COUNT
     schedule: str | int = LOCKSTEP
@@ -208,7 +211,7 @@ class Exercise:
         self.growth = 1
         self.shared = 0
         self.first_lines = False
-        """Whether only the first lines of matrices are read, as one extends beyond shared memory."""
+        """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self.contents = COUNT
         self.schedule: str | int = LOCKSTEP
         """Contents and schedule of the runs that decide whether a finding is believed."""
@@ -227,7 +230,7 @@ class Exercise:
         runs = [ran]
         # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
         goes_on = not is_guessed(self.routine)
-        for sizes, contrast, families in self._further(ran) if goes_on and not found and ran.fault is None else ():
+        for sizes, contrast, families in self._further() if goes_on and not found and ran.fault is None else ():
             # none of these families is about races
             self.lines = frozenset() if families and set(families) <= set(AT_ENDS) else None
             more = self._first((shape,), sizes)
@@ -266,7 +269,7 @@ class Exercise:
         return []
 
     def _may_part(self, ran: Ran) -> bool:
-        """Whether threads that must execute something together branch on made-up contents."""
+        """Whether threads that must execute something together branch on synthesized contents."""
         if not needs(self.routine, "cta") and not needs(self.routine, "warp"):
             return False
         return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra" for site in ran.depends)
@@ -290,7 +293,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
@@ -371,7 +374,7 @@ class Exercise:
         return least if is_one_cause else None
 
     def _is_hidden_by_sizes(self, shape: Shape) -> bool:
-        """Whether a made-up block with several dimensions leaves an array once there are more elements. With few elements, a comparison
+        """Whether a synthesized block with several dimensions leaves an array once there are more elements. With few elements, a comparison
         may hide that this is not a block for the kernel."""
         x, y, z = shape.block
         if y * z == 1 or x == 1 or is_said(self.routine, shape.block) or not is_compared(self.routine):
@@ -417,7 +420,7 @@ class Exercise:
             elif ran.outside == ".global" and contents is not ZEROS:
                 # numbers in memory may be used as indices
                 contents = ZEROS
-            elif not self.first_lines and leaves_by_descriptor(ran.fault):
+            elif not self.first_lines and (leaves_by_descriptor(ran.fault) or ran.takes_mbarriers):
                 self.first_lines = True
             else:
                 return ran
@@ -572,7 +575,7 @@ class Exercise:
         return not is_said(self.routine, block) and any(not may_be_whole(self.routine, one, block) for one in unwritten)
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
-        """Whether a finding depends on made-up contents: because one of `lines` does, or because threads do not diverge with other
+        """Whether a finding depends on synthesized contents: because one of `lines` does, or because threads do not diverge with other
         contents."""
         if finding.diagnostic.rule[:1] in OF_WARPS and not all(_is_in(finding, one) for one in again):
             return True
@@ -585,7 +588,8 @@ class Exercise:
         """
         ran, shape = launched
         if is_guessed(self.routine):
-            return {}
+            # which phases complete depends on the boxes, and what mbarriers there are does not
+            asked = [finding for finding in asked if finding.diagnostic.name in OF_INITS]
         presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:
@@ -631,14 +635,18 @@ class Exercise:
         return {**shows, **dict.fromkeys(map(id, left), True)}
 
     def _is_full_block(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> bool:
-        """Whether a block of twice as many threads would leave an array. Checked only for findings about uninitialized memory."""
+        """Whether a block of twice as many threads is impossible or would leave an array. Checked only for findings about uninitialized
+        memory."""
         x, y, z = shape.block
-        if not _has_an_element_each(self.routine, shape.block) or not any(one.diagnostic.name == UNINITIALISED for one in found):
+        if not any(one.diagnostic.name == UNINITIALISED for one in found):
+            return False
+        has_most = _has_most_threads(self.routine, shape.block)
+        if not has_most and not _has_an_element_each(self.routine, shape.block):
             return False
         if any(length == 1 and f"%tid.{axis}" in read(self.routine) for axis, length in zip("xyz", shape.block, strict=True)):
             # it may have more threads along this dimension
             return False
-        return 2 * x * y * z > MOST_THREADS or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
+        return has_most or self._within(attrs.evolve(shape, block=(2 * x, y, z)), sizes).outside == ".shared"
 
     def _is_whole(self, finding: Finding, is_full: bool) -> bool:
         """Whether no other number of threads is plausible. More threads, one of which might write the memory that was read, would leave
@@ -731,8 +739,10 @@ class Exercise:
             # an array has one element for each thread, or the kernel specifies their number
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
-        # small ones first, as they are cheaper
-        for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
+        few = [_of_a_warp(shape)] if self._may_be_a_warp(shape) else []
+        # small ones first, as they are cheaper; that one thread refutes a finding is asked for again below
+        alone = None if needs(self.routine, "warp") else self._alone(shape)
+        for other in [*([alone] if alone is not None else []), *few, *others]:
             if not left:
                 break
             left = self._also(left, other, sizes)
@@ -766,16 +776,19 @@ class Exercise:
         return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_few_threads(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """The findings that also appear with one thread, or one group of threads, if the kernel does not specify its block and does nothing
-        that needs more."""
+        """The findings that also appear with one thread, or one group of threads, if the kernel may have no more."""
+        alone = self._alone(shape)
+        return self._also(found, alone, sizes) if found and alone is not None else found
+
+    def _alone(self, shape: Shape) -> Shape | None:
+        """The shape with one thread, or one group of threads, if the kernel does not specify its block and does nothing that needs more."""
         is_single = suits_one_thread(self.routine)
         count = 1 if is_single or fewest(self.routine) == 1 else group(self.routine)
         if launch(self.routine).threads is not None or not count:
-            return found
+            return None
         is_one = (is_single or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
         block = (count, 1, 1)
-        alone = Shape(block, (1, 1, 1), None) if is_one else attrs.evolve(shape, block=block)
-        return self._also(found, alone, sizes) if found else ()
+        return Shape(block, (1, 1, 1), None) if is_one else attrs.evolve(shape, block=block)
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """The findings that a run with another shape does not refute. A shape that leaves a shared array is no launch; it refutes only
@@ -821,8 +834,13 @@ def _is_of_ends(finding: Finding, families: str) -> bool:
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
-    """Whether a larger CTA, one of whose additional threads writes the memory in question, is implausible."""
-    return _is_of_own_memory(finding) or _has_an_element_each(routine, block)
+    """Whether a larger CTA, one of whose additional threads writes the memory in question, is impossible or implausible."""
+    return _is_of_own_memory(finding) or _has_most_threads(routine, block) or _has_an_element_each(routine, block)
+
+
+def _has_most_threads(routine: Routine, block: tuple[int, int, int]) -> bool:
+    """Whether the kernel cannot be launched with more threads."""
+    return math.prod(block) >= launch(routine).most[0]
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
@@ -911,8 +929,11 @@ def _is_as_such_in(finding: Finding, other: Ran) -> bool:
 
 
 def _shows_with(finding: Finding, other: Ran) -> bool:
-    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing."""
-    return _is_in(finding, other) or (finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines)
+    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing; for a
+    deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
+    is_short = finding.diagnostic.name in OF_SHARED and not _lines(finding) <= other.lines
+    has_left = "ends" in finding.witness and other.outside == ".global"
+    return _is_in(finding, other) or is_short or has_left
 
 
 def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
@@ -926,7 +947,7 @@ def _telling(finding: Finding, again: list[Ran]) -> list[Ran]:
 
 
 def _is_sure(found: Found) -> bool:
-    """Whether a finding is independent of everything that was made up."""
+    """Whether a finding is independent of everything that was synthesized."""
     return found.other_contents and bool(found.other_sizes) and bool(found.other_shapes) and not found.depends
 
 

@@ -1,4 +1,4 @@
-"""One run of a made-up launch under all monitors."""
+"""One run of an example launch under all monitors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
 from ptxkit.machine.monitors.deadlocks import CHANGE
+from ptxkit.machine.monitors.mbarriers import REUSED
 from ptxkit.machine.monitors.races import Races
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Ran:
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
     memory: tuple[bytes, ...] = ()
-    """Final contents of made-up memory, if requested and if all threads ran to completion."""
+    """Final contents of synthesized memory, if requested and if all threads ran to completion."""
     _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
     _seen: set[Seen] = attrs.field(factory=set, init=False, repr=False)
 
@@ -79,6 +80,11 @@ class Ran:
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
         unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
         return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
+
+    @property
+    def takes_mbarriers(self) -> bool:
+        """Whether a matrix, as its descriptor defines it, includes an mbarrier: then it is longer than what the MMA is meant to read."""
+        return any(one.diagnostic.name == REUSED[1] and self._is_matrix(one) for one in self.findings)
 
     def seen_as(self, name: Callable[[Finding], Seen]) -> set[Seen]:
         """Keys of the findings that are not notes, for comparison with other runs."""
@@ -111,12 +117,12 @@ class Ran:
 
     @property
     def strayed_to(self) -> tuple[int, int] | None:
-        """Line and address of an access that left global memory and lies near no made-up array; None if there is none."""
+        """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
         return strayed_to(self.fault, self.observer.made)
 
     @property
     def depends(self) -> tuple[Any, ...]:
-        """The instructions that depend on made-up contents."""
+        """The instructions that depend on synthesized contents."""
         return self._dependent(self.observer.sources)
 
     @property
@@ -126,7 +132,7 @@ class Ran:
 
     @property
     def depends_on_data(self) -> tuple[Any, ...]:
-        """The instructions that depend on made-up contents that are read without ordering semantics, unlike flags."""
+        """The instructions that depend on synthesized contents that are read without ordering semantics, unlike flags."""
         return self._dependent(self._data)
 
     @property
@@ -149,7 +155,7 @@ class Ran:
 
 
 def _waits_for_others(finding: Finding) -> bool:
-    """Whether threads wait for memory to change. The host or another GPU may write it; in a made-up launch neither does."""
+    """Whether threads wait for memory to change. The host or another GPU may write it; in an example launch neither does."""
     waiting = finding.witness.get("waiting", ())
     return finding.witness.get("ends") == "standstill" and any(one["for"] == CHANGE for one in waiting)
 

@@ -21,7 +21,7 @@ from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Memory
+from ptxkit.isa.forms import Memory
 from ptxkit.syntax import Guard
 
 ASYNC = "async"

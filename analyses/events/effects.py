@@ -11,7 +11,7 @@ from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Async
+from ptxkit.isa.forms import Async
 from ptxkit.syntax import constant_value
 
 

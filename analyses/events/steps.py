@@ -1,4 +1,4 @@
-"""What the instructions of a function do to barriers, mbarriers and shared memory, as steps of one kind each.
+"""What the instructions of a function do to barriers and mbarriers, as steps of one kind each.
 
 An instruction may have several steps: `mbarrier.arrive.expect_tx` adds expect-tx bytes, then arrives. The effects come from the instruction
 table.
@@ -19,15 +19,11 @@ from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.binding import Bound
 
 MBARRIER = "mbarrier"
-SHARED = ".shared"
-TENSOR_CORES = "tcgen05"
 LEAST_BYTES = 16
 """Minimum bytes that a copy or a tensor core accesses."""
-MOST_STEPS = 20000
-"""Functions with more steps than this are not analyzed."""
 
 
 class Does(enum.Enum):
@@ -47,24 +43,14 @@ class Does(enum.Enum):
     BARRIER_ARRIVE = "barrier arrive"
     CLUSTER_ARRIVE = "cluster arrive"
     CLUSTER_WAIT = "cluster wait"
-    FENCE = "fence"
-    """Orders memory beyond the CTA."""
     JOIN = "join"
     """Reconverges the threads of a warp."""
-    READ = "read"
-    WRITE = "write"
-    FETCH = "fetch"
-    """Reads a value that decides which path threads take, or which location they use."""
-    STORE = "store"
-    """Writes values that may be fetched."""
     RELEASE = "give registers"
     TAKE = "take registers"
     """Waits until the CTA has enough spare registers; `amount` is the number per thread afterwards."""
 
 
-SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE, Does.FETCH, Does.STORE}
 ON_MBARRIERS = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
-_FENCES = frozenset(("fence", "init-fence"))
 
 
 @frozen(eq=False)
@@ -74,7 +60,7 @@ class Step:
     instruction: int
     does: Does
     address: Term | None = None
-    """The address of the mbarrier or of the memory; for a barrier, its number."""
+    """The address of the mbarrier; for a barrier, its number."""
     amount: Term | None = None
     """The count of an init, an arrival or a barrier; the expect-tx bytes; the parity of a wait; the mask of a join."""
     times: int = 1
@@ -82,38 +68,17 @@ class Step:
     target: Term | None = None
     """The destination of a copy."""
     bytes: int | None = None
-    """Bytes accessed, if known."""
-    least: int = LEAST_BYTES
-    """Minimum bytes accessed."""
+    """The bytes of a copy, if constant."""
     is_multicast: bool = False
     """Whether mbarriers of several CTAs may be signalled."""
-    mask: Term | None = None
-    """With multicast, the CTAs whose mbarrier at the same offset is signalled, as a bit mask."""
-    is_everywhere: bool = False
-    """Whether all CTAs of the cluster are signalled, if the size of the cluster is known."""
-    is_request: bool = False
-    """Whether the data copied is the response to a request for another cluster's work."""
-    pairs: Term | None = None
-    """If not `mask`: the destination CTAs; in each pair, the CTA that the address names is signalled (9.7.10.27.5.2)."""
     map: Term | None = None
     """The tensor map that determines the bytes of a copy."""
     is_spinning: bool = False
     """Whether a wait is repeated until it succeeds."""
     by_state: bool = False
     """Whether a wait is for the phase of the thread's last arrival."""
-    may_complete: bool = True
-    """Whether an arrival may complete the phase."""
     drops: bool = False
-    is_descriptor: bool = False
-    """Whether the address is a matrix descriptor."""
-    is_collective: bool = False
-    """Whether an access is made by an operation that the threads start, not by the threads themselves."""
-    is_relaxed: bool = False
-    """Whether an arrival at the cluster barrier publishes only the memory that an earlier fence covers."""
-    lanes: int = 0
-    """The number of lanes of a warp whose address counts; 0 for all."""
-    is_plain: bool = True
-    """Whether an access has no ordering semantics: two such accesses by different threads must be synchronized."""
+    """Whether an arrival lowers the expected arrival count of later phases."""
 
 
 @fact
@@ -132,44 +97,16 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
         elif "setmaxnreg" in bound.effects:
             does = Does.TAKE if bound.has(".inc") else Does.RELEASE
             found[i] = [Step(i, does, amount=term_of(routine, i, bound.operand("count")))]
-        elif _FENCES & set(bound.effects) and not bound.has(".cta"):
-            found[i] = [Step(i, Does.FENCE)]
         elif bound.converges is not None and bound.converges.level == "warp":
             found[i] = [Step(i, Does.JOIN, amount=term_of(routine, i, bound.members))]
-    for access in accesses(routine):
-        step = _of_access(routine, access)
-        if step is not None:
-            found.setdefault(access.instruction, []).insert(0, step)
-    for i, bound in such(routine, lambda bound: bound.converges is not None and bound.converges.level == "warpgroup"):
-        for memory in bound.memory:
-            operand = bound.operand(memory.operand)
-            if memory.is_async and operand is not None and operand.role == "r" and operand.name != "a":
-                step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
-                found.setdefault(i, []).append(step)
-    return {i: tuple(own) for i, own in sorted(found.items())}
+    return {i: tuple(own) for i, own in found.items()}
 
 
 def _is_step(bound: Bound) -> bool:
     """Whether instructions of a form affect barriers, registers or other threads (apart from memory)."""
-    if bound.barrier or bound.completes or "setmaxnreg" in bound.effects or not _FENCES.isdisjoint(bound.effects):
+    if bound.barrier or bound.completes or "setmaxnreg" in bound.effects:
         return True
     return bound.converges is not None and bound.converges.level == "warp"
-
-
-@fact
-def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
-    """The steps, including reads by tensor cores through descriptors; locating those needs the values of a launch."""
-    found = dict(steps(routine))
-    blocks = control_flow(routine)
-    for i, bound in such(routine, lambda bound: any(word.group == TENSOR_CORES for word in bound.asynchronous)):
-        if blocks.block_of[i] not in blocks.reachable:
-            continue
-        for memory in bound.memory:
-            operand = bound.operand(memory.operand)
-            if memory.is_async and memory.proxy == "async" and memory.access == "read" and operand is not None and operand.role == "r":
-                step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
-                found[i] = (*found.get(i, ()), step)
-    return dict(sorted(found.items()))
 
 
 def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> list[Step]:
@@ -183,7 +120,7 @@ def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> l
     if operand is None:
         found = []
         if "arrive" in actions:
-            found.append(Step(i, Does.CLUSTER_ARRIVE, is_relaxed=bound.has(".relaxed")))
+            found.append(Step(i, Does.CLUSTER_ARRIVE))
         if "wait" in actions:
             found.append(Step(i, Does.CLUSTER_WAIT))
         return found
@@ -204,10 +141,9 @@ def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> l
         elif action == "expect":
             found.append(Step(i, Does.EXPECT, address, term_of(routine, i, bound.operand("tx")), is_multicast=multicast))
         elif action == "arrive":
-            completes = not bound.has(".noComplete")
             count = term_of(routine, i, bound.operand("count"))
             drops = bound.has(".arrive_drop")
-            found.append(Step(i, Does.ARRIVE, address, count, is_multicast=multicast, may_complete=completes, drops=drops))
+            found.append(Step(i, Does.ARRIVE, address, count, is_multicast=multicast, drops=drops))
         elif action == "wait":
             parity = bound.operand("parity")
             found.append(Step(i, Does.WAIT, address, term_of(routine, i, parity), is_spinning=is_spinning, by_state=parity is None))
@@ -219,40 +155,17 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     operand = bound.operand(word.what) if word is not None else None
     if operand is None:
         return []
-    address = term_of(routine, i, operand)
-    mask = term_of(routine, i, bound.operand("mask"))
-    pairs: Term | None = None
-    multicast = bound.operand("mask") is not None
+    address, multicast = term_of(routine, i, operand), bound.operand("mask") is not None
     if any(one.action == "commit" for one in bound.asynchronous):
-        return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
-    if multicast and bound.slot(".cta_group") == ".cta_group::2":
-        # which mbarrier of the CTA pair is signalled depends on its address
-        mask, pairs = None, mask
+        return [Step(i, Does.ARRIVE, address, is_multicast=multicast)]
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
-    size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
-    term = term_of(routine, i, size)
-    # only the tensor map gives the bytes of a tensor copy
-    map_ = term_of(routine, i, bound.operand("map"))
-    count = term.constant if term is not None else written.bytes if written is not None and bound.operand("map") is None else None
-    # a byte count that is not constant is known on a path only
-    amount = term if count is None else None
     target = written.address if written is not None else None
+    tensor_map, size = bound.operand("map"), term_of(routine, i, bound.operand("size") or bound.operand("tx"))
+    # only its tensor map gives the bytes of a tensor copy
+    count = size.constant if size is not None else written.bytes if written is not None and tensor_map is None else None
     return [
-        Step(
-            i,
-            Does.COPY,
-            address,
-            amount,
-            target=target,
-            bytes=count,
-            is_multicast=multicast,
-            mask=mask,
-            pairs=pairs,
-            map=map_,
-            is_everywhere=bound.has(".multicast::cluster::all"),
-            is_request="launch-control" in bound.effects,
-        )
+        Step(i, Does.COPY, address, target=target, bytes=count, map=term_of(routine, i, tensor_map), is_multicast=multicast),
     ]
 
 
@@ -267,27 +180,6 @@ def _by_instruction(routine: Routine) -> dict[int, tuple[Access, ...]]:
     for access in accesses(routine):
         found.setdefault(access.instruction, []).append(access)
     return {i: tuple(own) for i, own in found.items()}
-
-
-def _of_access(routine: Routine, access: Access) -> Step | None:
-    """An access to shared memory that is complete, or at least issued, when the instruction is."""
-    bound = bindings(routine)[access.instruction]
-    if access.space != SHARED or access.address is None or not isinstance(bound, Bound):
-        return None
-    if any(word.operand == access.memory.operand for word in bound.barrier):
-        return None
-    if any(word.mechanism == MBARRIER for word in bound.completes) and access.memory.is_async and access.writes:
-        return None
-    if access.memory.is_async and access.writes:
-        # the groups of cp.async have their own rules
-        return None
-    plain = access.memory.order.lstrip(".") in ("", "weak") and "volatile" not in bound.effects
-    if access.memory.access == "readwrite":
-        plain = False
-    does = Does.WRITE if access.writes else Does.READ
-    size = access.bytes or access.least or None
-    shared = access.memory.proxy == "async"
-    return Step(access.instruction, does, access.address, bytes=size, lanes=access.lanes, is_plain=plain, is_collective=shared)
 
 
 @fact
@@ -362,7 +254,7 @@ def is_quiet(routine: Routine, name: str) -> bool:
     for inner in nearest_first([name], lambda one: [other for whom in called(one) for other in whom.names]):
         if any(not whom.names or whom.is_indirect for whom in called(inner)):
             return False
-        if inner in by_name and any(step.does in SYNCHRONIZES for own in steps(by_name[inner]).values() for step in own):
+        if inner in by_name and steps(by_name[inner]):
             return False
     return True
 

@@ -22,7 +22,7 @@ _BELOW = {"random": HIGH, "small": 8, "flags": 2}
 SPREAD = 2.0
 """Random real numbers lie between -SPREAD and SPREAD."""
 SIDE = 64
-"""Texels along each dimension of a made-up texture."""
+"""Texels along each dimension of a synthesized texture."""
 
 
 Part = tuple[int, int, int]
@@ -63,7 +63,7 @@ class Numbers:
 
 @attrs.frozen
 class Contents:
-    """One choice of everything that is made up: the contents of memory and the scalars (`numbers`)."""
+    """One choice of everything that is synthesized: the contents of memory and the scalars (`numbers`)."""
 
     name: str
     seed: int = 0
@@ -72,6 +72,11 @@ class Contents:
     def with_numbers(self, numbers: Numbers) -> Contents:
         """Returns the same contents with other scalars."""
         return attrs.evolve(self, numbers=numbers)
+
+    @property
+    def of_different_words(self) -> Contents:
+        """Contents in which no two words of an array are equal: these, or else 0, 1, 2, … in an order of their own."""
+        return self if self.name in DIFFERENT else attrs.evolve(self, name="shuffled", seed=self.seed + FIRST_ORDER)
 
     def data(self, size: int, number: int) -> Any:
         """Initial bytes of buffer number `number`, which has `size` bytes. The array is shared: do not modify it."""
@@ -137,6 +142,7 @@ NEAR = 8
 """Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
 SHUFFLED = Contents("shuffled", 5)
+FIRST_ORDER = 100
 DIFFERENT = ("count", "shuffled")
 """The contents in which no two words of an array are equal."""
 CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))

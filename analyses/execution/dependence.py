@@ -1,10 +1,10 @@
-"""Which branches, addresses and synchronization depend on made-up contents.
+"""Which branches, addresses and synchronization depend on synthesized contents.
 
-A taint analysis. A value is *made up* if it was loaded from made-up contents or computed from a made-up value. The run records which loads
-read made-up contents. From these, taint is propagated over the text, ignoring the order of execution: through registers, and through a
-whole state space once a made-up value is stored to it. The result therefore covers every dependence that occurred in the run, and
-overapproximates it. (Comparing two runs with different contents would show only what happens to differ; a taint bit for each lane would
-slow down every operation of the machine.)
+A taint analysis. A value is *synthesized* if it was loaded from synthesized contents or computed from a synthesized value. The run records
+which loads read synthesized contents. From these, taint is propagated over the text, ignoring the order of execution: through registers,
+and through a whole state space once a synthesized value is stored to it. The result therefore covers every dependence that occurred in the
+run, and overapproximates it. (Comparing two runs with different contents would show only what happens to differ; a taint bit for each lane
+would slow down every operation of the machine.)
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 def dependent(
     program: Any, sources: Mapping[int, Site], *, stores: bool = False, addresses: bool = False, direct: bool = False
 ) -> tuple[Site, ...]:
-    """The instructions for which a made-up value decides whether they execute, which address they access, or which threads they wait for.
+    """The instructions for which a synthesized value decides whether they execute, which address they access, or which threads they wait
+    for.
 
-    `sources` are the instructions that read made-up values first, by `id`; `program` is a `ptxkit.machine.loading.Program` that was
+    `sources` are the instructions that read synthesized values first, by `id`; `program` is a `ptxkit.machine.loading.Program` that was
     executed. An instruction's own guard counts; a branch around it does not, since the branch is itself in the result. Instructions that
-    were not executed propagate nothing. With `stores`, the result also has the instructions that store made-up values. With `addresses`,
-    only addresses count; with `direct`, only addresses, and only taint through registers.
+    were not executed propagate nothing. With `stores`, the result also has the instructions that store synthesized values. With
+    `addresses`, only addresses count; with `direct`, only addresses, and only taint through registers.
     """
     if not sources:
         return ()
@@ -99,7 +100,7 @@ def _is_shared(bound: Bound) -> bool:
 
 
 class _Following:
-    """Propagates taint from the instructions that read made-up values first."""
+    """Propagates taint from the instructions that read synthesized values first."""
 
     def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site], direct: bool) -> None:
         self.bodies = bodies

@@ -1,8 +1,10 @@
 """Executes a kernel for one launch under monitors, in as many runs as needed: under several schedules if the order of threads or of
-asynchronous operations may matter, and with several contents if something depends on made-up contents."""
+asynchronous operations may matter, and with several contents if something depends on synthesized contents."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
@@ -41,6 +43,11 @@ MOST_LOOKS = 200
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
+MOST_RESTARTS = 2
+"""A run with other contents than the first is restarted so many times because CTAs deviate; then all of them are watched."""
+FEW, LEAST_CTAS = 0.1, 8
+"""A run of the first CTAs may take about this fraction of the remaining time, as they all may have to be watched; fewer CTAs than these
+are not worth a run."""
 MOST_WRONG = 6
 """The search stops after this many attempts with inconsistent scalars."""
 LESS = 4
@@ -51,6 +58,8 @@ SLOWER = 3
 """Time limit for a run with other inputs, relative to the first run (plus a constant)."""
 LEAST_OPERATIONS, LONGER = 1 << 14, 8
 """Operation limit for a run without monitors: at least LEAST_OPERATIONS, and LONGER times as many as the previous run needed."""
+PATIENCE = 0.9
+"""If less than this fraction of the time is left after the first attempt, the search comes before further scalars."""
 LOOKING, LOOK = 0.25, 0.03
 """The search for further scalars stops when less than the fraction LOOKING of the time is left; one run of the search takes at most the
 fraction LOOK."""
@@ -101,7 +110,7 @@ class Shown:
     states: tuple[str, ...] = ()
     """Variables of the module that the host would have to write for it; empty if it appears without that."""
     is_of_equal_words: bool = False
-    """Whether it is about two stores whose addresses come from made-up contents, and does not appear if all words of these differ."""
+    """Whether it is about two stores whose addresses come from synthesized contents, and does not appear if all words of these differ."""
 
 
 @attrs.frozen
@@ -119,15 +128,15 @@ class Executed:
     not_covered: tuple[str, ...]
     """Descriptions of what was not checked or not executed."""
     depends: tuple[Any, ...]
-    """The instructions (`Site`s) whose execution or address depends on made-up contents; empty if none does."""
+    """The instructions (`Site`s) whose execution or address depends on synthesized contents; empty if none does."""
     numbered: tuple[Any, ...]
-    """The same for made-up scalars; computed only if there are findings."""
+    """The same for synthesized scalars; computed only if there are findings."""
     instructions: int
     unexecuted: tuple[Any, ...]
     """The instructions that write memory or synchronize and that no attempt executed."""
     code: Code
     unknown: tuple[str, ...] = ()
-    """The undefined functions that were called; their results were made up."""
+    """The undefined functions that were called; their results were synthesized."""
     not_together: tuple[Numbers, ...] = ()
     """Scalars that led to an error at an address computed from them, and are therefore taken to be inconsistent."""
     unfit: tuple[str, ...] = ()
@@ -135,15 +144,15 @@ class Executed:
     states: tuple[str, ...] = ()
     """Variables of the module that were also tried with other values, as the host may have written them."""
     is_by_numbers: bool = False
-    """Whether made-up scalars may be the reason that some instruction was not executed."""
+    """Whether synthesized scalars may be the reason that some instruction was not executed."""
     layouts: tuple[Finding, ...] = ()
     """Findings about matrices that extend beyond shared memory, as their descriptors define them. If there are any, only the first rows
     of each such matrix were read."""
     deciding: Mapping[int, int] = {}
-    """Arguments whose made-up contents decide which path threads take or which address they access, by index (variables of the module
+    """Arguments whose synthesized contents decide which path threads take or which address they access, by index (variables of the module
     follow the arguments); and how many bytes of each the kernel reads."""
     deciding_numbers: tuple[int, ...] = ()
-    """Arguments whose made-up scalars decide which path threads take, by index; known only if something was not executed."""
+    """Arguments whose synthesized scalars decide which path threads take, by index; known only if something was not executed."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -175,7 +184,8 @@ def execute(
     budget: float = 10.0,
     progress: Callable[[Any], None] | None = None,
 ) -> Executed:
-    """Executes a launch of a kernel of a loaded module (`loaded`) under the monitors named in `checks`, within about `budget` seconds.
+    """Executes a launch of a kernel of a loaded module (`loaded`) under the monitors named in `checks`, within about `budget` seconds of
+    processor time, so that the result is the same on a busy computer.
 
     The first run uses the first schedule and the first contents; other runs follow if they could show something else. `schedules` and
     `contents` replace the default choices if not empty. Raises TypeError or ValueError if the arguments do not fit the kernel's parameters.
@@ -224,7 +234,7 @@ class _Executing:
         self.checks = checks
         self.progress = progress
         self.budget = budget
-        self.end = time.perf_counter() + budget
+        self.end = time.thread_time() + budget
         self.runs: list[Ran] = []
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
         self.not_covered: dict[str, None] = {}
@@ -233,11 +243,11 @@ class _Executing:
         """Whether there was no time to try all contents."""
         self.observer = Observer()
         self.made: tuple[tuple[int, int], ...] = ()
-        """Address ranges (start, end) of the made-up memory of the last run."""
+        """Address ranges (start, end) of the synthesized memory of the last run."""
         self.starts: Mapping[int, int] = {}
         """As `Once.starts`, of the first run with these scalars."""
-        self.stands = True
-        """Whether one CTA may represent others."""
+        self.classes: Classes | None = ()
+        """The CTAs that deviate in shared memory, as far as runs with these scalars have shown; None if no CTA may represent others."""
         self.depends: tuple[Any, ...] = ()
         self.instructions = 0
         self.ahead: frozenset[int] = frozenset()
@@ -287,6 +297,9 @@ class _Executing:
             left: set[Path] = set(one.unseen) if self._decides(one) else set()
             unseen = left if unseen is None else unseen & left
             contrasts += 1
+            if unseen and contrasts == 1 and self._left < PATIENCE * self.budget:
+                # after another attempt like this, there may be no time for the search
+                self._search(attempts, unseen)
             if not unseen and numbers.other >= LEAST_NUMBER and (contrasts > 1 or len(attempts) > MOST_ATTEMPTS):
                 break
             if unseen and len(attempts) > 1:
@@ -295,11 +308,7 @@ class _Executing:
         if not unseen:
             attempts += self._led_by_contents(attempts)
         if unseen:
-            for search in (self._searched, self._searched_contents):
-                for one in search(tuple(attempts), unseen):
-                    attempts.append(one)
-                    if self._is_good(one):
-                        unseen &= set(one.unseen)
+            self._search(attempts, unseen)
         completed = [one for one in attempts if not self._is_of_numbers(one)]
         good = [one for one in completed if not self._is_doubtful(one)]
         if good and len(good) < len(completed):
@@ -311,6 +320,14 @@ class _Executing:
         # if nothing else reaches an instruction, report what the possibly inconsistent attempts show
         besides = [one for one in attempts if left and one not in completed]
         return self._executed(completed or attempts[:1], left, [*([other] if other is not None else []), *besides], held)
+
+    def _search(self, attempts: list[_Attempt], unseen: set[Path]) -> None:
+        """Adds attempts that execute instructions in `unseen`, and takes these out."""
+        for search in (self._searched, self._searched_contents):
+            for one in search(tuple(attempts), unseen):
+                attempts.append(one)
+                if self._is_good(one):
+                    unseen &= set(one.unseen)
 
     def _with_other_states(self, attempts: Sequence[_Attempt]) -> tuple[_Attempt | None, set[Path]]:
         """Repeats the best attempt with other values in variables of the module, if these decide which instructions execute. Returns the
@@ -372,10 +389,11 @@ class _Executing:
     def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
         """Attempts with other contents, if contents alone keep instructions from being executed. Lines that remain unexecuted are
         reported in `unfit`."""
-        best = min([one for one in attempts if self._is_good(one)], key=lambda one: len(one.unseen), default=None)
+        good = [one for one in attempts if self._is_good(one)]
+        best = min(good, key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
             return []
-        left, found = set(best.unseen), []
+        left, found = set.intersection(*[set(one.unseen) for one in good]), []
         for one in self._searched_contents((best,), left, FEW_FLAGS):
             found.append(one)
             left &= set(one.unseen)
@@ -411,14 +429,15 @@ class _Executing:
         return one.runs[0].fault is None and not self._is_doubtful(one)
 
     def _looked(self, numbers: Numbers, contents: Contents = COUNT) -> set[Path]:
-        """The instructions that are executed with these scalars and contents, found by a run without monitors; none if the run faults."""
+        """The instructions that are executed with these scalars and contents, found by a run without monitors; none if the run faults. If
+        there is no time for all CTAs, those of the first ones."""
         from ptxkit.machine import Budget
 
         self.code.reset()
         budget = Budget(seconds=LOOK * self.budget, operations=self.most_operations)
         one = once(self.code, self.launch, self.schedules[0], contents.with_numbers(numbers), budget)
         self.code.reset()
-        if one.fault is not None:
+        if one.fault is not None and (one.fault.kind != "budget" or not one.observer.completed):
             return set()
         self.most_operations = max(LEAST_OPERATIONS, LONGER * one.observer.operations)
         return executed(one.observer.program, one.observer.seen)
@@ -434,7 +453,7 @@ class _Executing:
         return fault is None or fault.kind != "budget" or self._decides(one)
 
     def _is_doubtful(self, one: _Attempt) -> bool:
-        """Whether an error occurs at an address that is computed from made-up scalars, so that the scalars may be inconsistent."""
+        """Whether an error occurs at an address that is computed from synthesized scalars, so that the scalars may be inconsistent."""
         # this includes stores of equal values, which other scalars may send to different addresses
         wrong = [finding for finding, _, _ in one.first.values()]
         program = one.observer.program
@@ -444,7 +463,7 @@ class _Executing:
         return any(is_about(self.code, finding, sites) for finding in wrong)
 
     def _decides(self, one: _Attempt) -> bool:
-        """Whether control flow depends on made-up scalars. If not, other scalars reach nothing new."""
+        """Whether control flow depends on synthesized scalars. If not, other scalars reach nothing new."""
         program = one.observer.program
         if program is None:
             return True
@@ -452,9 +471,11 @@ class _Executing:
         return any(isinstance(site.bound, Bound) and site.bound.flow for site in sites)
 
     def _attempt(self, numbers: Numbers, *more: Contents) -> _Attempt:
-        """Runs the launch with the given scalars, for the usual contents and those in `more`, and enlarges made-up memory as needed."""
+        """Runs the launch with the given scalars, for the usual contents and those in `more`, and enlarges synthesized memory as needed."""
         self.contents = tuple([one.with_numbers(numbers) for one in (*self.usual, *more)])
         launch = self.launch
+        if self.classes is not None:
+            self.classes = ()
         self._all(numbers)
         if self._leaves_shared():
             self.launch = attrs.evolve(self.launch, shared=self._most_shared)
@@ -462,15 +483,11 @@ class _Executing:
         if self._is_beyond_shared():
             self.first_lines = True
             self._all(numbers)
-        before: frozenset[int] = frozenset()
-        while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
-            if before & self.ahead:
-                # the access is as far before the allocation as it was before the allocation grew: more memory does not help
+        while (small := next((run for run in self.runs if self._is_too_small(run.fault)), None)) is not None:
+            if not self._enlarged(small):
                 break
-            before = self.ahead
-            self.launch = self.launch.larger(self.needed)
             self._all(numbers)
-        if any(self._leaves_memory(run) for run in self.runs):
+        if any(self._leaves_memory(run.fault) for run in self.runs):
             # with these scalars no amount of memory suffices; start small again for the next ones
             self.launch = launch
         if self.skipped:
@@ -479,6 +496,24 @@ class _Executing:
         unseen = unexecuted(program, self.seen, self.closed) if program is not None else {}
         known = dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered)
         return _Attempt(tuple(self.runs), *known, self.is_cut, self.starts)
+
+    def _enlarged(self, run: Ran) -> bool:
+        """Enlarges synthesized memory until a run, repeated without monitors, stays within it; returns whether that helps and time is
+        left."""
+        from ptxkit.machine import Budget
+
+        fault, before = run.fault, frozenset[int]()
+        while self._is_too_small(fault):
+            if before & self.ahead or self._left <= 0:
+                # the access is as far before the allocation as it was before the allocation grew: more memory does not help
+                return False
+            before = self.ahead
+            self.launch = self.launch.larger(self.needed)
+            self.code.reset()
+            budget = Budget(seconds=max(LEAST_SECONDS, PART * self._left))
+            one = once(self.code, self.launch, run.schedule, run.contents, budget, first_lines=self.first_lines)
+            fault, self.made = one.fault, one.made
+        return self._left > 0
 
     def _deciding(self, one: _Attempt) -> dict[int, int]:
         """As `Executed` has it."""
@@ -544,16 +579,16 @@ class _Executing:
 
     @property
     def _left(self) -> float:
-        """Remaining time in seconds."""
-        return self.end - time.perf_counter()
+        """Remaining processor time in seconds."""
+        return self.end - time.thread_time()
 
     @property
     def _share(self) -> float:
-        """Fraction of the remaining time that one run may take. If scalars were made up, further attempts may follow."""
+        """Fraction of the remaining time that one run may take. If scalars were synthesized, further attempts may follow."""
         return SHARE if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
-        """The parameters that contain made-up scalars, with the offsets of what is not a scalar in them."""
+        """The parameters that contain synthesized scalars, with the offsets of what is not a scalar in them."""
         return {
             name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
             for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
@@ -567,10 +602,9 @@ class _Executing:
         self.runs, self.first, self.not_covered, self.skipped, self.seen = [], {}, {}, 0, set()
         self.is_cut = False
         self._once(self.schedules[0], self.contents[0])
-        if not self._is_known or self._is_too_small(self.runs[0]):
+        if not self._is_known or self._is_too_small(self.runs[0].fault):
             return
-        other_orders = self.observer.depends_on_order and self.runs[0].fault is None
-        for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
+        for n, schedule in enumerate(self._other_schedules if self.runs[0].fault is None else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
@@ -588,17 +622,23 @@ class _Executing:
             self._leave_out_unfit()
 
     @property
+    def _other_schedules(self) -> tuple[str | int, ...]:
+        """The further schedules that may matter. Where no operation is in flight, `early` and `lockstep` are the same."""
+        if not self.observer.depends_on_order:
+            return ()
+        return tuple([one for one in self.schedules[1:] if one != "early" or self.observer.copies])
+
+    @property
     def _is_known(self) -> bool:
         """Whether the machine could execute the kernel. If not, further runs would end in the same fault."""
         fault = self.runs[0].fault
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
-    def _is_too_small(self, run: Ran) -> bool:
-        """Whether the run ended at an access beyond made-up global memory that can still grow."""
-        return self._leaves_memory(run) and self.launch.can_grow
+    def _is_too_small(self, fault: Fault | None) -> bool:
+        """Whether a run ended at an access beyond synthesized global memory that can still grow."""
+        return self._leaves_memory(fault) and self.launch.can_grow
 
-    def _leaves_memory(self, run: Ran) -> bool:
-        fault = run.fault
+    def _leaves_memory(self, fault: Fault | None) -> bool:
         if fault is None or fault.kind != "address" or fault_space(fault) != ".global":
             return False
         access = fault.stop.access if fault.stop is not None else None
@@ -640,11 +680,42 @@ class _Executing:
         return bool(found) and all(severity is Severity.INFO for severity in found)
 
     def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
-        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted."""
-        if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
-            self.skipped += is_needed
+        """Performs a further run if time permits; returns whether it did. If the run is needed, the omission is counted.
+
+        If there is time for some CTAs only, other contents are tried with these.
+        """
+        # under random schedules every CTA is watched, which takes longer
+        similar = [run.seconds for run in self.runs if isinstance(run.schedule, int) and isinstance(schedule, int)]
+        if self._left >= max(LEAST_SECONDS, self.runs[0].seconds, *similar):
+            self._once(schedule, contents)
+            return True
+        if contents == self.contents[0] and not is_needed:
+            self.unfit.setdefault(f"schedule {schedule}, for which there was no time")
+        ctas = self._ctas_in_time if contents != self.contents[0] else 0
+        if ctas and self._of_first_ctas(schedule, contents, ctas):
+            return True
+        self.skipped += is_needed
+        return False
+
+    @property
+    def _ctas_in_time(self) -> int:
+        """How many CTAs of the grid a further run can execute in the fraction FEW of the time left; 0 if these are too few to count, or may
+        wait for the others."""
+        first, ctas = self.runs[0], math.prod(self.launch.grid)
+        found = int(ctas * FEW * self._left / max(first.seconds, LEAST_SECONDS))
+        return found if first.fault is None and not self.launch.cooperative and LEAST_CTAS <= found < ctas else 0
+
+    def _of_first_ctas(self, schedule: str | int, contents: Contents, ctas: int) -> bool:
+        """Performs a run in which only the first CTAs are started; returns whether it says something."""
+        before, first = len(self.runs), dict(self.first)
+        self._once(schedule, contents, ctas)
+        if self.runs[-1].fault is not None:
+            # these CTAs may have waited for others
+            del self.runs[before:]
+            self.first = first
             return False
-        self._once(schedule, contents)
+        every = math.prod(self.launch.grid)
+        self.unfit.setdefault(f"{contents} in memory beyond the first {ctas:,} of {every:,} CTAs, for which there was no time")
         return True
 
     @property
@@ -673,18 +744,24 @@ class _Executing:
         is_outside = run.fault.kind == "address" and all(name in OUTSIDE for name, *_ in run.causes)
         return (run.is_too_long and not run.causes) or (is_outside and spaces <= {"global"} and bool(self.made))
 
-    def _once(self, schedule: str | int, contents: Contents) -> None:
-        """Performs a run. Under schedules that advance CTAs in lockstep, one CTA represents all that do the same in shared memory."""
-        classes: Classes | None = () if schedule in IN_STEP and self.stands else None
-        while True:
-            observer, fault = self._run(schedule, contents, classes)
+    def _once(self, schedule: str | int, contents: Contents, most_ctas: int | None = None) -> None:
+        """Performs a run; `most_ctas` limits it to the first CTAs. Under schedules that advance CTAs in lockstep, one CTA represents all
+        that do the same in shared memory."""
+        is_usual = contents == self.contents[0]
+        classes = self.classes if schedule in IN_STEP else None
+        for attempt in itertools.count():
+            observer, fault = self._run(schedule, contents, classes, most_ctas)
             if fault is None or fault.kind != APART:
                 return
             assert classes is not None and observer.standing is not None
-            classes = divided(classes, observer.standing.apart)
-            self.stands = classes is not None
+            # where CTAs deviate by their data, many restarts would end with all of them watched
+            classes = divided(classes, observer.standing.apart) if is_usual or attempt < MOST_RESTARTS else None
+            if is_usual:
+                self.classes = classes
 
-    def _run(self, schedule: str | int, contents: Contents, classes: Classes | None) -> tuple[Observer, Fault | None]:
+    def _run(
+        self, schedule: str | int, contents: Contents, classes: Classes | None, most_ctas: int | None
+    ) -> tuple[Observer, Fault | None]:
         from ptxkit.machine import Budget
 
         if self.runs:
@@ -695,7 +772,7 @@ class _Executing:
         elif self.longest is not None and not self.runs:
             seconds = min(seconds, max(self.longest, PART * self._left))
         budget = Budget(seconds=max(LEAST_SECONDS, seconds))
-        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines)
+        one = once(self.code, self.launch, schedule, contents, budget, self.checks, classes, self.progress, self.first_lines, most_ctas)
         fault = one.fault
         self.made = one.made
         if fault is not None and fault.kind == APART:
@@ -749,7 +826,7 @@ class _Attempt:
     """Variables of the module that held other values than the module gives them."""
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
-        """Whether a finding is about two stores at addresses from made-up contents, and appears only if words of these are equal."""
+        """Whether a finding is about two stores at addresses from synthesized contents, and appears only if words of these are equal."""
         if not is_of_stores(self.first[cause][0]):
             return False
         runs = [run for run in self.runs if run.contents.name in DIFFERENT]

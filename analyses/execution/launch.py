@@ -27,9 +27,9 @@ TABLE = 1 << 10
 MIXED = 24
 """How many combinations of several changed scalars are drawn."""
 MOST_ROOM = 1 << 27
-"""Maximum size of a made-up buffer in bytes."""
+"""Maximum size of a synthesized buffer in bytes."""
 Made = tuple[Any, tuple[tuple[int, int], ...]]
-"""An argument as `Machine.launch` takes it, and the address ranges (start, end) of its made-up memory."""
+"""An argument as `Machine.launch` takes it, and the address ranges (start, end) of its synthesized memory."""
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Given:
 
     @property
     def made_up(self) -> str:
-        """What was made up: nothing, so the string is empty."""
+        """What was synthesized: nothing, so the string is empty."""
         return ""
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
@@ -50,7 +50,7 @@ class Given:
 
 @attrs.frozen
 class Image:
-    """A made-up texture or surface, and the offset of its handle in the parameter."""
+    """A synthesized texture or surface, and the offset of its handle in the parameter."""
 
     at: int
     dimensions: int
@@ -92,10 +92,12 @@ class MadeUp:
     """Scalars with a required value: offset, size, and value."""
     planes: tuple[tuple[int, int, int], ...] = ()
     """Scalars that are added to an index to locate a plane of an array: offset, size, and number of the plane."""
+    is_distinct: bool = False
+    """Whether the user says that the words in memory differ from each other."""
 
     @property
     def made_up(self) -> str:
-        """What was made up: `contents` or `number`."""
+        """What was synthesized: `contents` or `number`."""
         return "contents" if self.pointers or self.images or self.functions else "number"
 
     def value(self, contents: Contents, number: int) -> int | None:
@@ -110,7 +112,8 @@ class MadeUp:
         made = []
         for n, at in enumerate(self.pointers):
             buffer = machine.alloc(self.room)
-            held = contents.data(self.room, number * 16 + n)
+            chosen = contents.of_different_words if self.is_distinct else contents
+            held = chosen.data(self.room, number * 16 + n)
             made.append((buffer.address, buffer.address + self.room))
             for pointer, first, step in self.tables:
                 if pointer == at:
@@ -174,7 +177,7 @@ def _as_bytes(number: int, size: int) -> bytes:
 
 @attrs.frozen
 class Variable:
-    """A variable of the module that the host may have written before the launch, and its made-up value."""
+    """A variable of the module that the host may have written before the launch, and its synthesized value."""
 
     name: str
     made_up: MadeUp
@@ -201,7 +204,7 @@ class Argument(Protocol):
 
     @property
     def made_up(self) -> str:
-        """What was made up: `number`, `contents`, or nothing (an empty string)."""
+        """What was synthesized: `number`, `contents`, or nothing (an empty string)."""
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on `machine`."""
@@ -219,34 +222,34 @@ class Launch:
     shared: int = 0
     variables: tuple[Variable, ...] = ()
     decisions: tuple[tuple[tuple[Part, int], ...], ...] = ()
-    """Choices of made-up scalars for which the kernel takes other branches."""
+    """Choices of synthesized scalars for which the kernel takes other branches."""
     choices: tuple[tuple[Part, tuple[int, ...]], ...] = ()
-    """Values to try for individual made-up scalars."""
+    """Values to try for individual synthesized scalars."""
     states: tuple[Variable, ...] = ()
     """The other variables of the module that the kernel reads. The host, or an earlier launch, may have changed them."""
     is_shared_made_up: bool = False
-    """Whether `shared` is made up: then it grows as needed."""
+    """Whether `shared` is synthesized: then it grows as needed."""
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
 
     @property
     def made_up(self) -> bool:
-        """Whether anything was made up."""
+        """Whether anything was synthesized."""
         return bool(self.variables) or any(one.made_up for one in self.arguments)
 
     @property
     def memory(self) -> int:
-        """Approximate size of all made-up memory in bytes."""
+        """Approximate size of all synthesized memory in bytes."""
         made = [*self.arguments, *[one.made_up for one in self.variables]]
         return sum([one.room * (len(one.pointers) + len(one.tables)) for one in made if isinstance(one, MadeUp)])
 
     @property
     def can_grow(self) -> bool:
-        """Whether made-up memory can be enlarged."""
+        """Whether synthesized memory can be enlarged."""
         return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
 
     def larger(self, needed: int = 0) -> Launch:
-        """Returns the launch with larger made-up buffers, which have at least `needed` bytes if that is known."""
+        """Returns the launch with larger synthesized buffers, which have at least `needed` bytes if that is known."""
         least = 1 << needed.bit_length() + 1
         grown = [
             attrs.evolve(one, room=min(MOST_ROOM, max(one.room * 8, least))) if isinstance(one, MadeUp) and one.pointers else one
@@ -299,5 +302,5 @@ class Launch:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether scalars were made up."""
+        """Whether scalars were synthesized."""
         return any(isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD) for one in self.arguments)

@@ -1,4 +1,4 @@
-"""A monitor that counts what a launch did and records which instructions read made-up contents."""
+"""A monitor that counts what a launch did and records which instructions read synthesized contents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what a run covers. `made` are the generic address ranges (start, end) of made-up memory.
+    """Counts what a run covers. `made` are the generic address ranges (start, end) of synthesized memory.
 
     If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
-    `unknown` makes up the results of undefined functions. With `first_lines`, only the first rows of matrices are read through descriptors.
+    `unknown` synthesizes the results of undefined functions. With `first_lines`, only the first rows of matrices are read through
+    descriptors. With `most_ctas`, only so many CTAs are started, the first ones of the grid.
     """
 
     def __init__(
@@ -33,8 +34,10 @@ class Observer(Monitor):
         classes: Classes | None = None,
         unknown: UnknownFunctions | None = None,
         first_lines: bool = False,
+        most_ctas: int | None = None,
     ) -> None:
         self.classes = classes
+        self.most_ctas = most_ctas
         self.first_lines = first_lines
         self.unknown = unknown
         self.standing: StandIns | None = None
@@ -42,21 +45,23 @@ class Observer(Monitor):
         self.program: Any = None
         self.shared = 0
         self.globals = 0
+        self.completed = 0
+        """How many CTAs ran to completion."""
         self.barriers = 0
         self.phases = 0
         self.copies = 0
         self.operations = 0
         """Cost of the launch, in the operations that a budget counts."""
         self.sources: dict[int, Any] = {}
-        """The instructions that read made-up contents, by `id`."""
+        """The instructions that read synthesized contents, by `id`."""
         self.read: dict[int, dict[int, Any]] = {}
-        """The same for each range of made-up memory, by its start."""
+        """The same for each range of synthesized memory, by its start."""
         self.extent: dict[int, int] = {}
         """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}
-        """The instructions that read variables of the module that were not made up, but that the host may have overwritten."""
+        """The instructions that read variables of the module that were not synthesized, but that the host may have overwritten."""
         self.flags: dict[int, int] = {}
-        """Words of made-up contents that were read with ordering semantics, as flags and locks are: address and size."""
+        """Words of synthesized contents that were read with ordering semantics, as flags and locks are: address and size."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
@@ -72,6 +77,9 @@ class Observer(Monitor):
         self.program = launch.program
         launch.stand_in = self.unknown
         launch.first_lines = self.first_lines
+        if self.most_ctas is not None:
+            clusters = max(1, self.most_ctas // launch.cluster_size)
+            launch.started_ctas = min(launch.ctas, clusters * launch.cluster_size)
         if self.classes is not None and launch.ctas > 1 and launch.cluster_size == 1 and not _has_flights(launch.program.entry):
             self.standing = StandIns(launch, self.classes)
             launch.of_shared = self._of_shared
@@ -97,6 +105,9 @@ class Observer(Monitor):
         self._parities.clear()
         if self.standing is not None:
             self.standing.resident(residents)
+
+    def vacant(self, residents: Any) -> None:
+        self.completed += residents.ctas
 
     def end(self, launch: Any) -> None:
         self.operations = launch.operations

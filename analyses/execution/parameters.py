@@ -1,4 +1,4 @@
-"""The parameters of a kernel, and made-up arguments for them that follow from how the kernel uses each parameter."""
+"""The parameters of a kernel, and synthesized arguments for them that follow from how the kernel uses each parameter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IMAGES = ("texture.isa", "surface.isa")
 _HANDLES = ("t", "a")
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
 LEAST_ROOM = 1 << 20
-"""Least size of a made-up buffer in bytes."""
+"""Least size of a synthesized buffer in bytes."""
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class Parameter:
         return not self.pointers and not self.images and not self.functions and self.size <= WORD
 
     def made_up(self, threads: int) -> MadeUp:
-        """A made-up argument for a launch of `threads` threads. Its buffers have at least 16 bytes for each thread."""
+        """A synthesized argument for a launch of `threads` threads. Its buffers have at least 16 bytes for each thread."""
         room = min(MOST_ROOM, max(LEAST_ROOM, 1 << (16 * threads - 1).bit_length()))
         return MadeUp(self.size, self.pointers, self.images, self.functions, self.tables, room, self.is_float)
 

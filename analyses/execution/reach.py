@@ -1,4 +1,4 @@
-"""Instructions that no thread of a launch can reach for any made-up inputs: their conditions follow from the shape and the supplied
+"""Instructions that no thread of a launch can reach for any example inputs: their conditions follow from the shape and the supplied
 arguments."""
 
 from __future__ import annotations

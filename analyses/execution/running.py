@@ -29,8 +29,9 @@ class Once:
     findings: tuple[Finding, ...]
     instructions: int
     seconds: float
+    """Processor time."""
     made: tuple[tuple[int, int], ...]
-    """Address ranges (start, end) of made-up memory."""
+    """Address ranges (start, end) of synthesized memory."""
     starts: Mapping[int, int]
     """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
@@ -47,8 +48,9 @@ def once(
     classes: Classes | None = None,
     progress: Callable[[Any], None] | None = None,
     first_lines: bool = False,
+    most_ctas: int | None = None,
 ) -> Once:
-    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `classes` and `first_lines`."""
+    """Runs a launch under the monitors named in `checks`, and under an `Observer` with `classes`, `first_lines` and `most_ctas`."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
 
@@ -68,9 +70,9 @@ def once(
         made += [*written, *mine]
         freed += mine
         starts.update([(start, number) for start, _ in (*written, *mine)])
-    observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines)
+    observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines, most_ctas)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
-    begun = time.perf_counter()
+    begun = time.thread_time()
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     instructions = 0
@@ -96,5 +98,5 @@ def once(
         for start, _ in freed:
             machine.free_global(start)
         machine.memory.trim()
-    seconds = time.perf_counter() - begun
+    seconds = time.thread_time() - begun
     return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)))

@@ -1,4 +1,4 @@
-"""Where the access that ended a run lies relative to made-up memory."""
+"""Where the access that ended a run lies relative to synthesized memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ptxkit.machine import Fault
 
 Made = Iterable[tuple[int, int]]
-"""Address ranges (start, end) of made-up memory."""
+"""Address ranges (start, end) of synthesized memory."""
 
 
 BY_DESCRIPTOR = frozenset(("wgmma.isa", "tcgen05.isa"))
@@ -41,14 +41,14 @@ def left_at(fault: Fault | None) -> list[int]:
 
 
 def would_be_inside(fault: Fault | None, made: Made, factor: int) -> bool:
-    """Whether the access that left global memory would be in bounds if made-up arrays were `factor` times as large. True if its address
+    """Whether the access that left global memory would be in bounds if synthesized arrays were `factor` times as large. True if its address
     is unknown."""
     left = left_at(fault)
     return not left or all(any(start <= at < start + factor * (end - start) for start, end in made) for at in left)
 
 
 def strayed_to(fault: Fault | None, made: Made) -> tuple[int, int] | None:
-    """Line and address of an access that left global memory and lies near no made-up array; None if there is none."""
+    """Line and address of an access that left global memory and lies near no synthesized array; None if there is none."""
     left, line = left_at(fault), fault.line if fault is not None else None
     if not left or line is None or any(start <= at < start + MOST_ROOM for at in left for start, _ in made):
         return None

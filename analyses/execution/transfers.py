@@ -12,11 +12,14 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier
 from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.asynchronous.tensor_maps import described
+from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
 
 MOST_PHASES, MOST_COPIES = 3, 512
 """Maximum number of phases that are recorded for each mbarrier, and of copies in all."""
+SETTLED = "settled"
+"""Kind of the fault that ends a launch in which nothing new happens."""
 TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
 
@@ -33,9 +36,17 @@ class Phase:
 
 class Transfers(Monitor):
     """Records the phases of each mbarrier by its address, and for each tensor the size of a box in bytes and its destinations in shared
-    memory."""
+    memory.
 
-    def __init__(self) -> None:
+    The launch ends (`SETTLED`) once it has gone on without a new phase for as many operations as it took to the last one, and at least
+    for `patience` operations in all.
+    """
+
+    follows_undefined = True
+    """Only so that the same compiled code serves the run under all monitors."""
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
         self.phases: dict[int, list[Phase]] = {}
         self.sizes: dict[int, int] = {}
         self.targets: dict[int, set[int]] = {}
@@ -44,6 +55,10 @@ class Transfers(Monitor):
         self._copies = 0
         self._maps: dict[int, int] = {}
         self._names: dict[int, tuple[str, ...]] = {}
+        self._full: set[int] = set()
+        """The mbarriers of which all phases to be recorded are over."""
+        self._last = 0
+        """Number of operations before the last new phase."""
 
     def begin(self, launch: Any) -> None:
         self._launch = launch
@@ -52,6 +67,8 @@ class Transfers(Monitor):
         self.operations = launch.operations
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        if self._now > max(self.patience, 2 * self._last):
+            raise Stop(SETTLED, "mbarriers have repeated their phases for long enough")
         bound = lanes.site.bound
         if not isinstance(bound, Bound):
             return
@@ -93,11 +110,20 @@ class Transfers(Monitor):
         word = self._launch.machine.memory.shared.view(np.dtype(np.uint64))[at >> 3]
         parity = int(mbarrier.parity(word))
         own = self.phases.setdefault(at, [])
+        if at in self._full:
+            return None
         if not own or own[-1].parity != parity:
             if len(own) >= MOST_PHASES:
+                self._full.add(at)
                 return None
             own.append(Phase(parity))
+            self._last = self._now
         return own[-1]
+
+    @property
+    def _now(self) -> int:
+        """The number of operations so far."""
+        return int(self._launch.operations + self._launch.scheduler.operations)
 
     def _tensors(self, lanes: Any, address: Any) -> list[int]:
         """For each lane, the address of the tensor that its tensor map describes; 0 if it is not a valid tensor map."""

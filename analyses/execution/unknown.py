@@ -1,4 +1,4 @@
-"""Made-up results of functions that are called but not defined in the module.
+"""Synthesized results of functions that are called but not defined in the module.
 
 A function that receives no address can change nothing but variables of its own module. It is therefore taken to return small random
 integers: the same for all threads with the first contents, and different ones for each thread with other contents. A function that receives
@@ -15,7 +15,7 @@ from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.machine.memory.windows import WINDOW_BITS
 
 MOST_RETURNED = 4
-"""Exclusive upper bound of made-up results, so that they are valid as flags and small numbers."""
+"""Exclusive upper bound of synthesized results, so that they are valid as flags and small numbers."""
 
 
 class UnknownFunctions:

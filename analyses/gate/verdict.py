@@ -45,7 +45,7 @@ class Certainty(enum.StrEnum):
     PROVED = "proved"
     """A rule proves it."""
     LIKELY = "likely"
-    """An execution shows it, but depends on made-up inputs."""
+    """An execution shows it, but depends on example inputs."""
     ARGUED = "argued"
     """A rule reports it without execution."""
     NOTE = "note"
@@ -285,7 +285,8 @@ class _Gating:
         return ""
 
     def _lint(self) -> str:
-        """Runs the rules, which share information with the executed launches. Kernels without a launch are executed with made-up ones."""
+        """Runs the rules, which share information with the executed launches. Kernels without a launch are executed with synthesized
+        ones."""
         rules = select()
         executed = {rule.id for rule in rules if is_executable(rule)}
         verified = [self._shown(one) for one in self.launched]
@@ -296,7 +297,7 @@ class _Gating:
         return ""
 
     def _shown(self, one: Launched) -> Shown:
-        """The results of a launch for lint: errors are findings that do not depend on made-up inputs."""
+        """The results of a launch for lint: errors are findings that do not depend on example inputs."""
         verdict = one.verdict
         is_refuted = verdict.outcome == REFUTED
         found = [
@@ -324,7 +325,7 @@ class _Gating:
 
 
 def _severity(found: Any, is_refuted: bool) -> Severity:
-    """Notes stay notes. What refutes a launch is an error; what may be due to made-up inputs is a warning."""
+    """Notes stay notes. What refutes a launch is an error; what may be due to example inputs is a warning."""
     if not is_wrong(found):
         return Severity.INFO
     return Severity.ERROR if is_refuted else Severity.WARNING

@@ -1,4 +1,4 @@
-"""The arguments of a made-up launch, for given sizes of scalars and known boxes of tensor maps."""
+"""The arguments of an example launch, for given sizes of scalars and known boxes of tensor maps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
@@ -69,16 +70,19 @@ Fits = Mapping[MapName, Fit]
 
 def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     """The launch with this shape, scalars of these sizes, and the given boxes."""
-    longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    usual = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    longest = sizes.scale * usual
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
     least = covering(routine, shape) if sizes.covers else {}
-    arguments = tuple([(one.name, _argument(routine, one, number, sizes, least, fits)) for one, number in given])
+    arguments = tuple([(one.name, _argument(routine, one, number, usual, sizes, least, fits)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, arguments, shape.cluster, shared)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits) -> Argument:
+def _argument(
+    routine: Routine, parameter: Parameter, number: int, usual: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits
+) -> Argument:
     parts = []
     strides = 0
     for slot in parameter.slots:
@@ -87,7 +91,8 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
         strides += slot.role is Role.STRIDE
         own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
         own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
-        parts.append((slot.offset, _part(routine, parameter, slot, own, sizes, more, fits)))
+        most = most_of(routine, (parameter.name, slot.offset, slot.size), usual) * sizes.scale
+        parts.append((slot.offset, _part(routine, parameter, slot, own, most, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
@@ -98,7 +103,7 @@ def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes,
 
 
 def _part(
-    routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes, more: int, fits: Fits
+    routine: Routine, parameter: Parameter, slot: Slot, number: int, most: int, sizes: Sizes, more: int, fits: Fits
 ) -> Number | Array | Map | Maps | Image:
     if slot.role is Role.TENSOR_MAP:
         return _map(routine, (parameter.name, slot.offset, 0), slot.rank, sizes, fits)
@@ -123,10 +128,10 @@ def _part(
         rest = sizes.rest if slot.width <= MOST_UNROLLED else 0
         return _number(slot.type, 1 if sizes.single else sizes.counts * slot.width + rest)
     if slot.role is Role.STRIDE:
-        return _number(slot.type, number * STRIDE + more)
+        return _number(slot.type, min(number * STRIDE + more, most))
     if sizes.ones:
         return _number(slot.type, 1)
-    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else number)
+    return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else min(number, most))
 
 
 def _drawn(number: int, seed: int, name: str, offset: int) -> int:

@@ -17,7 +17,7 @@ _INDICES = frozenset(("%tid", "%laneid", "%warpid", "%ctaid", "%clusterid", "%cl
 
 @fact
 def chooses_bits(routine: Routine) -> bool:
-    """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With made-up values, threads
+    """Whether a parameter selects the bits of a thread or CTA index on which an address or branch depends. With synthesized values, threads
     would share addresses that are meant to be distinct, and use unaligned ones."""
     return any(_chooses(of, part) for of in reached(routine) for part in _through_loops(of, (*addresses(of), *conditions(of))))
 

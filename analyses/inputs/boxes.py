@@ -92,7 +92,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     found: dict[MapName, tuple[int, int, bool | None]] = {}
     fitting = _fitting(routine, copies, expected, len(expecting)) if len(amounts) == 1 else {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
-    # a matching sum proves little if the other made-up numbers of the launch are inconsistent
+    # a matching sum proves little if the other synthesized numbers of the launch are inconsistent
     is_apart = bool(fitting) and not (are_many(routine) or belong_together(routine))
     is_apart |= len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
     for name, symbol in room.items() if expected else ():
@@ -135,6 +135,16 @@ def _copies(routine: Routine) -> list[_Copy]:
                 usual = tuple(sorted([stride for stride in strides if stride >= LEAST]))
                 symbol = locate(known, step.target).symbol
                 found.append(_Copy(_name(known, step.map), symbol, start, usual, step.is_multicast))
+    return found
+
+
+def stage_strides(routine: Routine) -> dict[MapName, int]:
+    """For each tensor map, the least distance in bytes between the destinations of its boxes in two stages, as far as addresses show
+    it."""
+    found: dict[MapName, int] = {}
+    for one in _copies(routine):
+        for stride in one.strides[:1]:
+            found[one.map] = min(stride, found.get(one.map, stride))
     return found
 
 

@@ -1,4 +1,4 @@
-"""A made-up launch: its shape and its arguments."""
+"""An example launch: its shape and its arguments."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ KEPT = 32
 APART = 1 << 13
 """Upper bound on the padding between allocations in bytes."""
 MOST_BYTES = 1 << 28
-"""Maximum size of a made-up array in bytes."""
+"""Maximum size of a synthesized array in bytes."""
 
 
 def _within_reason(size: int) -> None:
@@ -205,7 +205,7 @@ def _within_reason(size: int) -> None:
     from ptxkit.machine import Fault
 
     if size > MOST_BYTES:
-        raise Fault("memory", f"an array of {size} bytes was made up: that is more than a run may have")
+        raise Fault("memory", f"an array of {size} bytes was synthesized: that is more than a run may have")
 
 
 def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
@@ -240,7 +240,7 @@ def _drawn(type: str, count: int, contents: Contents, seed: int) -> Any:
 
 @attrs.frozen
 class Example:
-    """A made-up launch of a kernel; only the directives of the kernel constrain it."""
+    """An example launch of a kernel; only the directives of the kernel constrain it."""
 
     kernel: str
     grid: Size

@@ -2,8 +2,8 @@
 
 A copy transfers as many bytes as the box of its map (9.7.9.25.5), and a phase of an mbarrier completes when all expect-tx bytes have
 arrived (9.7.14.15.5). The phases of a run are therefore equations in the sizes of the boxes. If an equation has several unknowns, no box
-extends beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they are powers of two. Where
-several choices match, launches with other sizes have others, so that what shows with one only is not believed.
+extends into the next stage or beyond the destination of the next copy: the boxes fill that room if the sum matches, and otherwise they
+are powers of two. Where several choices match, launches with other sizes have others, so that what shows with one only is not believed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
-from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess
-from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
+from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import are_many, belong_together
@@ -99,7 +99,7 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
             contents = ZEROS
         else:
             break
-    # a map with which no phase is counted, as of a store, has a box that was made up
+    # a map with which no phase is counted, as of a store, has a box that was synthesized
     is_sure &= bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
     return Fits(found, {**found, **others}, is_sure)
 
@@ -112,7 +112,7 @@ class _Ran:
     sizes: Mapping[MapName, int]
     """Size of a box in bytes."""
     rooms: Mapping[MapName, int]
-    """Least distance in bytes from a destination of a box to the destination of the next copy."""
+    """Least distance in bytes from a destination of a box to the destination of the next copy, or to the next stage."""
     gathered: frozenset[MapName]
     names: Mapping[int, MapName]
     has_left: bool
@@ -128,7 +128,7 @@ class _Ran:
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
         """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
 
-        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who made up the boxes.
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who chose the boxes.
         """
         fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:
@@ -149,7 +149,7 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
     from ptxkit.machine.launching import shared_limit
     from ptxkit.machine.matrices.products import rough_products
 
-    machine, watch = code.machine, Transfers()
+    machine, watch = code.machine, Transfers(least_operations(routine))
     ranges: list[tuple[int, int]] = []
     has_left = False
     shared = shared_limit(machine.target) - code.program(one.kernel, False, True).shared_dynamic if one.shared else 0
@@ -179,10 +179,10 @@ def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran
             machine.free_global(start)
         machine.memory.trim()
         code.reset()
-    return _seen(one, watch, ranges, has_left)
+    return _seen(one, watch, ranges, has_left, stage_strides(routine))
 
 
-def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool) -> _Ran:
+def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_left: bool, strides: Mapping[MapName, int]) -> _Ran:
     maps = [map_ for _, argument in one.arguments for map_ in made_maps(argument)]
     described = {start: map_ for (start, _), map_ in zip(ranges, maps, strict=False) if map_ is not None}
     names = {start: map_.name for start, map_ in described.items()}
@@ -197,18 +197,23 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
     return _Ran(
         tuple([phase for own in watch.phases.values() for phase in own]),
         sizes,
-        _rooms(watch.targets, names),
+        _rooms(watch.targets, names, strides),
         frozenset(gathered),
         names,
         has_left,
     )
 
 
-def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName]) -> dict[MapName, int]:
-    """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy."""
+def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], strides: Mapping[MapName, int]) -> dict[MapName, int]:
+    """For each map, the least distance in bytes from a destination of its boxes to the destination of the next copy, or to the next
+    stage."""
     everything = sorted({at for own in targets.values() for at in own})
     after = dict(itertools.pairwise(everything))
-    found = {names[tensor]: [after[at] - at for at in own if at in after] for tensor, own in targets.items() if tensor in names}
+    found: dict[MapName, list[int]] = {}
+    for tensor, own in targets.items():
+        if tensor in names:
+            name = names[tensor]
+            found[name] = [after[at] - at for at in own if at in after] + [strides[one] for one in (name,) if one in strides]
     return {name: min(own) for name, own in found.items() if own}
 
 

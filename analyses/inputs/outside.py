@@ -1,4 +1,4 @@
-"""Cache of made-up launches that left global memory, so that none of them is executed again."""
+"""Cache of example launches that left global memory, so that none of them is executed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Outside:
 
     fault: Fault
     made: tuple[Range, ...]
-    """The ranges of made-up memory."""
+    """The ranges of synthesized memory."""
     operations: int
     """Operations that the launch performed before it ended."""
 

@@ -24,7 +24,6 @@ from ptxkit.syntax import Parameter as Declared
 
 TENSOR_MAP = 128
 """Size of a tensor map in bytes."""
-_OTHER_SPACES = (".param", ".shared", ".local", ".const")
 MOST_SCALE = 1 << 12
 """Upper bound on the increment of a loop bound per iteration."""
 _DEEPEST = 3
@@ -99,7 +98,7 @@ WHOLE = frozenset((Role.COUNT, Role.NUMBER, Role.STRIDE))
 
 
 def belong_together(routine: Routine) -> bool:
-    """Whether a kernel reads several integers of one structure. The host keeps them consistent; made-up ones are not."""
+    """Whether a kernel reads several integers of one structure. The host keeps them consistent; synthesized ones are not."""
     return any(one.is_array and _whole(one) >= SEVERAL for one in parameters(routine))
 
 
@@ -443,7 +442,7 @@ def _factors(term: Term) -> Iterator[Term]:
 
 
 _ROWS, _COLUMNS = 128, 16
-"""Shape of D for a made-up MMA instruction descriptor: all lanes of tensor memory, and few enough columns for any allocation."""
+"""Shape of D for a synthesized MMA instruction descriptor: all lanes of tensor memory, and few enough columns for any allocation."""
 _RESULT = {".kind::i8": 2}
 """Encoding of the type of D by kind in an instruction descriptor (9.7.16.4.2): 32-bit integer; `.f32`, which is 1, otherwise."""
 _MULTIPLICAND = {".kind::tf32": 2}

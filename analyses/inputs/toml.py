@@ -1,4 +1,4 @@
-"""Made-up launches as a launch file for `ptxkit run`, `profile` and `verify`."""
+"""Example launches as a launch file for `ptxkit run`, `profile` and `verify`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
 def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None, fill: str = "iota") -> str:
     """The launches as TOML. `names` goes into the header comment; `parameters` gives source-level parameter names of each kernel, where
     known; `fill` is the contents of memory."""
-    head = f"# made up by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
+    head = f"# written by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
     tables = "".join([f"\n{_table(one, parameters or {})}" for one in examples])
     return head + tables.replace(_IOTA, f'fill = "{fill}"')
 

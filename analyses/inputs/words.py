@@ -1,4 +1,4 @@
-"""Made-up launches described in words."""
+"""Example launches described in words."""
 
 from __future__ import annotations
 

@@ -12,8 +12,6 @@ Thread blocks; with `.reqntid`, always exactly that shape:
 | `warp_block` | one warp in x | launches whose thread block is a warp wide |
 | `assumed_block` | `.maxntid`, else a warp | that launch, a common one |
 | `widest_block` | the maximum number of threads, all in x | any smaller one, for uniformity |
-| `likely_block` | the first of `block_sizes` | that launch, in which most kernels have more than a warp |
-| `block_sizes`, `block_shapes` | the common ones, in order | one of them, or all |
 """
 
 from __future__ import annotations
@@ -37,8 +35,6 @@ TWO_BLOCKS = (2, 1, 1)
 
 _ONE_THREAD = (1, 1, 1)
 _ONE_WARP = (WARP, 1, 1)
-_SIZES = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
-_SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 4), (64, 4), (8, 32), (128, 2))
 
 _ARGUMENTS = (17, 1, 100, 1000, 0)
 _CONTRASTING_ARGUMENTS = (17, 1000)
@@ -90,33 +86,6 @@ def assumed_block(routine: Routine) -> tuple[Shape, bool]:
                 if x * y * z <= MOST_THREADS:
                     return (x, y, z), True
     return _ONE_WARP, True
-
-
-def block_sizes(routine: Routine) -> tuple[int, ...]:
-    """The thread counts with which a kernel that does not declare one may be launched, most likely first; empty if it reads its y or z
-    index.
-
-    First the maximum of `.maxntid`, then common sizes up to it: powers of two by frequency, and sizes of warp-specialized kernels.
-    """
-    if specials(routine) & {"%tid.y", "%tid.z"}:
-        return ()
-    most = launch(routine).most[0]
-    return tuple(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in _SIZES if size <= most]]))
-
-
-def likely_block(routine: Routine) -> Shape | None:
-    """The most likely launch shape of a kernel, as far as it declares one; None if it reads its y or z index and declares none."""
-    exactly, sizes = launch(routine).threads, block_sizes(routine)
-    return exactly or ((sizes[0], 1, 1) if sizes else None)
-
-
-def block_shapes(routine: Routine) -> tuple[Shape, ...]:
-    """Two-dimensional shapes with which a kernel that declares none may be launched, most likely first.
-
-    Square tiles, rows of a warp, then narrower ones, up to the number of threads that the kernel permits.
-    """
-    most = launch(routine).most[0]
-    return tuple([(width, height, 1) for width, height in _SHAPES if width * height <= most])
 
 
 def example_threads(size: int) -> tuple[int, ...]:

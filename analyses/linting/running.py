@@ -1,4 +1,4 @@
-"""Executes the kernels of a module with made-up launches, and reports what that shows as findings of rules."""
+"""Executes the kernels of a module with example launches, and reports what that shows as findings of rules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shown:
     findings: tuple[Diagnostic, ...]
     is_complete: bool
     unsure: tuple[Diagnostic, ...] = ()
-    """Findings that appear for some made-up inputs only. They count only if a rule infers the same."""
+    """Findings that appear for some example inputs only. They count only if a rule infers the same."""
     unjudged: frozenset[int] = frozenset()
     """Lines about which the execution is inconclusive."""
     lines: frozenset[int] = frozenset()
@@ -91,7 +91,7 @@ def shown(
         try:
             done = Exercise(kernel, code, min(SECONDS, left), known, _doubts(facts, kernel, by_id)).run()
         except MemoryError:
-            # the made-up launch exceeded memory: nothing is shown
+            # the example launch exceeded memory: nothing is shown
             code = None
             found.append(_cut(kernel))
             continue
@@ -153,7 +153,7 @@ MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses in a family that is about waiting."""
 ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
-"""Names of findings about one address. If the address was made up, the kernel is not at fault."""
+"""Names of findings about one address. If the address was synthesized, the kernel is not at fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has allocated this many bytes of global memory is not reused for the next kernel, since freed memory is not allocated
 again."""
@@ -207,7 +207,7 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 
 
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
-    """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the made-up
+    """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the synthesized
     launch may cause it. It returns an empty string if further runs are to decide."""
     from ptxkit.analyses.dynamic.exercise import may_be_whole
 
@@ -223,7 +223,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         if rule.name == LOAD and finding.witness.get("space") == "register" and usual() & lines:
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
-            return "the address is unrelated to the variable: it was computed from made-up numbers"
+            return "the address is unrelated to the variable: it was computed from synthesized scalars"
         is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
         if is_of_numbers and finding.witness.get("space") in OF_HOST:
             return OF_NUMBERS
@@ -244,7 +244,7 @@ def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
 
 
 def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
-    """Why made-up inputs may have caused a finding; empty if they cannot."""
+    """Why example inputs may have caused a finding; empty if they cannot."""
     of = one.finding.diagnostic
     if not one.other_sizes:
         return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
@@ -261,15 +261,15 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
     if one.is_checked:
         return "the compare-and-swap that follows fails if another thread has changed the word"
     if one.is_by_table:
-        return "contents of memory that were made up say where it is: the host may give each thread elements of its own"
+        return "its address comes from synthesized memory contents: the host may give each thread its own elements"
     if not one.is_read:
         return "no thread reads the stored value"
     if not one.few_threads:
         return "not shown with as few threads as the kernel tells apart"
     if not one.other_contents:
-        return "not shown with all contents of memory: these were made up"
+        return "not shown with all synthesized contents of memory"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
-        return "hardware counts threads that have exited, and whether any has depends on contents of memory that were made up"
+        return "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
     if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES or rule.name in MASKED):
         return OF_CONTENTS
     return ""
@@ -286,21 +286,23 @@ def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found
     ]
 
 
-OF_END = "the launch ends in a deadlock that the made-up inputs may cause"
+OF_END = "the launch ends in a deadlock that the example inputs may cause"
 OF_OTHERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
 OF_HOST = frozenset(("global", "param"))
 """State spaces that the host lays out, by numbers that it passes along."""
-OF_NUMBERS = "several numbers come from one structure, and the made-up ones need not be consistent"
-OF_CONTENTS = "what it does depends on contents of memory that were made up"
+OF_NUMBERS = "several numbers come from one structure, and the synthesized ones need not be consistent"
+OF_CONTENTS = "what it does depends on contents of memory that were synthesized"
 
 
 def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
-    """A finding that does not depend on made-up inputs, as a diagnostic."""
+    """A finding that does not depend on example inputs, as a diagnostic."""
     severity = one.finding.diagnostic.severity
     notes = []
     if not one.in_order:
         severity = Severity.INFO
-        notes.append("what all lanes execute lies between, such as a shuffle: that orders no memory by the manual, and does on all GPUs")
+        notes.append(
+            "all lanes execute an instruction such as a shuffle in between: by the manual it orders no memory, but on all GPUs it does"
+        )
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
         notes.append(OF_CONTENTS)
@@ -310,7 +312,7 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
 
 
 def _unsure(one: Found, rule: Rule, doubt: str) -> Diagnostic:
-    """A finding that made-up inputs may have caused, as a diagnostic."""
+    """A finding that example inputs may have caused, as a diagnostic."""
     return _as_lint(one, rule, Severity.INFO, [doubt])
 
 

@@ -17,7 +17,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import GENERIC, Bound, BoundOperand, number_of
-from ptxkit.isa.notation import Memory
+from ptxkit.isa.forms import Memory
 from ptxkit.isa.types import types
 from ptxkit.memo import collector_paused
 from ptxkit.names import Symbol

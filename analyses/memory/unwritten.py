@@ -112,13 +112,13 @@ def _escaping(routine: Routine) -> set[Symbol]:
         here = accessed.get(i, [])
         followed = all_within(known.written(i))
         if here:
-            followed = {symbol for access in here if (symbol := _symbol(routine, access)) is not None}
+            followed = {symbol for access in here if (symbol := _symbol(access)) is not None}
             followed -= all_within(_others(routine, i, here)) | _named(routine, i, here)
         escaping |= going - followed
     return escaping
 
 
-def _symbol(routine: Routine, access: Access) -> Symbol | None:
+def _symbol(access: Access) -> Symbol | None:
     return access.where.symbol if access.where is not None else None
 
 

@@ -208,11 +208,6 @@ class Execution:
         a, b = self.events[i], self.events[j]
         return a.operation is b.operation and a.thread == b.thread and isinstance(a.operation, AsyncCopy)
 
-    @cached_property
-    def has_mixed_race(self) -> bool:
-        """8.7.2: whether a data race is between operations that overlap partially; the axioms say nothing then."""
-        return any((self.events[i].offset, self.events[i].size) != (self.events[j].offset, self.events[j].size) for i, j in self.data_races)
-
     def value(self, event: int) -> int | None:
         """The value that a read returns, or a write writes; None for values in a dependency cycle (8.10.4)."""
         return Values(self.skeleton, self.sources).of(event)

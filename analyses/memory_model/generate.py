@@ -76,7 +76,7 @@ class _Generator:
             gpus = [0] * count
         self._declare(set(ctas))
         copier = choose.randrange(count) if taste.proxies and choose.random() < 0.5 else -1
-        codes = [list(self._code(t, ctas[t], t == copier)) for t in range(count)]
+        codes = [list(self._code(ctas[t], t == copier)) for t in range(count)]
         if taste.messages and choose.random() < 0.5:
             self._messages(codes, ctas)
         if taste.barriers:
@@ -102,7 +102,7 @@ class _Generator:
                 Variable("u", alias_of="a", is_same_address=True, size=self.variables[0].size),
             ]
 
-    def _code(self, t: int, cta: int, copies: bool) -> Iterator[Operation]:
+    def _code(self, cta: int, copies: bool) -> Iterator[Operation]:
         registers = 0
         labels = 0
         known: list[str] = []

@@ -270,7 +270,7 @@ class _Writer:
         elif isinstance(operation, Barrier):
             yield from self._barrier(thread, operation)
         elif isinstance(operation, AsyncCopy):
-            yield from self._copy(t, operation)
+            yield from self._copy(operation)
         elif isinstance(operation, AsyncWait):
             yield from self._wait(thread, operation)
         elif isinstance(operation, Compute):
@@ -385,7 +385,7 @@ class _Writer:
             raise CannotWrite("it has more than 15 barriers")
         return number
 
-    def _copy(self, t: int, operation: AsyncCopy) -> Iterator[str]:
+    def _copy(self, operation: AsyncCopy) -> Iterator[str]:
         (target, to), (source, from_) = self._bracketed(operation.target), self._bracketed(operation.source)
         if operation.proxy != "async":
             if (target, source) != ("shared", "global") or operation.size not in (4, 8, 16):

@@ -239,7 +239,7 @@ class _Reader:
             self._variable(base)
             self.variables[name] = Variable(name, alias_of=base, is_same_address=proxy != "generic")
             return
-        value = self._initial(match, where)
+        value = self._initial(match)
         if match.group("thread") is None:
             self.variables[name] = Variable(name, value & MASK)
             return
@@ -248,7 +248,7 @@ class _Reader:
             raise BadLitmus(f"there is no thread P{number}", where)
         self.registers.setdefault(number, {})[name] = value & MASK
 
-    def _initial(self, match: re.Match[str], where: int) -> int:
+    def _initial(self, match: re.Match[str]) -> int:
         value = match.group("value")
         if value is None:
             return 0
@@ -392,11 +392,10 @@ class _Reader:
             raise BadLitmus(f"a weak `{first}` has no scope", at)
         if sem != "weak" and not scope:
             raise BadLitmus(f"`{first}.{sem}` needs a scope: {', '.join(SCOPES)}", at)
-        return self._access(first, kind, proxy, sem, scope or None, size, vector, operator, operands, at, line)
+        return self._access(kind, proxy, sem, scope or None, size, vector, operator, operands, at, line)
 
     def _access(
         self,
-        first: str,
         kind: str,
         proxy: str,
         sem: str,

@@ -333,54 +333,11 @@ def _related(
     stuck: dict[int, int],
 ) -> Skeleton:
     n = len(events)
-    threads = program.threads
-    by_thread: list[list[int]] = [[] for _ in threads]
+    by_thread: list[list[int]] = [[] for _ in program.threads]
     for i, (t, _, _) in enumerate(steps):
         by_thread[t].append(i)
-    order = [0] * n
-    asynchronous = [0] * n
-    depends = [0] * n
-    for them in by_thread:
-        for k, i in enumerate(them):
-            step = steps[i][2]
-            for j in members(step.depends):
-                depends[them[j]] |= 1 << i
-            for j in step.waits_for:
-                asynchronous[them[j]] |= 1 << i
-            for j in them[k + 1 :]:
-                later = steps[j][2]
-                if step.is_async:
-                    if later.is_async and later.group == step.group:
-                        asynchronous[i] |= 1 << j
-                elif later.is_async:
-                    asynchronous[i] |= 1 << j
-                elif step.group < 0 or step.group != later.group:
-                    order[i] |= 1 << j
-    strong, address, overlap = [0] * n, [0] * n, [0] * n
-    for i, a in enumerate(events):
-        for j in range(i + 1, n):
-            b = events[j]
-            if a.is_memory and b.is_memory:
-                if not _overlap(a, b):
-                    continue
-                overlap[i] |= 1 << j
-                overlap[j] |= 1 << i
-                if a.variable == b.variable or a.thread < 0 or b.thread < 0:
-                    address[i] |= 1 << j
-                    address[j] |= 1 << i
-                if a.proxy != b.proxy or a.variable != b.variable or (a.offset, a.size) != (b.offset, b.size):
-                    continue
-            if a.thread < 0 or b.thread < 0:
-                continue
-            is_ordered = order[i] >> j & 1
-            if is_ordered or (
-                a.is_strong
-                and b.is_strong
-                and includes(a.scope, threads[a.thread], threads[b.thread])
-                and includes(b.scope, threads[b.thread], threads[a.thread])
-            ):
-                strong[i] |= 1 << j
-                strong[j] |= 1 << i
+    order, asynchronous, depends = _thread_orders(n, steps, by_thread)
+    strong, address, overlap = _pairs(events, order, program.threads)
     barriers = _barrier_synchronization(program, chosen, meeting, steps, renumbered, n)
     release, acquire = _patterns(events, by_thread, order)
     initial = as_set(one.index for one in events if one.thread == INITIAL)
@@ -417,6 +374,61 @@ def _related(
         stuck,
         is_ended,
     )
+
+
+def _thread_orders(n: int, steps: list[tuple[int, int, Step]], by_thread: list[list[int]]) -> tuple[list[int], list[int], list[int]]:
+    """For each event, as bits, the later events of its thread in program order, in asynchronous order, and those that depend on it."""
+    order, asynchronous, depends = [0] * n, [0] * n, [0] * n
+    for them in by_thread:
+        for k, i in enumerate(them):
+            step = steps[i][2]
+            for j in members(step.depends):
+                depends[them[j]] |= 1 << i
+            for j in step.waits_for:
+                asynchronous[them[j]] |= 1 << i
+            for j in them[k + 1 :]:
+                later = steps[j][2]
+                if step.is_async:
+                    if later.is_async and later.group == step.group:
+                        asynchronous[i] |= 1 << j
+                elif later.is_async:
+                    asynchronous[i] |= 1 << j
+                elif step.group < 0 or step.group != later.group:
+                    order[i] |= 1 << j
+    return order, asynchronous, depends
+
+
+def _pairs(events: list[Event], order: list[int], threads: Sequence[Thread]) -> tuple[list[int], list[int], list[int]]:
+    """For each event, as bits, the events that are morally strong with it (8.7), access its variable, and overlap with its bytes."""
+    n = len(events)
+    strong, address, overlap = [0] * n, [0] * n, [0] * n
+    for i, a in enumerate(events):
+        for j in range(i + 1, n):
+            b = events[j]
+            if a.is_memory and b.is_memory:
+                if not _overlap(a, b):
+                    continue
+                _relate(overlap, i, j)
+                if a.variable == b.variable or a.thread < 0 or b.thread < 0:
+                    _relate(address, i, j)
+                if a.proxy != b.proxy or a.variable != b.variable or (a.offset, a.size) != (b.offset, b.size):
+                    continue
+            if a.thread < 0 or b.thread < 0:
+                continue
+            if order[i] >> j & 1 or (a.is_strong and b.is_strong and _include_each_other(a, b, threads)):
+                _relate(strong, i, j)
+    return strong, address, overlap
+
+
+def _relate(relation: list[int], i: int, j: int) -> None:
+    relation[i] |= 1 << j
+    relation[j] |= 1 << i
+
+
+def _include_each_other(a: Event, b: Event, threads: Sequence[Thread]) -> bool:
+    """Whether the scope of each event includes the thread of the other."""
+    one, other = threads[a.thread], threads[b.thread]
+    return includes(a.scope, one, other) and includes(b.scope, other, one)
 
 
 def _follows_completion(event: Event) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -13,12 +12,6 @@ def bits(mask: int) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find("1", at + 1)
-
-
-@lru_cache(maxsize=4096)
-def listed(mask: int) -> tuple[int, ...]:
-    """The same as a cached tuple, for the few sets of threads that recur."""
-    return tuple(bits(mask))
 
 
 def mask_of(numbers: Iterable[int]) -> int:

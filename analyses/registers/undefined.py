@@ -15,7 +15,7 @@ from itertools import islice
 
 import attrs
 
-from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.dataflow import Solution, solve, union
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
 from ptxkit.analyses.cfg.reachability import closure, nearest_first
@@ -64,7 +64,7 @@ def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
     if not doubtful:
         return ()
     real = _real_reads(routine, doubtful)
-    found = {read.register: read for read in _always(routine, real, doubtful)}
+    found = {read.register: read for read in _always(routine, real)}
     sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
     for read in sometimes.run():
         is_shown = _matters(routine, read.instruction, surely=True)
@@ -135,7 +135,7 @@ def _writes_registers_only(routine: Routine, i: int) -> bool:
     return not (bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.memory)
 
 
-def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -> Iterator[UndefinedRead]:
+def _always(routine: Routine, real: dict[int, tuple[int, ...]]) -> Iterator[UndefinedRead]:
     chains, values = reaching(routine), ssa(routine)
     done: set[int] = set()
     for i, read in real.items():
@@ -176,6 +176,8 @@ class _Sometimes:
         self.written: list[int] = []
         self.read_first: list[int] = []
         self.writes: dict[int, list[int]] = {}
+        self.done = 0
+        """The registers of which a read has been found, as bits."""
         for block in flow.blocks:
             read = written = 0
             for i in range(block.start, block.end):
@@ -200,28 +202,32 @@ class _Sometimes:
             0,
             backward=True,
         )
-        done = 0
         for register in bits(self.doubtful & ~avoided.before[0]):
-            done |= 1 << register
+            self.done |= 1 << register
             yield self._found(-1, 0, register)
         for index in flow.order:
-            block = flow.blocks[index]
-            unwritten = self.doubtful & ~done & ~assigned.before[index]
-            for i in range(block.start, block.end if unwritten & self.written[index] else block.start):
-                for register in self.named.writes[i]:
-                    if unwritten >> register & 1:
-                        unwritten &= ~(1 << register)
-                        if self.guarded[i] and i not in self.named.unknown:
-                            read = self._after_guarded(i, register, block.end, avoided.after[index])
-                            if read >= 0:
-                                done |= 1 << register
-                                yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register))
-            for target in block.successors:
-                sure = self.doubtful & ~assigned.after[index] & ~avoided.before[target] & ~done
-                for register in bits(sure):
-                    if register in self.writes:
-                        done |= 1 << register
-                        yield self._found(block.end - 1, target, register)
+            yield from self._after_guarded_writes(index, assigned, avoided)
+            for target in flow.blocks[index].successors:
+                sure = self.doubtful & ~assigned.after[index] & ~avoided.before[target] & ~self.done
+                for register in [register for register in bits(sure) if register in self.writes]:
+                    self.done |= 1 << register
+                    yield self._found(flow.blocks[index].end - 1, target, register)
+
+    def _after_guarded_writes(self, index: int, assigned: Solution[int], avoided: Solution[int]) -> Iterator[UndefinedRead]:
+        """The reads that follow the first write of a register in a block if the guard of that write does not hold."""
+        block = self.flow.blocks[index]
+        unwritten = self.doubtful & ~self.done & ~assigned.before[index]
+        for i in range(block.start, block.end) if unwritten & self.written[index] else ():
+            for register in self.named.writes[i]:
+                if not unwritten >> register & 1:
+                    continue
+                unwritten &= ~(1 << register)
+                if not self.guarded[i] or i in self.named.unknown:
+                    continue
+                read = self._after_guarded(i, register, block.end, avoided.after[index])
+                if read >= 0:
+                    self.done |= 1 << register
+                    yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register))
 
     def _found(self, point: int, target: int, register: int) -> UndefinedRead:
         read = self._first_read(target, register)

@@ -8,7 +8,8 @@ from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, Reg
 from ptxkit.analyses.framework.reporting import UNSURE_OF_BYTES, lines
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.proxy.crossings import Crossing, proxy_fences
+from ptxkit.analyses.protocols.proxy.accesses import proxy_fences
+from ptxkit.analyses.protocols.proxy.crossings import Crossing
 from ptxkit.analyses.protocols.proxy.unfenced_handoffs import UnfencedHandoff
 from ptxkit.analyses.protocols.wgmma.register_fences import Unfenced
 from ptxkit.analyses.registers.registers import registers
@@ -88,10 +89,10 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if others and one is not others[0]:
             continue
         name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
-        message = f"{what}: `{name}` was accessed through the generic proxy before, and no fence.proxy.async lies between"
+        message = f"{what}: `{name}` was accessed through the generic proxy before, with no fence.proxy.async in between"
         related = [(routine.where(one.write.instruction), "accessed through the generic proxy here")]
         if one.fence >= 0:
-            stands = "comes after the barrier, where not all come that wrote" if one.is_late else "comes before the write"
+            stands = "comes after the barrier, where not all writers execute it" if one.is_late else "comes before the write"
             message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
         certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
         unsure = UNSURE_OF_BYTES[0 if one.is_guess else 1]
@@ -99,14 +100,14 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if one.fence >= 0:
             at = one.fence
             related = [related[0], (routine.where(one.read.instruction), "read here")]
-        related += [(routine.where(i), "and so it was here") for i in one.others]
+        related += [(routine.where(i), "also accessed here") for i in one.others]
         more = {other.read.instruction for other in others} - {at}
         yield facts.report(
             rule,
             routine.where(at),
             message,
             *([] if certain else [unsure]),
-            *([f"so it is {lines(facts, routine, more)}"] if more else []),
+            *([f"the same is true {lines(facts, routine, more)}"] if more else []),
             related=related,
             severity=rule.severity if certain else Severity.INFO if one.is_guess else unsure_severity,
         )
@@ -119,9 +120,9 @@ def unfenced_handoff_reports(
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
-        message = f"this signals that `{name}` was accessed through the generic proxy, and {what}: no fence.proxy.async lies between"
+        message = f"this signals that `{name}` was accessed through the generic proxy, and {what}, with no fence.proxy.async in between"
         related = [(write.instruction, "accessed through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
-            related.append((one.fence, "the next fence stands here" if one.is_late else "after another access of it a fence stands here"))
+            related.append((one.fence, "the next fence is here" if one.is_late else "a fence follows another access here"))
         sites = [(routine.where(i), how) for i, how in related]
         yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=Severity.INFO)

@@ -13,7 +13,7 @@ from ptxkit.analyses.numbers.known_bits import Known, between, bits
 from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.notation import Call, Computes
+from ptxkit.isa.forms import Call, Computes
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.types import types

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.inputs import assumed_block, likely_block
+from ptxkit.analyses.launch.inputs import assumed_block
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.symbolic.domains import lanes
 from ptxkit.analyses.symbolic.evaluate import Domain, evaluate
@@ -68,11 +68,3 @@ class ThreadBlock:
 def thread_block_of(routine: Routine) -> ThreadBlock:
     """The threads of a CTA that runs a function: see `launch.inputs.assumed_block`."""
     return ThreadBlock(*assumed_block(routine))
-
-
-def likely_thread_block(routine: Routine) -> ThreadBlock | None:
-    """The threads that a kernel is launched with, known or most likely; None if the shape is unknown."""
-    block, shape = thread_block_of(routine), likely_block(routine)
-    if not block.is_assumed:
-        return block
-    return None if shape is None else ThreadBlock(shape, True)

@@ -39,7 +39,6 @@ leaves the function (`moment.leaves`). A path is feasible as far as is known; a 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile
 
 import attrs
 
@@ -57,6 +56,7 @@ from ptxkit.analyses.symbolic.environment import Environment, Evaluator, settler
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.analyses.symex.async_groups import EMPTY, ITERATION, Operation, Queue, Trail
 from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
 from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
 from ptxkit.frozen import frozen
@@ -70,149 +70,6 @@ MOST_STEPS = 2500
 LEAST_STEPS = 600
 INSTRUCTIONS_A_STEP = 4
 """Number of instructions per extra step above the minimum: the effort scales with the size of the function."""
-
-
-ITERATION = -2
-
-
-@frozen(eq=False)
-class Trail:
-    """The steps of a path, from its end backwards."""
-
-    instruction: int
-    """The instruction executed; `ITERATION - header` at the header of a loop."""
-    what: str
-    before: Trail | None
-    length: int
-
-
-@frozen(eq=False)
-class Operation:
-    """An asynchronous operation started on a path."""
-
-    instruction: int
-    queue: str
-    terms: tuple[Term, ...]
-    """The values, for this execution, of the terms watched at its instruction."""
-    condition: Term | None
-    """The predicate under which it is started, if not known to hold."""
-    threads: int
-    """The threads that start it on this path, as bits."""
-    crowd: int
-    """All threads that reach the instruction together with those of the path, as bits."""
-    trail: Trail
-    """Ends with the operation itself."""
-    decided: int
-    """The number of choices that the path had made before."""
-    idle: Term | None
-    """The predicate under which it copies nothing and only fills with zeros; None if it always copies."""
-
-    @property
-    def signature(self) -> Hashable:
-        """Equal for operations that are indistinguishable from here on."""
-        return (self.instruction, self.terms, self.condition, self.threads)
-
-
-@frozen(eq=False)
-class Group:
-    """Operations that were committed together; may be empty."""
-
-    operations: tuple[Operation, ...]
-    commit: int
-    """The instruction that committed them."""
-    has_read: bool
-    """Whether a wait has ensured that the operations have read their sources."""
-    trail: Trail
-
-    @property
-    def signature(self) -> Hashable:
-        return (tuple([operation.signature for operation in self.operations]), self.has_read)
-
-
-@frozen(eq=False)
-class Queue:
-    """A thread's operations in flight of one kind: the open group, and the pending groups, oldest first."""
-
-    open: tuple[Operation, ...] = ()
-    groups: tuple[Group, ...] = ()
-    signalled_: frozenset[Operation] = frozenset()
-    """Operations that signal an mbarrier when they complete."""
-
-    def __iter__(self) -> Iterator[Operation]:
-        """All operations that may be in flight, oldest first."""
-        for group in self.groups:
-            yield from group.operations
-        yield from self.open
-
-    @property
-    def unread(self) -> Iterator[Operation]:
-        """Operations that may not have read their sources yet."""
-        for group in self.groups:
-            if not group.has_read:
-                yield from group.operations
-        yield from self.open
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether every operation in flight has read its sources."""
-        return not self.open and all(group.has_read or not group.operations for group in self.groups)
-
-    def group_of(self, operation: Operation) -> int | None:
-        """The index of an operation's group among the pending ones, 0 being the oldest; None if it is uncommitted."""
-        return next((position for position, group in enumerate(self.groups) if operation in group.operations), None)
-
-    def opened(self, operation: Operation) -> Queue:
-        return Queue((*self.open, operation), self.groups, self.signalled_)
-
-    def committed(self, trail: Trail) -> Queue:
-        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.signalled_)
-
-    def signalled(self) -> Queue:
-        """Marks every operation in flight as signalling an mbarrier."""
-        return Queue(self.open, self.groups, frozenset(self))
-
-    def signalled_of(self) -> Queue:
-        """What is left after a wait at an mbarrier. Which mbarrier is not considered: every operation that may have completed counts as
-        complete."""
-        if not self.signalled_:
-            return self
-        groups = [attrs.evolve(group, operations=_without(group.operations, self.signalled_)) for group in self.groups]
-        return Queue(_without(self.open, self.signalled_), tuple(groups))
-
-    def waited(self, effect: Effect) -> Queue:
-        """What is left after a wait. A wait for an unknown number of groups may cover all of them, so it leaves nothing to base a proof
-        on."""
-        if effect.leave is None:
-            return Queue((), ())
-        young = len(self.groups) - effect.leave
-        if effect.reading:
-            return Queue(
-                self.open,
-                tuple([_read(group) if position < young else group for position, group in enumerate(self.groups)]),
-                self.signalled_,
-            )
-        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :], self.signalled_)
-
-    @property
-    def signature(self) -> Hashable:
-        # old groups that no access can concern any more are left out
-        groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
-        return (
-            tuple([operation.signature for operation in self.open]),
-            tuple([group.signature for group in groups]),
-            bool(self.signalled_),
-        )
-
-
-def _without(operations: tuple[Operation, ...], gone: frozenset[Operation]) -> tuple[Operation, ...]:
-    return tuple([operation for operation in operations if operation not in gone])
-
-
-def _read(group: Group) -> Group:
-    return group if group.has_read else attrs.evolve(group, has_read=True)
-
-
-EMPTY = Queue()
 
 
 @frozen(eq=False)
@@ -755,7 +612,7 @@ class _Explorer:
         decided = state.choices.says(condition)
         if decided is not None:
             paths = open_edges(block, decided)
-            if quiet is not None and not self._short(state.block, quiet[1]):
+            if quiet is not None and not self._short(quiet[1]):
                 return [self._over(state, *quiet)]
             return [self._to(state, paths[0].target)] if paths else []
         if quiet is not None:
@@ -766,7 +623,7 @@ class _Explorer:
         guard = self.values.guard(i)
         return settler(self.routine).term(guard) if guard is not None else None
 
-    def _short(self, block: int, region: int) -> bool:
+    def _short(self, region: int) -> bool:
         """Whether a region that may be skipped has no loop: then it can as well be followed."""
         return not any(region >> header & 1 for header in self.headers)
 

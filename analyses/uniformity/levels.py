@@ -81,11 +81,6 @@ class Verdict:
         found = self.refuted
         return found if found is not None and found.scope <= level and not found.given else None
 
-    def may_fail(self, level: Level) -> Divergence | None:
-        """The proof that they differ in at least one launch."""
-        found = self.refuted
-        return found if found is not None and found.scope <= level else None
-
 
 @frozen
 class ThreadSet:

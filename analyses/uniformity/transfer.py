@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.notation import Call
+from ptxkit.isa.forms import Call
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 

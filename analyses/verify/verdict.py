@@ -2,7 +2,7 @@
 addresses.
 
 The kernel is executed. It is *verified* if every run completed, with every access watched and no error. It is *refuted* if an execution
-shows an error that does not depend on anything made up. Otherwise it is *undecided*, with the reasons.
+shows an error that does not depend on anything synthesized. Otherwise it is *undecided*, with the reasons.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Verdict:
     covered: Mapping[str, int]
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
-    """Descriptions of what was made up."""
+    """Descriptions of what was synthesized."""
     executed: Executed
     example: str = ""
-    """An option that supplies the first thing that was made up."""
+    """An option that supplies the first thing that was synthesized."""
 
 
 def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0, checks: str | Sequence[str] = "all") -> Verdict:
@@ -129,6 +129,9 @@ class _Judge:
         self.launch = executed.launch
         self.names = names
         self.numbers = self._made_up("number")
+        self.distinct = [
+            name for name, one in zip(names, self.launch.arguments, strict=True) if isinstance(one, MadeUp) and one.is_distinct
+        ]
         self.contents = [*self._made_up("contents"), *[one.name for one in self.launch.variables]]
         every = [*names, *[one.name for one in self.launch.variables]]
         self.deciding = {every[n]: size for n, size in executed.deciding.items() if n < len(every)}
@@ -152,7 +155,7 @@ class _Judge:
         return any(isinstance(bound, Bound) and bound.form.file in BY_DESCRIPTOR for bound in bounds)
 
     def is_of_inputs(self, finding: Finding) -> bool:
-        """Whether the made-up inputs alone may be the cause: operations that are invalid for them, or bounds that are unknown."""
+        """Whether the example inputs alone may be the cause: operations that are invalid for them, or bounds that are unknown."""
         kind = finding.diagnostic.name
         if kind.startswith("fault-") and kind not in STANDSTILLS:
             return bool(self.numbers or self.contents) or self.is_of_a_layout(finding)
@@ -169,7 +172,7 @@ class _Judge:
         ]
 
     def is_proven(self, shown: Shown) -> bool:
-        """Whether a finding holds for everything that was made up."""
+        """Whether a finding holds for everything that was synthesized."""
         if not shown.is_always or not is_wrong(shown.finding):
             return False
         if self.executed.unknown and self.executed.depends:
@@ -184,7 +187,7 @@ class _Judge:
             # nothing may depend on these results, and whether they are right is outside the verdict
             return False
         if kind in OUTSIDE:
-            # the size of made-up memory is unknown
+            # the size of synthesized memory is unknown
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
             return not (is_global and (self.numbers or self.contents))
         return True
@@ -217,13 +220,17 @@ class _Judge:
             return _undecided(finding, "this is intended only if nothing uses the result")
         if shown.is_of_equal_words:
             why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
-            return _undecided(finding, why, self.example("iota"))
+            return _undecided(finding, why, self._assuming() or self.example("iota"))
         if shown.states:
             return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
         return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
 
+    def _assuming(self) -> str:
+        """The options that say of all parameters whose contents decide that their words differ; empty if that has been said."""
+        return " ".join([f"--assume distinct:{name}" for name in self.deciding if name in self.names and name not in self.distinct])
+
     def _of_contents(self) -> str:
-        """The arrays whose contents decide, or all whose contents were made up."""
+        """The arrays whose contents decide, or all whose contents were synthesized."""
         return _listed(list(self.deciding) or self.contents)
 
     def _values(self, numbers: Numbers) -> str:
@@ -237,10 +244,10 @@ class _Judge:
         return ", ".join([f"`{name}` = {value}" for name, value in found.items()])
 
     def _with(self, shown: Shown) -> str:
-        """The made-up inputs with which something was shown."""
+        """The example inputs with which something was shown."""
         numbers = self._values(shown.contents.numbers) if self.numbers else ""
         contents = f"{shown.contents} in {self._of_contents()}" if self.executed.depends and self.contents else ""
-        return " and ".join([one for one in (numbers, contents) if one]) or "the inputs that were made up"
+        return " and ".join([one for one in (numbers, contents) if one]) or "the inputs that were synthesized"
 
     def _of_fault(self, fault: Any) -> Reason:
         line = fault.line or 0
@@ -262,7 +269,7 @@ class _Judge:
         return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
 
     def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
-        """Descriptions of what was not checked, such as bounds of made-up arrays, but for what the reasons say."""
+        """Descriptions of what was not checked, such as bounds of synthesized arrays, but for what the reasons say."""
         sized = [
             name
             for name, one in zip(self.names, self.launch.arguments, strict=True)
@@ -281,7 +288,7 @@ class _Judge:
         return (*left_out, *bounds, *what, *other, *executed.unfit)
 
     def example(self, fill: str = "random") -> str:
-        """An option that supplies the first thing that was made up, or an array that decides, as long as the kernel reads it."""
+        """An option that supplies the first thing that was synthesized, or an array that decides, as long as the kernel reads it."""
         if self.numbers and not self.deciding:
             return f"--param {self.numbers[0]}=64"
         if self.deciding:
@@ -292,7 +299,7 @@ class _Judge:
         return ""
 
     def assumptions(self) -> list[str]:
-        """Descriptions of what was made up."""
+        """Descriptions of what was synthesized."""
         found = []
         if self.numbers:
             tried = list(dict.fromkeys([self._values(run.contents.numbers) for run in self.executed.runs]))
@@ -309,6 +316,8 @@ class _Judge:
             which = f"those of {_listed(some)}" if some and some != self.contents else "them"
             depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
             found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
+        if self.distinct:
+            found.append(f"the words of {_listed(self.distinct)} are assumed to differ; they are 0, 1, 2, … in several orders")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:

@@ -12,7 +12,7 @@ from device_types import TensorMap
 from formtests import Buffer, Test, bound_as, opcodes, place_of, possible, unknown
 from memorytests import HEAD
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import forms
 from ptxkit.isa.types import types
 

@@ -11,7 +11,7 @@ import attrs
 from formtests import BLOCK, SETS, Buffer, Test, bound_as, element, load, opcodes, output_kind, place_of, possible, store, unknown
 from operands import size_of, words
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import forms
 from ptxkit.isa.types import types
 

@@ -59,13 +59,14 @@ def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
     """A module as it is, and with one barrier of a kernel deleted: what, in which line, and the text. Nothing without shared memory."""
     from ptxkit.analyses.events.steps import Does, steps
     from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.memory.accesses import accesses
     from ptxkit.syntax import Index, parse
 
     module = parse(text)
     index = Index(module)
     routine = next(one for one in routines(module) if one.name == entry)
     own = steps(routine)
-    if not any(step.does is Does.WRITE for one in own.values() for step in one):
+    if not any(access.writes and access.space == ".shared" for access in accesses(routine)):
         return
     yield "", 0, text
     count = 0

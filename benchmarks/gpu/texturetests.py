@@ -11,7 +11,7 @@ from formtests import SETS, Buffer, Test, bound_as, element, opcodes, place_of, 
 from memorytests import HEAD
 from operands import offsets, size_of
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import forms
 from ptxkit.isa.types import types
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.syntax import Module
 
 SECONDS = 60.0
-"""Time limit in seconds for executing the module's kernels with made-up launches in `lint`: what it does not reach raises no doubt."""
+"""Time limit in seconds for executing the module's kernels with example launches in `lint`: what it does not reach raises no doubt."""
 VERSIONS = "V"
 """The rule family for requirements of a module: no execution shows these."""
 OF_THE_HARDWARE = frozenset(("activemask-as-membermask",))
@@ -37,10 +37,10 @@ def agreed(module: Module, kernel: str, verdict: Verdict) -> Verdict:
     """The verdict, changed from verified to undecided if `lint` reports something about the kernel that the executions have not settled.
 
     That holds for every error: some are visible only to `lint`, such as a fragment loaded with another shape than it is used with. It holds
-    for a warning if part of the launch was made up, since another input may show it; if numbers were made up, also for an error that `lint`
-    shows with its own numbers. Otherwise, warnings are listed as not covered, except those about addresses that were all observed. A note
-    about missing bounds is a doubt if the arrays' sizes were made up, each thread works by itself, and no other number is read from which
-    sizes may follow. Other notes concern what no execution can show: performance, or dead code.
+    for a warning if part of the launch was synthesized, since another input may show it; if numbers were synthesized, also for an error
+    that `lint` shows with its own numbers. Otherwise, warnings are listed as not covered, except those about addresses that were all
+    observed. A note about missing bounds is a doubt if the arrays' sizes were synthesized, each thread works by itself, and no other number
+    is read from which sizes may follow. Other notes concern what no execution can show: performance, or dead code.
     """
     from ptxkit.analyses.framework.rule import select
     from ptxkit.analyses.linting.linting import lint
@@ -69,7 +69,7 @@ def _notes(found: Sequence[Diagnostic]) -> list[str]:
 
 
 def _has_unknown_bounds(module: Module, kernel: str, verdict: Verdict) -> bool:
-    """Whether arrays were made up, as large as their accesses, and nothing indicates the layout of their data: neither a number that is
+    """Whether arrays were synthesized, as large as their accesses, and nothing indicates the layout of their data: neither a number that is
     read, nor tiles that the threads of a CTA share."""
     from ptxkit.analyses.framework.routine import routines
 

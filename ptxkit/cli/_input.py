@@ -95,10 +95,10 @@ def launch_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def there(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
         if value is None:
-            raise click.UsageError("name the file of launches: --launch TOML (`ptxkit inputs FILE -o TOML` makes one up)", context)
+            raise click.UsageError("name the file of launches: --launch TOML (`ptxkit inputs FILE -o TOML` writes one)", context)
         return value
 
-    text = "A file of launches (docs/profiling.md); `ptxkit inputs` makes one up."
+    text = "A file of launches (docs/profiling.md); `ptxkit inputs` writes one."
     return click.option("--launch", "description", metavar="TOML", callback=there, help=text)(function)
 
 

@@ -1,4 +1,4 @@
-"""The launch for `verify` from its options: parameters by name, arrays, tensor maps, and made-up values for the rest."""
+"""The launch for `verify` from its options: parameters by name, arrays, tensor maps, and synthesized values for the rest."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Options:
     arrays: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()
     boxes: str | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
 
 
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
-    """The launch that the options describe; the rest is made up. Raises CannotLaunch."""
+    """The launch that the options describe; the rest is synthesized. Raises CannotLaunch."""
     from ptxkit.analyses.execution.launch import Launch, Variable
     from ptxkit.analyses.execution.parameters import parameters, states, variables
     from ptxkit.analyses.inputs.decisions import choices, decisions
@@ -174,6 +175,7 @@ class _Given:
         self.names = names
         self.numbers: dict[int, dict[int, float]] = {}
         self.makers: dict[int, Callable[[], Any]] = {}
+        self.distinct: set[int] = set()
 
     def arguments(self, options: Options, threads: int) -> tuple[Argument, ...]:
         from ptxkit.analyses.execution.launch import Given
@@ -185,6 +187,8 @@ class _Given:
         for text in options.memory:
             self._memory(text, threads)
         self._maps(options.boxes)
+        for text in options.assumptions:
+            self._assume(text)
         found: list[Argument] = []
         for i, one in enumerate(self.known):
             if i in self.makers:
@@ -198,7 +202,7 @@ class _Given:
                 ]
                 found.append(attrs.evolve(one.made_up(threads), given=tuple(sorted(parts))))
             else:
-                found.append(one.made_up(threads))
+                found.append(attrs.evolve(one.made_up(threads), is_distinct=i in self.distinct))
         return tuple(found)
 
     def _which(self, name: str, what: str) -> list[int]:
@@ -278,6 +282,17 @@ class _Given:
         for i in self._which(name, "--memory"):
             if self.known[i].pointers and i not in self.makers:
                 self.makers[i] = _words(numbers, self.known[i].made_up(threads).room)
+
+    def _assume(self, text: str) -> None:
+        """distinct:NAME: the words of an array that was not given differ."""
+        what, _, name = text.partition(":")
+        if what != "distinct" or not name.strip():
+            raise CannotLaunch(f"--assume takes distinct:NAME, not {text!r}")
+        for i in self._which(name, "--assume"):
+            if not self.known[i].pointers or i in self.makers:
+                why = "its contents were given" if i in self.makers else "it is no array"
+                raise CannotLaunch(f"--assume: nothing is to be assumed of {self.names[i]}: {why}")
+            self.distinct.add(i)
 
     def _maps(self, path: str | None) -> None:
         """The tensor maps that a file describes by their boxes."""

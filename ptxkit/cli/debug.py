@@ -11,7 +11,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _input
-from ptxkit.cli.profile import _fail, _launches, _show, _size
+from ptxkit.cli.profile import _launches, _show, _size
 from ptxkit.cli.run import _checks, _schedule
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def _cta(context: click.Context, parameter: click.Parameter, value: str) -> tupl
 )
 @click.option("--dap", is_flag=True, help="Serve an editor, by the Debug Adapter Protocol over standard input and output.")
 @click.option(
-    "--port", type=click.IntRange(1, 65535), metavar="PORT", help="With --dap: wait for the editor on this port of this computer instead."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --dap: wait for the editor on this port of this computer instead; 0 takes a free one.",
 )
 def command(
     path: str | None,
@@ -78,7 +81,7 @@ def command(
     if dap or port is not None:
         sys.exit(_serve(port))
     if path is None or description is None:
-        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` makes one up)")
+        raise click.UsageError("name the file and its launch: ptxkit debug FILE --launch TOML (`ptxkit inputs FILE -o TOML` writes one)")
     if path == "-":
         raise click.UsageError("commands come from standard input: FILE cannot")
     from ptxkit.debugger.terminal import Terminal
@@ -106,7 +109,7 @@ def _serve(port: int | None) -> int:
     import socket
 
     with socket.create_server(("127.0.0.1", port)) as server:
-        click.echo(f"ptxkit: waiting for an editor on port {port}", err=True)
+        click.echo(f"ptxkit: waiting for an editor on port {server.getsockname()[1]}", err=True)
         connection, _ = server.accept()
     with connection, connection.makefile("rwb") as stream:
         streams: IO[bytes] = stream  # type: ignore[assignment]
@@ -149,13 +152,13 @@ def _session(wanted: Wanted) -> Session:
     try:
         module = ptxkit.parse(files.read(wanted.path), wanted.path)
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     launches = _launches(wanted.description, wanted.path, module, (wanted.kernel,) if wanted.kernel is not None else ())
     launch = launches[0]
     if len(launches) > 1:
         click.echo(f"ptxkit: the first of {len(launches)} launches is debugged, that of {launch.kernel}", err=True)
     if any(i >= n for i, n in zip(wanted.cta, launch.grid, strict=True)):
-        _fail(f"CTA {','.join(map(str, wanted.cta))} is not of a grid of {_size(launch.grid)}")
+        _input.fail(f"CTA {','.join(map(str, wanted.cta))} is not of a grid of {_size(launch.grid)}")
     debuggee = _debuggee(module, launch, wanted)
     return Session(debuggee, wanted.checks, wanted.cta)
 
@@ -173,10 +176,10 @@ def _debuggee(module: Module, launch: Launch, wanted: Wanted) -> Debuggee:
         for number in range(len(launch.arguments)):
             made(launch, number)
     except (OSError, BadFile) as error:
-        _fail(f"{launch.kernel}: {error}")
+        _input.fail(f"{launch.kernel}: {error}")
     except ValueError as error:
         _show(getattr(error, "diagnostics", ()), module.text)
-        _fail("nothing is run: the file has errors")
+        _input.fail("nothing is run: the file has errors")
 
     def run(monitors: tuple[Any, ...], checks: tuple[str, ...]) -> tuple[int, str]:
         machine = Machine(target)

@@ -104,7 +104,7 @@ def _print(listing: dict[str, Any], names: Mapping[str, Sequence[str]]) -> None:
 
     click.echo(f"{readable(function)}: {count} branch{'es' if count != 1 else ''}")
     if listing["assumption"]:
-        click.echo(f"  taken for granted: {listing['assumption']}")
+        click.echo(f"  assumed: {listing['assumption']}")
     for branch in listing["branches"]:
         source = f"  ({branch['source']})" if branch["source"] else ""
         level = f"uniform over the {Level[branch['level'].upper()].word}" if branch["level"] != "thread" else ""

@@ -109,7 +109,8 @@ def _complain(text: str, path: str, at: int, message: str) -> None:
 
 
 def _kernel(text: str, path: str, threads: str | None, kernel: str | None, parameters: tuple[str, ...], exists: str | None) -> Litmus:
-    from ptxkit.analyses.memory_model.ptx import BadQuestion, litmus_of
+    from ptxkit.analyses.memory_model.ptx import litmus_of
+    from ptxkit.analyses.memory_model.ptx_kernel import BadQuestion
     from ptxkit.syntax import parse
 
     if threads is None:

@@ -63,6 +63,7 @@ COVERED = {
     multiple=True,
     help="Integers in the memory that a parameter points to; N:S grows by S; *=N for all others.",
 )
+@click.option("--assume", "assumptions", metavar="distinct:NAME", multiple=True, help="The words of an array that you do not give differ.")
 @click.option("--boxes", metavar="JSON", help="A file with the boxes of tensor maps, by parameter.")
 @click.option(
     "--library", "libraries", metavar="FILE", multiple=True, help="Another PTX file, which defines functions that this one calls."
@@ -77,7 +78,12 @@ COVERED = {
 )
 @click.option("--target", metavar="TARGET", help="The GPU to execute as, such as sm_90a; by default, the file's target.")
 @click.option(
-    "--budget", type=click.FloatRange(0, min_open=True), default=300, show_default=True, metavar="SECONDS", help="Time for one launch."
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Processor time for a launch.",
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json", "sarif"]), default="text", help="The format of the output.")
 def command(
@@ -91,6 +97,7 @@ def command(
     parameters: tuple[str, ...],
     arrays: tuple[str, ...],
     memory: tuple[str, ...],
+    assumptions: tuple[str, ...],
     boxes: str | None,
     libraries: tuple[str, ...],
     checks: str,
@@ -100,7 +107,7 @@ def command(
 ) -> None:
     """Execute a launch; find races, deadlocks and bad accesses.
 
-    Wrong barriers are found as well. Arguments that you leave out are made up. FILE may be - for standard input.
+    Wrong barriers are found as well. Arguments that you leave out are synthesized. FILE may be - for standard input.
 
     Exit codes: 0 verified, 1 refuted, 2 could not run, 3 undecided.
     """
@@ -117,7 +124,7 @@ def command(
         for library in libraries:
             machine.load(parse(files.read(library), library))
         code = machine.load(module)
-        options = Options(block or "", grid, cluster, shared, parameters, arrays, memory, boxes)
+        options = Options(block or "", grid, cluster, shared, parameters, arrays, memory, boxes, assumptions)
         chosen = _of_file(module, path, kernel, description) if description is not None else _of_options(module, kernel, options)
         verdicts = []
         for routine, launch in chosen:

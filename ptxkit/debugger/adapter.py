@@ -382,7 +382,7 @@ class Adapter:
         frame: _Frame = self._handled(int(arguments["frameId"]))
         hints = {"Registers": "registers", "Parameters": "arguments"}
         found = []
-        for name in values.scopes(state, frame.call):
+        for name in values.scopes(state):
             scope: dict[str, Any] = {"name": name, "variablesReference": self._handle((frame.call, name)), "expensive": False}
             if name in hints:
                 scope["presentationHint"] = hints[name]

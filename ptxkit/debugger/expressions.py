@@ -229,7 +229,7 @@ class _Reader:
             return None
         found = values.register(self.call, name)
         if found is None and name.startswith("%"):
-            found = values.special(self.state, self.call, name)
+            found = values.special(self.call, name)
         if found is None and name == "WARP_SZ":
             return np.array(32, object)
         if found is None and self.call.body is self.state.program.entry:

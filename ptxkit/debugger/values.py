@@ -138,7 +138,7 @@ def _register_type(symbol: Symbol, data: Any) -> str:
     return declared
 
 
-def special(state: State, call: Call, name: str) -> Value | None:
+def special(call: Call, name: str) -> Value | None:
     """A special register of the lanes; None if there is none. Raises NoValue for those that reading would change."""
     found = special_value(name)
     if found is None:
@@ -151,7 +151,7 @@ def special(state: State, call: Call, name: str) -> Value | None:
 def specials(state: State, call: Call) -> list[Value]:
     """The special registers that identify the lanes."""
     names = (*SPECIAL, *(CLUSTER if state.launch.is_cluster else ()))
-    return [value for name in names if (value := special(state, call, name)) is not None]
+    return [value for name in names if (value := special(call, name)) is not None]
 
 
 # --- parameters
@@ -210,8 +210,8 @@ def variable(state: State, call: Call, name: str) -> Value:
     size, type = element_bytes(symbol.type) * symbol.vector, symbol.type or ".b8"
     count = _count(state, symbol)
     if space not in (".local", ".param") or (space == ".param" and symbol.path and call.body is state.program.entry):
-        raw = read(state, generic(state, space, int(np.ravel(start)[0])), count * size)
-        return Value(name, _elements(raw, type), type, address=generic(state, space, int(np.ravel(start)[0])), size=len(raw))
+        raw = read(state, generic(space, int(np.ravel(start)[0])), count * size)
+        return Value(name, _elements(raw, type), type, address=generic(space, int(np.ravel(start)[0])), size=len(raw))
     elements = [load(state, call, space, start + np.uint64(i * size), type) for i in range(min(count, 64))]
     if len(elements) == 1:
         return by_lane(name, elements[0], type)
@@ -248,7 +248,7 @@ def shared(state: State, call: Call) -> list[Value]:
     for name, at, size in state.program.shared_variables(state.launch.shared_bytes):
         symbol = call.body.sites[call.i].scope.lookup(name) or _symbol(state, name)
         type = symbol.type if symbol is not None and symbol.type else ".b8"
-        address = generic(state, ".shared", int(at))
+        address = generic(".shared", int(at))
         raw = read(state, address, size)
         found.append(Value(name, _elements(raw, type), type, address=address, size=size, text=f"{size} bytes of {type}"))
     return found
@@ -276,7 +276,7 @@ def barriers(state: State) -> list[Value]:
     for number in sorted(state.controller.barriers):
         key = cta * BARRIERS + number
         arrived, awaited = int(own.arrived[key]), int(own.expected[key]) or int(residents.alive_of_cta[cta])
-        text = f"{arrived} of {awaited} threads have arrived" if arrived else "nobody waits"
+        text = f"{arrived} of {awaited} threads have arrived" if arrived else "no thread waits"
         found.append(Value(f"barrier {number}", None, text=text))
     if state.launch.is_cluster:
         cluster = cta // state.launch.cluster_size
@@ -302,13 +302,13 @@ def _mbarriers(state: State, cta: int) -> Iterator[Value]:
                 f"parity {int(mbarrier.parity(word))}, {int(mbarrier.pending(word))} of {int(mbarrier.expected(word))} arrivals pending, "
                 f"{int(mbarrier.transactions(word))} bytes expected"
             )
-        yield Value(f"mbarrier {name}", word, ".b64", text=text, address=generic(state, ".shared", offset), size=8)
+        yield Value(f"mbarrier {name}", word, ".b64", text=text, address=generic(".shared", offset), size=8)
 
 
 # --- memory
 
 
-def generic(state: State, space: str, address: int) -> int:
+def generic(space: str, address: int) -> int:
     """The generic address of an address in a state space."""
     return windows.WINDOWS.get(space, 0) + address
 
@@ -361,7 +361,7 @@ def load(state: State, call: Call, space: str, address: Any, type: str) -> Any:
         memory.watch = watch
 
 
-def scopes(state: State, call: Call) -> Sequence[str]:
+def scopes(state: State) -> Sequence[str]:
     """The names of the groups of values that can be shown."""
     names = ["Registers", "Special registers", "Parameters"]
     if state.launch.shared_bytes:

@@ -14,8 +14,7 @@ from typing import TypeVar
 import attrs
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, ordered_kind, wanted_words
-from ptxkit.isa.notation import (
+from ptxkit.isa.forms import (
     Async,
     Atom,
     Barrier,
@@ -35,6 +34,7 @@ from ptxkit.isa.notation import (
     Variant,
     Width,
 )
+from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, ordered_kind, wanted_words
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.shapes import OperandShape

@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxkit.isa.binding import split_opcode
 from ptxkit.isa.directives import directives
-from ptxkit.isa.notation import Form, OperandRule
+from ptxkit.isa.forms import Form, OperandRule
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.table import entry_text, forms

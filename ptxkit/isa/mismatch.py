@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ptxkit.frozen import frozen
-from ptxkit.isa.notation import SPACES, Condition, Form, Slot
+from ptxkit.isa.forms import SPACES, Condition, Form, Slot
 from ptxkit.isa.types import is_type
 
 SPACES_AND_MORE = SPACES | {".reg", ".sreg", ".tex"}

@@ -8,7 +8,8 @@ from functools import cache
 
 from ptxkit.frozen import frozen
 from ptxkit.isa import resources
-from ptxkit.isa.notation import Form, parse_entries
+from ptxkit.isa.forms import Form
+from ptxkit.isa.notation import parse_entries
 
 NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "directives.isa"))
 

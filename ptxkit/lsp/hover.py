@@ -121,7 +121,7 @@ def _opcode(document: Document, path: Path, node: Opcode) -> str | None:
     routine = _routine(document, path)
     if routine is None or not isinstance(instruction, Instruction):
         return None
-    bound = routine.binder.verdict(instruction, document.names.shaper(document.names.scope_of(path))).bound
+    bound = routine.binder.bound(instruction, document.names.shaper(document.names.scope_of(path)))
     if not isinstance(bound, Bound):
         forms = forms_with(node.mnemonic)
         known = "".join(f"\n* `{form.syntax}`" for form in forms[:MOST_LINES])

@@ -125,7 +125,7 @@ class Chain:
 
 @lru_cache(maxsize=16384)
 def ending(opcode: str) -> str:
-    """How an instruction ends a block; empty if it does not. The modifiers decide this, whatever the operands."""
+    """How an instruction ends a block; empty if it does not. The modifiers decide this, and not the operands."""
     bound = without_operands(opcode)
     return "" if bound is None else kind_of(bound)
 
@@ -175,51 +175,42 @@ def _cut(body: Body) -> tuple[list[BasicBlock], int]:
         elif kind == "sync" or type(instructions[i].children[0]) is Guard:
             leaders.add(i)
     starts = sorted([start for start in leaders if start < count])
+    ranges = list(zip(starts, [*starts[1:], count], strict=True))
+    # the guard of an instruction with a block of its own becomes a branch around the block
+    guarded = [
+        number
+        for number, (_, end) in enumerate(ranges)
+        if ends.get(end - 1, "branch") != "branch" and type(instructions[end - 1].children[0]) is Guard
+    ]
     at = dict(zip(starts, range(len(starts)), strict=True))
+    at.update([(starts[number], len(starts) + test) for test, number in enumerate(guarded)])
     blocks: list[BasicBlock] = []
-    guarded: list[int] = []
-    for number, (start, end) in enumerate(zip(starts, [*starts[1:], count], strict=True)):
-        block = BasicBlock(body, start, end, number + 1 if end < count else -1)
+    for start, end in ranges:
+        block = BasicBlock(body, start, end, at.get(end, -1))
         blocks.append(block)
         kind = ends.get(end - 1, "")
         if not kind:
             continue
         block.kind = kind
         block.last = block.end = last = end - 1
-        guard = instructions[last].children[0]
         if kind == "branch":
             block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
-            if type(guard) is Guard:
+            guard = instructions[last].guard
+            if guard is not None:
                 block.guard, block.negated = _predicate(body, last, guard), guard.negated
-            continue
-        if kind == "indexed":
+        elif kind == "indexed":
             block.targets = tuple([at.get(target, -1) for target in jumps[last]])
-        if type(guard) is Guard:
-            guarded.append(number)
-    return blocks, _branched_around(blocks, guarded)
-
-
-def _branched_around(blocks: list[BasicBlock], guarded: list[int]) -> int:
-    """Turns the guards of instructions with a block of their own into branches around these blocks. Gives the first block to execute."""
-    heads: dict[int, int] = {}
     for number in guarded:
         block = blocks[number]
-        guard = block.body.instructions[block.last].guard
+        guard = instructions[block.last].guard
         assert guard is not None
-        test = BasicBlock(block.body, block.start, block.end, block.fall)
+        test = BasicBlock(body, block.start, block.end, block.fall)
         test.kind = "branch"
-        test.guard, test.negated = _predicate(block.body, block.last, guard), guard.negated
+        test.guard, test.negated = _predicate(body, block.last, guard), guard.negated
         test.taken = number
         block.start = block.end
-        heads[number] = len(blocks)
         blocks.append(test)
-    first = len(blocks) - len(heads)
-    for number, block in enumerate(blocks) if heads else ():
-        block.fall = heads.get(block.fall, block.fall)
-        if number < first:
-            block.taken = heads.get(block.taken, block.taken)
-            block.targets = tuple([heads.get(target, target) for target in block.targets])
-    return heads.get(0, 0) if blocks else -1
+    return blocks, at.get(0, -1)
 
 
 def _endings(body: Body) -> list[tuple[int, str]]:
@@ -262,20 +253,19 @@ def _ordered(blocks: list[BasicBlock], entry: int) -> list[BasicBlock]:
     """Numbers the reachable blocks in reverse post-order; the taken side of a branch comes after the fall-through side."""
     if entry < 0:
         return []
-    seen = {entry}
-    finished: list[int] = []
-    stack = [(entry, iter(blocks[entry].successors))]
+    seen: set[int] = set()
+    order: list[int] = []
+    stack = [entry]
     while stack:
-        number, rest = stack[-1]
-        for successor in rest:
-            if successor >= 0 and successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(blocks[successor].successors)))
-                break
-        else:
-            finished.append(number)
-            stack.pop()
-    order = finished[::-1]
+        number = stack.pop()
+        if number < 0:
+            # all that follows the block has been finished
+            order.append(~number)
+        elif number not in seen:
+            seen.add(number)
+            stack.append(~number)
+            stack += [successor for successor in reversed(blocks[number].successors) if successor >= 0 and successor not in seen]
+    order.reverse()
     place = dict(zip(order, range(len(order)), strict=True))
     for number in order:
         block = blocks[number]

@@ -18,7 +18,6 @@ from ptxkit.machine.compiling import _Writer
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.loading import size_of
-from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
@@ -109,7 +108,7 @@ def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
 def _enter_at(
     scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, machine: Machine, address: int, values: list[Any]
 ) -> None:
-    """Calls the function at an address, or a made-up one if no module defines a function with this signature."""
+    """Calls the function at an address, or a synthesized one if no module defines a function with this signature."""
     if scheduler.launch.stand_in is not None and not machine.has_function_at(address) and not _is_defined(machine, plan):
         _stand_in(scheduler, group, block, plan, call_parts(group.body.sites[block.last].instruction).target.text, values)
         scheduler.go(group, block.fall)
@@ -354,5 +353,3 @@ SYSTEM: dict[str, Callable[[Any, Lanes, list[Any]], None]] = {
     "cudaGraphSetConditional": _set_conditional,
 }
 """System functions that a program may call without defining them."""
-
-_DTYPE = dtype_of

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, overload
 
 import attrs
@@ -13,12 +14,14 @@ import numpy as np
 
 from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
-from ptxkit.isa.notation import Fragment
 from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
-from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.mentions import names_in_order
+from ptxkit.names import Kind, Laid, Names, Scope, Symbol
+from ptxkit.scopes import members
 from ptxkit.syntax import (
     Address,
     Block,
@@ -32,6 +35,7 @@ from ptxkit.syntax import (
     Name,
     Node,
     Number,
+    Opcode,
     Path,
     Targets,
     Vector,
@@ -73,20 +77,25 @@ class Target:
     """The list of branch targets that it names, if any."""
 
 
-@attrs.define
+@attrs.define(slots=False)
 class _Stretch:
     """Consecutive instructions within one block of the text."""
 
     first: int
-    scope: Scope
-    path: Path
-    """Of the block of the text, relative to the module."""
-    children: tuple[Node, ...]
-    at: int
-    end: int
-    """Start and end among the children of that block."""
-    places: list[int] | None = None
-    """Position of each instruction among the children; None until requested."""
+    laid: Laid
+    """The block of the text."""
+    start: int
+    """The first instruction, as an index of those of the block."""
+
+    @cached_property
+    def before(self) -> list[int]:
+        """For each statement of the block that is no instruction, how many instructions stand before it."""
+        return [j - k for k, (j, _) in enumerate(self.laid.others)]
+
+    def place(self, i: int) -> int:
+        """The index of an instruction among the statements of the block."""
+        at = self.start + i - self.first
+        return at + bisect_right(self.before, at)
 
 
 class Sites(Sequence[Site]):
@@ -188,15 +197,14 @@ class Body:
         """For each register, the chains that read it before they write it."""
         self._settled: set[int] = set()
         """The registers whose dtype is fixed."""
-        if not is_plain or len(self.instructions) < MANY:
-            self.settle()
+        self._may_defer = is_plain and len(self.instructions) >= MANY
 
     def is_provisional(self) -> bool:
         """Whether liveness is unknown and not worth computing, since few blocks have requested it."""
         if self._is_settled:
             return False
         self._asked += 1
-        if self._asked * MANY_ASK > len(self.blocks):
+        if not self._may_defer or self._asked * MANY_ASK > len(self.blocks):
             self.settle()
         return not self._is_settled
 
@@ -210,54 +218,49 @@ class Body:
     # --- instructions, in document order
 
     def _flatten(self, index: int) -> None:
-        body = self.function.body
-        assert body is not None
         instructions = self.instructions
+        blocks = {laid.path: laid for laid in self.names.blocks if laid.path[0] == index}
 
-        def enter(path: Path, block: Node) -> list[Any]:
-            where = (index, *path)
-            scope = self.names.scopes[where]
-            if id(scope) not in self._scopes:
-                self._scopes[id(scope)] = scope
-                self._number(scope)
-            children = block.children
-            others = [(j, child) for j, child in enumerate(children) if type(child) is not Instruction]
-            return [path, children, iter(others), 0, 0, scope]
+        def enter(path: Path) -> list[Any]:
+            laid = blocks[path]
+            if id(laid.scope) not in self._scopes:
+                self._scopes[id(laid.scope)] = laid.scope
+                self._number(laid.scope)
+            return [laid, enumerate(laid.others), 0]
 
         def take(level: list[Any], end: int) -> None:
-            """Adds the instructions up to a child of the block to the function."""
-            path, children, _, at, others, scope = level
-            if end - at > others:
+            """Adds the instructions of a block up to one of them to the function."""
+            laid, _, start = level
+            if end > start:
                 self._starts.append(len(instructions))
-                self._stretches.append(_Stretch(len(instructions), scope, (index, *path), children, at, end))
-                instructions.extend([child for child in children[at:end] if type(child) is Instruction] if others else children[at:end])
+                self._stretches.append(_Stretch(len(instructions), laid, start))
+                instructions.extend(laid.instructions[start:end])
+                level[2] = end
 
-        stack = [enter((1,), body)]
+        stack = [enter((index, 1))]
         while stack:
             level = stack[-1]
-            path, children, rest, _, _, scope = level
+            laid: Laid = level[0]
             label: Target | None = None
-            for j, statement in rest:
+            for before, (j, statement) in level[1]:
                 kind = type(statement)
                 if kind is Label:
-                    label = Target(len(instructions) + j - level[3] - level[4])
-                    symbol = scope.symbols.get(statement.children[0].text)
+                    label = Target(len(instructions) + j - before - level[2])
+                    symbol = laid.scope.symbols.get(statement.children[0].text)
                     self._labels.setdefault(id(symbol), label)
                 elif kind is Block:
-                    take(level, j)
-                    level[3], level[4] = j + 1, 0
-                    stack.append(enter((*path, j), statement))
+                    take(level, j - before)
+                    stack.append(enter((*laid.path, j)))
                     break
                 elif label is not None:
                     if kind is Targets:
                         label.list = statement
                     label = None
-                level[4] += 1
             else:
-                take(level, len(children))
+                take(level, len(laid.instructions))
                 stack.pop()
         for scope in self._scopes.values():
-            for symbol in self.names.shaper(scope).symbols:
+            for symbol in self.names.mentioned[scope].symbols:
                 if symbol.kind is not Kind.LABEL and symbol.kind is not Kind.REGISTER:
                     self.used[id(symbol)] = symbol
 
@@ -270,22 +273,19 @@ class Body:
 
     def scope_at(self, i: int) -> Scope:
         """The scope of an instruction."""
-        return self._stretch(i).scope
+        return self._stretch(i).laid.scope
 
     def site(self, i: int) -> Site:
         """Creates the site of an instruction; use `sites`, which caches them."""
         stretch = self._stretch(i)
-        if stretch.places is None:
-            rest = stretch.children[stretch.at : stretch.end]
-            stretch.places = [j for j, kind in enumerate(map(type, rest), stretch.at) if kind is Instruction]
-        path = (*stretch.path, stretch.places[i - stretch.first])
-        return Site(self.instructions[i], self.bound(i), stretch.scope, path, self)
+        laid = stretch.laid
+        return Site(self.instructions[i], self.bound(i), laid.scope, (*laid.path, stretch.place(i)), self)
 
     def bound(self, i: int) -> Bound | Mismatch:
         """The form of an instruction."""
         found = self._bounds[i]
         if found is None:
-            found = self._bounds[i] = self._forms.one(self.instructions[i], self._stretch(i).scope)
+            found = self._bounds[i] = self._forms.one(self.instructions[i], self.scope_at(i))
         return found
 
     @cached_property
@@ -297,13 +297,14 @@ class Body:
     def _all_bounds(self) -> list[Bound | Mismatch]:
         """The forms of all instructions."""
         found: list[Bound | Mismatch] = []
-        used: dict[Path, int] = {}
-        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
-            at = used.get(stretch.path, 0)
-            end = used[stretch.path] = at + after - stretch.first
-            found += self._forms.of(stretch.path)[at:end]
+        for stretch, after in self._ranges():
+            found += self._forms.of(stretch.laid.path)[stretch.start : stretch.start + after - stretch.first]
         self._bounds = list(found)
         return found
+
+    def _ranges(self) -> Iterator[tuple[_Stretch, int]]:
+        """The stretches, each with the first instruction behind it."""
+        return zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True)
 
     def _plan_of(self, bound: Bound | Mismatch) -> _Plan:
         found = self._plans.get(id(bound))
@@ -316,7 +317,7 @@ class Body:
     def _number(self, scope: Scope) -> None:
         """Numbers the registers that a scope declares."""
         self._of_node[id(scope)] = {}
-        most = MANY_NUMBERS + 4 * len(self.names.shaper(scope).names)
+        most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
             count = symbol.count
             is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
@@ -333,28 +334,32 @@ class Body:
         if self._has_sparse or any(id(symbol) not in self._firsts for family in scope.ranges.values() for symbol in family):
             # only a few of the members are referenced
             self._has_sparse = True
-            for name in self.names.shaper(scope).names.values():
+            for name in names_in_order(self._parts(scope)):
                 self.named(scope, name)
+
+    def _parts(self, scope: Scope) -> list[Node]:
+        """The guards, opcodes and operands of the instructions in a scope."""
+        return list(chain.from_iterable([one.children for laid in self.names.in_scope[scope] for one in laid.instructions]))
 
     def _look_up(self, scope: Scope) -> dict[int, tuple[int, ...]]:
         """For each operand node in a scope, by `id`: the registers that it names."""
-        shaper = self.names.shaper(scope)
-        of: dict[int, tuple[int, ...]] = dict.fromkeys(shaper.known, ())
+        parts = self._parts(scope)
+        nodes = dict(zip(map(id, parts), parts, strict=True))
         quick: dict[str, tuple[int, ...]] = {}
-        for symbol, names in scope.spelled:
+        for stem, (symbol, *_) in scope.ranges.items():
             first = self._firsts.get(id(symbol))
-            if first is not None:
+            if first is not None and symbol.count is not None:
+                names = members(stem, symbol.count)
                 quick.update(zip(names, zip(range(first, first + len(names)), strict=True), strict=True))
         for name in scope.symbols if quick else ():
             quick.pop(name, None)
-        texts = shaper.names
-        of.update(zip(texts, map(quick.get, texts.values()), strict=True))  # type: ignore[arg-type]
-        for key, name in [(key, name) for key, name in texts.items() if name not in quick]:
-            of[key] = self._named(scope, name)
+        of: dict[int, tuple[int, ...]] = {key: () for key, node in nodes.items() if type(node) is Opcode}
+        texts = {key: node.text for key, node in nodes.items() if type(node) is Name}
+        of.update([(key, numbers) for key, numbers in zip(texts, map(quick.get, texts.values()), strict=True) if numbers is not None])
         self._of_node[id(scope)] = of
-        for key, node in (*shaper.inner[::-1], *shaper.composites):
-            # the innermost first
-            of[key] = self._registers_of(scope, node)
+        for key, node in nodes.items():
+            if key not in of:
+                of[key] = self._registers_of(scope, node)
         return of
 
     def _formals(self) -> list[tuple[Symbol, int]]:
@@ -427,7 +432,7 @@ class Body:
         found = {
             (name, id(symbol)): (name, symbol, numbers)
             for scope in self._scopes.values()
-            for name in self.names.shaper(scope).names.values()
+            for name in names_in_order(self._parts(scope))
             if (numbers := self.named(scope, name)) and (symbol := scope.lookup(name)) is not None
         }
         return sorted(found.values(), key=lambda one: one[2])
@@ -467,7 +472,7 @@ class Body:
         used."""
         instruction = self.instructions[i]
         plan = self._plan_of(self.bound(i))
-        scope = self._stretch(i).scope
+        scope = self.scope_at(i)
         if plan.flow:
             if plan.flow == "call":
                 return self._call_accesses(instruction, scope)
@@ -560,8 +565,8 @@ class Body:
         plans = [self._plan_of(bound) for bound in self._all_bounds()]
         of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
         ofs: list[dict[int, tuple[int, ...]]] = []
-        for stretch, after in zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True):
-            ofs += [of_node[id(stretch.scope)]] * (after - stretch.first)
+        for stretch, after in self._ranges():
+            ofs += [of_node[id(stretch.laid.scope)]] * (after - stretch.first)
         rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
         written: list[set[int]] = []
         for one in chains:
@@ -641,7 +646,7 @@ class Body:
             self._settled.update(reads, writes)
             guard = self.instructions[i].children[0]
             if type(guard) is Guard:
-                self._settled.update(self.registers_of(self._stretch(i).scope, guard))
+                self._settled.update(self.registers_of(self.scope_at(i), guard))
         if block.guard >= 0:
             self._settled.add(block.guard)
 
@@ -672,7 +677,7 @@ class Body:
                 named.update(reads, writes)
                 guard = self.instructions[i].children[0]
                 if type(guard) is Guard:
-                    live.update(reads, writes, self.registers_of(self._stretch(i).scope, guard))
+                    live.update(reads, writes, self.registers_of(self.scope_at(i), guard))
                     continue
                 live.difference_update(writes)
                 live.update(reads)
@@ -709,8 +714,8 @@ class Body:
 MANY_NUMBERS = 100
 """A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
 
-MANY = 1000
-"""Functions with fewer instructions have liveness computed at once."""
+MANY = 250
+"""Functions with fewer instructions have liveness computed as soon as one of them is executed."""
 
 MANY_ASK = 4
 """Liveness is computed once the number of requests exceeds the number of blocks divided by this."""

@@ -19,6 +19,7 @@ SHOWN = 4
 RULES = {
     "copy-size": ("A016", "bulk-size-align"),
     "permit": ("T002", "tmem-alloc-after-relinquish"),
+    "tensor columns": ("T002", "tmem-alloc-after-relinquish"),
     "tensor lanes": ("T007", "tmem-lanes-of-another-warp"),
 }
 """The rules that some kinds of faults violate."""

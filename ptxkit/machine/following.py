@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Call
+from ptxkit.isa.forms import Call
 from ptxkit.machine.code import part
 from ptxkit.machine.groups import Array
 from ptxkit.names import Kind

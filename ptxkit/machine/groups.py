@@ -195,10 +195,6 @@ class Lanes:
         return self._gathered(y, 4 * WARP)
 
     @property
-    def active_warpgroup(self) -> Array:
-        return self._spread(np.True_, False, 4 * WARP)
-
-    @property
     def warp_mask(self) -> Array:
         """For each warp, which lanes are present, as bits of a uint32."""
         found = self._known.get("mask")
@@ -239,14 +235,6 @@ class Lanes:
     def own(self, key: Any, factory: Callable[[], Any]) -> Any:
         """State of each resident CTA, indexed by its number: `lanes.own("x", list)[cta]`. It lives as long as the CTA."""
         return self.residents.kept(("cta", key), factory)
-
-    def own_warp(self, key: Any, factory: Callable[[], Any]) -> Any:
-        """State of each warp, indexed by `lanes.warp`."""
-        return self.residents.kept(("warp", key), factory)
-
-    def own_thread(self, key: Any, factory: Callable[[], Any]) -> Any:
-        """State of each thread, indexed by `lanes.place`."""
-        return self.residents.kept(("thread", key), factory)
 
     def fault(self, mask: Any, reason: str, kind: str = "address") -> None:
         """Ends the launch with a fault of the threads in `mask` (None: all)."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.memory.heap import keep_freed_memory
 from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
@@ -60,8 +61,9 @@ _SHARED_LIMITS = {
 
 @attrs.frozen
 class Budget:
-    """Limits of a launch: instructions counted for each thread, and seconds; None means no limit.
+    """Limits of a launch: instructions counted for each thread, and seconds of processor time; None means no limit.
 
+    Processor time is that of the thread that launches, so that a launch ends at about the same point however busy the computer is.
     `operations` counts an instruction once for all threads that execute it together, and more if it starts an asynchronous operation or if
     monitors track it. It measures the cost of a launch independently of the computer.
     """
@@ -120,7 +122,7 @@ class Launch:
         self.executed = 0
         self.operations = 0
         """Cost so far, in the operations of a budget."""
-        self.started = time.perf_counter()
+        self.started = time.thread_time()
         self.parameters = b""
         self.workspace = 0
         """Address of the memory through which CTAs of a cooperative launch synchronize; 0 if it is none."""
@@ -136,11 +138,13 @@ class Launch:
         self.of_shared: Callable[[Any], Any] | None = None
         """Filters shared memory accesses for monitors: returns the access, a part of it, or None. A monitor may set it in `begin`."""
         self.stand_in: Callable[[str, Any, Any, list[Any], list[int]], list[Any] | None] | None = None
-        """Makes up the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
+        """Synthesizes the results of undefined functions. It receives the name, the call, the lanes, all 8-byte words passed, and the sizes
         of the results, and returns an array of bytes for each result, one row for each lane; None if the results are unknown. Set in
         `begin`."""
         self.first_lines = False
         """Whether only the first rows of each matrix in a descriptor are read, and the others are zero. Set in `begin`."""
+        self.started_ctas = self.ctas
+        """How many CTAs are started: the first ones of the grid. A monitor may set fewer in `begin`."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
@@ -190,7 +194,7 @@ class Launch:
     @property
     def more_ctas(self) -> bool:
         """Whether some CTAs have not started."""
-        return self.next_cta < self.ctas
+        return self.next_cta < self.started_ctas
 
     def lay_out(self, memory: Any, ctas: int) -> None:
         memory.begin(
@@ -211,7 +215,7 @@ class Launch:
         if self.shared_bytes:
             ctas = min(ctas, max(1, (LOCAL_BYTES * 2) // max(1024, self.shared_bytes)))
         ctas = max(1, ctas // self.cluster_size) * self.cluster_size
-        return min(ctas, self.ctas - self.next_cta)
+        return min(ctas, self.started_ctas - self.next_cta)
 
     def admit(self, scheduler: Scheduler) -> None:
         """Makes further CTAs resident, in addition to those that wait, since the wait may depend on them."""
@@ -323,6 +327,8 @@ def launch(
 ) -> Run:
     """Runs a kernel to completion. See `Machine.launch`."""
     watched = bool(monitors)
+    if watched:
+        keep_freed_memory()
     shape = three(grid, "grid"), three(block, "block")
     if schedule is None:
         schedule = "lockstep"
@@ -332,7 +338,7 @@ def launch(
     asked = cluster if cluster is not None else said.get(".reqnctapercluster") or None
     group = three(asked, "cluster") if asked is not None else None
     _check_directives(code, kernel, said, shape[1], group)
-    _check_shape(machine, shape[0], shape[1], group)
+    _check_shape(shape[0], shape[1], group)
     followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
     stepped = any(monitor.steps for monitor in monitors if isinstance(monitor, Monitor))
     program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed, stepped)
@@ -370,7 +376,7 @@ def _findings(one: Launch) -> tuple[Finding, ...]:
     return tuple([finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())])
 
 
-def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
+def _check_shape(grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
     threads = block[0] * block[1] * block[2]
     if threads > MOST_THREADS or block[2] > 64:
         raise Fault("launch", f"a block of {'x'.join(map(str, block))} threads: {MOST_THREADS} is the most, and 64 in z")

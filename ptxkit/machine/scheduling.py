@@ -32,7 +32,7 @@ from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 from ptxkit.machine.monitoring import overrides, used
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FAR = 1 << 60
 LOOK_EVERY = 64
-"""The budget is checked after this many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK blocks."""
-LOOK_LANES, LOOK_WORK = 1024, 1 << 16
+"""The budget is checked after this many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK blocks, or
+/ LOOK_WATCHED under monitors."""
+LOOK_LANES, LOOK_WORK, LOOK_WATCHED = 1024, 1 << 16, 1 << 13
 PATIENCE = 4096
 """Number of backward branches that a group may take while others could run."""
 LONG = 64
@@ -235,6 +236,7 @@ class Scheduler:
         self.steps = 0
         self.operations = 0
         self.next_look = 0
+        self.look_work = LOOK_WATCHED if launch.monitors else LOOK_WORK
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
         self.given_up_with: Any = None
@@ -378,7 +380,7 @@ class Scheduler:
             self.operations += length
             self.steps += 1
             # check the budget sooner after long blocks and blocks with many lanes
-            self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
+            self.next_look -= length * (count + LOOK_LANES) // self.look_work
             if self.steps >= self.next_look:
                 self.look(group, b)
             kind = block.kind
@@ -726,7 +728,7 @@ class Scheduler:
         if agents is None:
             return False
         try:
-            return bool(agents.step(self.policy))
+            return bool(agents.step())
         except Stop as error:
             raise self.late_fault(error) from error
 
@@ -892,7 +894,7 @@ class Scheduler:
         results: dict[int, Any] = {}
         going = []
         for group, block in zip(groups, blocks, strict=True):
-            mine = np.isin(group.lanes.place, lanes.place)
+            mine = are_among(group.lanes.place, lanes.place)
             if not mine.any():
                 continue
             del self.parked[group.path]
@@ -962,13 +964,13 @@ class Scheduler:
             over = f"more than {budget.instructions} instructions of threads are executed"
         elif budget.operations is not None and self.operations + launch.operations > budget.operations:
             over = f"more than {budget.operations} operations are executed"
-        elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
+        elif budget.seconds is not None and time.thread_time() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"
         if over:
             group.block = b
             raise self.fault(Stop("budget", f"{over}: the budget of the launch is used up"), group, None, group.body.blocks[b].start)
 
-    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: nobody can go on") -> Fault:
+    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: no thread can continue") -> Fault:
         notes = []
         threads: list[Thread] = []
         total = 0

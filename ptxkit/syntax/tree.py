@@ -178,15 +178,21 @@ else:
     node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
 
 
+class _Sketched(Node):
+    """A node with room for what `ptxkit.mentions` and `ptxkit.patterns` find out about it."""
+
+    __slots__ = ("mentions", "pattern")
+
+
 @node
-class Leaf(Node):
+class Leaf(_Sketched):
     """A node that is its text."""
 
     text: str
 
 
 @node
-class Composite(Node):
+class Composite(_Sketched):
     """A node made of children and the literal text around them."""
 
     shape: Shape

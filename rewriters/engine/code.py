@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.isa.binding import Candidate, match
-from ptxkit.isa.notation import Condition
+from ptxkit.isa.forms import Condition
 from ptxkit.names import names_in
 from ptxkit.syntax import Block, Declaration, Function, Guard, Instruction, Label, Loc, Node, Pragma, parse, parse_operand, shape
 

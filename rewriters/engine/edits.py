@@ -330,7 +330,7 @@ class _Batch:
                 position = path[-1]
                 while position and not isinstance(children[position - 1], Declaration):
                     position -= 1
-        refusal = self._check_code(routine, path, found, edit.converged, 0)
+        refusal = self._check_code(routine, path, found, edit.converged)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -477,11 +477,11 @@ class _Batch:
                     "pragma-split",
                     path,
                     f"{found.branch or 'a pragma'} between the pragma of a loop and the loop",
-                    ("a pragma counts for the block whose label stands before it (11.4.11)",),
+                    ("a pragma applies to the block whose label precedes it (11.4.11)",),
                 )
-        return self._check_code(routine, path, found, converged, i)
+        return self._check_code(routine, path, found, converged)
 
-    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool, i: int) -> Refusal | None:
+    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool) -> Refusal | None:
         """The reason why code cannot be inserted at any point of a scope."""
         if found.loc:
             return Refusal(
@@ -491,7 +491,7 @@ class _Batch:
             return Refusal("leaves", path, f"code that leaves the function: {found.leaves}")
         if not converged:
             if found.aligned:
-                return Refusal("not-converged", path, f"{found.aligned} where nothing says that all threads of a warp come together")
+                return Refusal("not-converged", path, f"{found.aligned} where nothing guarantees that all threads of a warp are converged")
             aligned = points(routine).aligned
             if found.branch and aligned >= 0:
                 return Refusal(
@@ -539,14 +539,14 @@ class _Batch:
             return Refusal("wgmma-group-split", path, f"`{old.opcode.text}` is part of a group of wgmma")
         children = self._children(path[:-1])
         if path[-1] and is_bound_pragma(children[path[-1] - 1]) and not same:
-            return Refusal("pragma-split", path, "the pragma before it speaks of this instruction")
+            return Refusal("pragma-split", path, "the pragma before it applies to this instruction")
         own = known.accumulators.get(i, frozenset())
         accessed = next(iter(sorted(own & found.uses)), None)
         if accessed is not None and not same:
             return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
         if same and trait.aligned:
             converged = True
-        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged, i)
+        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged)
 
     # --- building ------------------------------------------------------------------------------------------------------------------
 

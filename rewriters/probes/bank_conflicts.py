@@ -43,7 +43,7 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
         shift = (4 * words).bit_length() - 1
         groups = BANKS // words
         lines = [
-            leading("", leader, mask, x, base),
+            leading(leader, mask, x, base),
             apart(base, x),
             buffer.copied(base, copy),
             # the element that this thread accesses, and its part of the warp beside it

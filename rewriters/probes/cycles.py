@@ -43,7 +43,7 @@ mul.lo.u64 {row}, {row}, {ROW};
 ld{buffer.space}.u64 {word}, [{buffer.words}];
 add.u64 {row}, {row}, {word};
 @!{on} mov.u64 {word}, 0;
-{leading("", on, mask, a, word).replace("!mov", "mov")}
+{leading(on, mask, a, word).replace("!mov", "mov")}
 popc.b32 {b}, {mask};
 cvt.u64.u32 {word}, {b};"""
     enter = f"""{find}

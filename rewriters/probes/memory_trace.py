@@ -117,7 +117,7 @@ def _record(plan: Plan, probed: ThreadAccess, guard: str, site: int, words: str,
 !mov.pred {on}, 0;
 {probed.address}
 ld{space}.u64 {base}, [{words}];
-{leading("", leader, mask, x, base)}
+{leading(leader, mask, x, base)}
 {ring}
 popc.b32 {x}, {mask};
 cvt.u64.u32 {block}, {x};

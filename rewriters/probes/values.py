@@ -76,7 +76,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
     lines = [
         f"!mov.pred {test}, 0;",
         f"ld{buffer.space}.u64 {base}, [{buffer.words}];",
-        leading("", leader, mask, x, base),
+        leading(leader, mask, x, base),
         buffer.copied(base, copy),
         f"@{leader} red.global.add.u64 [{base}+{row}], 1;\npopc.b32 {x}, {mask};\ncvt.u64.u32 {sum_}, {x};",
         f"@{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};",

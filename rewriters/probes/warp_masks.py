@@ -192,7 +192,7 @@ def _at_once(plan: Plan, buffer: Buffer, number: int) -> str:
     base, copy, mask, count, leader = [plan.name(role) for role in ("b", "c", "m", "n", "l")]
     return f"""{{ .reg .b64 {base}; .reg .b32 {copy}, {mask}, {count}; .reg .pred {leader};
 ld{buffer.space}.u64 {base}, [{buffer.words}];
-{leading("", leader, mask, copy, base).replace("!mov", "mov")}
+{leading(leader, mask, copy, base).replace("!mov", "mov")}
 {apart(base, copy)}
 {buffer.copied(base, copy)}
 popc.b32 {count}, {mask};

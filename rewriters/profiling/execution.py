@@ -71,21 +71,6 @@ def made(launch: Launch, number: int) -> tuple[Any, bytearray | None]:
     return _given(argument, data), data
 
 
-class _Struct:
-    """A struct with addresses in it, as the machine takes it."""
-
-    def __init__(self, raw: Raw, seed: int) -> None:
-        self.raw = raw
-        self.held = [bytearray(of_array(array, array.seed if array.seed is not None else seed + at)) for at, array in raw.parts]
-
-    def encode(self, passed: Any) -> bytes:
-        """The bytes for a launch, which assigns addresses to the arrays."""
-        data = bytearray(self.raw.data)
-        for (at, _), held in zip(self.raw.parts, self.held, strict=True):
-            data[at : at + 8] = passed.array(memoryview(held)).to_bytes(8, "little")
-        return bytes(data)
-
-
 def _given(array: Array, data: bytearray) -> Any:
     """An array as the machine takes it."""
     if array.kind == "buffer":

@@ -100,7 +100,10 @@ def _plain(value: Value) -> Value:
 
 def frame(table: Table) -> Any:
     """The table as a pandas frame, with units and notes in its `attrs`. Raises ImportError without pandas."""
-    pandas = importlib.import_module("pandas")
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        raise ImportError("a frame needs pandas: pip install 'ptxkit[frames]'") from None
     made = pandas.DataFrame({name: list(values) for name, values in table.as_dict().items()})
     made.attrs.update(
         probe=table.probe, units={column.name: column.unit for column in table.columns if column.unit}, notes=list(table.notes)

@@ -60,7 +60,7 @@ def _shown(finding: Diagnostic, solved: Solution) -> Iterator[str]:
     if solved.schedules:
         names = ", ".join([str(one) if isinstance(one, str) else f"seed {one}" for one in solved.schedules])
         how = "runs to completion" if solved.is_complete else "runs at least as far as before"
-        what = f"the launch that shows it {how}, without the finding," if finding.witness is not None else f"a made-up launch {how}"
+        what = f"the launch that shows it {how}, without the finding," if finding.witness is not None else f"an example launch {how}"
         results = ", with equal results" if solved.is_complete and solved.has_equal_results else ""
         yield f"executed: {what} under the schedules {names}{results}"
 

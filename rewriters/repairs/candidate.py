@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 from ptxkit.diagnostics import Edit
 from ptxkit.frozen import frozen
 from ptxkit.rewriters.repairs.edits import instead, put
@@ -34,10 +32,6 @@ class Candidate:
     """Whether it changes a number, which only an execution can show to be correct."""
     weaker: tuple[Candidate, ...] = ()
     """Weaker forms, strongest first: each is tried as long as the previous ones suffice."""
-
-
-Cure = Callable[[Trouble], Iterator[Candidate]]
-"""Candidates of one kind for a finding."""
 
 
 def insertion(trouble: Trouble, point: Point, kind: int, *statements: str) -> Candidate:

@@ -35,7 +35,7 @@ class Seen:
     facts: KeptFacts
     found: tuple[Diagnostic, ...]
     examples: dict[str, tuple[Example, ...]]
-    """The made-up launches, by kernel."""
+    """The example launches, by kernel."""
     complete: frozenset[str] = frozenset()
     """The kernels with a launch that ran to completion."""
     ran: Mapping[Example, Ran] = attrs.field(factory=dict)

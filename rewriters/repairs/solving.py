@@ -133,7 +133,7 @@ class _Solving:
 
     def _promising(self, given: Iterable[Candidate], edits: tuple[Edit, ...]) -> Iterator[tuple[Candidate, Says]]:
         """The candidates that reduce the findings, given earlier edits. One whose run still shows other findings than this one is put
-        behind the next ones: what lint attributes to the made-up launch may be the same bug."""
+        behind the next ones: what lint attributes to the example launch may be the same bug."""
         waiting: list[tuple[int, Candidate]] = []
         patience = MOST_FURTHER
         for one in given:

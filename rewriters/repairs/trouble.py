@@ -77,7 +77,7 @@ class Trouble:
 
     @cached_property
     def knows_warps(self) -> bool:
-        """Whether a CTA of each witness launch has several warps, or the kernel declares the shape: in a made-up launch with one warp,
+        """Whether a CTA of each witness launch has several warps, or the kernel declares the shape: in an example launch with one warp,
         two threads in one warp mean nothing."""
         blocks = [one["launch"].get("block") or [1, 1, 1] for one in self.witnesses if "launch" in one]
         return all(math.prod(block) > WARP or is_said(self.routine, tuple(block)) for block in blocks)

@@ -44,10 +44,10 @@ KEPT = 4
 """Number of edited texts whose facts are cached."""
 
 UNSURE = "unsupported"
-"""The kind of faults that say nothing about a kernel: an out-of-bounds access may be the fault of the made-up launch."""
+"""The kind of faults that say nothing about a kernel: an out-of-bounds access may be the fault of the example launch."""
 UNFIT = "unfit"
 """The kind of faults that another launch may not have: an out-of-bounds access that depends on a shape, or on a dynamic shared memory
-size, that was made up."""
+size, that was synthesized."""
 
 WAITING = "MT"
 """Rule families that may report the same for one wait."""
@@ -67,7 +67,7 @@ class Run:
     executed: dict[int, float]
     """By line, the average number of times that a thread executes a synchronizing instruction."""
     depends: bool
-    """Whether control flow or addresses depend on made-up contents."""
+    """Whether control flow or addresses depend on synthesized contents."""
 
 
 @frozen
@@ -239,7 +239,7 @@ def _code(facts: Facts, kernel: Routine) -> Code:
 
 
 def _is_too_small(ran: Ran) -> bool:
-    """Whether a run exceeded the made-up dynamic shared memory."""
+    """Whether a run exceeded the synthesized dynamic shared memory."""
     return ran.outside == ".shared" and bool(ran.example.shared)
 
 
@@ -258,7 +258,7 @@ def _is_of(one: Example, launch: Mapping[str, Any]) -> bool:
 
 
 def _with_boxes(one: Example, kernel: Routine) -> Example:
-    """A launch with the tensor maps for an edited kernel: boxes are made up from the bytes that it announces."""
+    """A launch with the tensor maps for an edited kernel: boxes are synthesized from the bytes that it announces."""
     if not any(_has_map(argument) for _, argument in one.arguments):
         return one
     made = dict(example(kernel, Shape(one.block, one.grid, one.cluster)).arguments)

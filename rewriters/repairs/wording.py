@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import forms
 
 _OPTIONAL = re.compile(r"\{([^{}]*)\}")

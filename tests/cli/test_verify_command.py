@@ -142,6 +142,9 @@ class TestLaunch:
             (["--block", "64", "-k", "shaft"], "no kernel 'shaft'"),
             (["--block", "64", "--check", "rages"], "there is no check 'rages'"),
             (["--launch", "no such file"], "no such file"),
+            (["--block", "64", "--assume", "different:a"], "--assume takes distinct:NAME, not 'different:a'"),
+            (["--block", "64", "--assume", "distinct:n"], "nothing is to be assumed of n: it is no array"),
+            (["--block", "64", "--memory", "a=1", "--assume", "distinct:a"], "nothing is to be assumed of a: its contents were given"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, shift: Path, arguments: list[str], message: str) -> None:
@@ -249,7 +252,7 @@ class TestDoubts:
         result = run(str(path), "--block", "1")
 
         assert result.exit_code == 3
-        assert "lint has a warning: the list has 2 labels" in result.stdout
+        assert "lint has a warning: the index is" in result.stdout
 
     def test_it_is_said_where_all_was_given(self, tmp_path: Path) -> None:
         path = tmp_path / "k.ptx"
@@ -258,7 +261,7 @@ class TestDoubts:
         result = run(str(path), "--block", "1", "--param", "n=1", "--array", "out=u32:64:zeros")
 
         assert result.exit_code == 0
-        assert "not covered: lint has a warning: the list has 2 labels" in result.stdout
+        assert "not covered: lint has a warning: the index is" in result.stdout
 
     @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
     @pytest.mark.parametrize(("given", "code"), [([], 3), (["--array", "0=f32:512", "--array", "1=f32:512"], 0)])
@@ -332,6 +335,44 @@ MEET:
     @pytest.mark.parametrize(("given", "code"), [("table=12", 1), ("table=0:12", 1), ("*=4", 0)])
     def test_is_given(self, given: str, code: int) -> None:
         assert run("-", "--block", "32", "--memory", given, text=self.TEXT).exit_code == code
+
+
+SCATTER = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 table, .param .u64 out)
+{
+    .reg .b32 %r<4>; .reg .b64 %d<6>;
+    ld.param.u64 %d1, [table]; ld.param.u64 %d2, [out];
+    mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4; add.s64 %d3, %d1, %d3;
+    ld.global.u32 %r2, [%d3];
+    MASK
+    mul.wide.u32 %d4, %r2, 4; add.s64 %d4, %d2, %d4;
+    st.global.u32 [%d4], %r1;
+    ret;
+}
+"""
+
+
+class TestAssume:
+    def test_words_that_differ_are_taken_for_that(self) -> None:
+        text = SCATTER.replace("MASK", "")
+
+        assert "give what is missing, for example: --assume distinct:table" in run("-", "--block", "64", text=text).stdout
+        result = run("-", "--block", "64", "--assume", "distinct:table", text=text)
+
+        assert result.exit_code == 0
+        assert "the words of `table` are assumed to differ; they are 0, 1, 2, … in several orders" in result.stdout
+
+    def test_that_excuses_no_race_of_words_that_differ(self) -> None:
+        result = run("-", "--block", "64", "--assume", "distinct:table", text=SCATTER.replace("MASK", "and.b32 %r2, %r2, 31;"))
+
+        assert result.exit_code == 1
+
+    def test_nor_one_through_another_array(self) -> None:
+        result = run("-", "--block", "64", "--assume", "distinct:out", text=SCATTER.replace("MASK", ""))
+
+        assert result.exit_code == 3
 
 
 BOUNDS = """.version 8.0

@@ -11,6 +11,9 @@ import time
 from queue import Queue
 from typing import Any
 
+HANG = 600
+"""Seconds after which an adapter counts as hung."""
+
 
 class Client:
     """A running adapter. `request` waits for the answer, `event` for an event; what comes out of order is an error."""
@@ -46,7 +49,7 @@ class Client:
             else:
                 self.wrong.append(f"nobody asked: {message}")
 
-    def ask(self, command: str, arguments: dict[str, Any] | None = None, timeout: float = 60) -> dict[str, Any]:
+    def ask(self, command: str, arguments: dict[str, Any] | None = None, timeout: float = HANG) -> dict[str, Any]:
         """The whole answer."""
         self.count += 1
         waiting = self.answers[self.count] = Queue()
@@ -74,7 +77,7 @@ class Client:
         assert answer["body"]["error"]["format"]
         return str(answer["message"])
 
-    def event(self, name: str, timeout: float = 60) -> dict[str, Any]:
+    def event(self, name: str, timeout: float = HANG) -> dict[str, Any]:
         """The body of the next event, which must be this one; output aside."""
         while True:
             message = self.events.get(timeout=timeout)
@@ -123,6 +126,6 @@ class Client:
     def end(self) -> int:
         """Disconnects; the exit code."""
         self.request("disconnect")
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=HANG)
         assert not self.wrong, self.wrong
         return code

@@ -16,7 +16,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from debug_client import Client  # noqa: E402
+from debug_client import HANG, Client  # noqa: E402
 from debugged import LAUNCH, RACE, SUMS, line_of, written  # noqa: E402
 
 import ptxkit  # noqa: E402
@@ -96,7 +96,7 @@ def test_a_session_of_an_editor(client: Client, sums: tuple[str, str]) -> None:
     client.stopped()
     assert client.request("evaluate", expression="%r4@2")["result"] == "2012"
     barriers = client.variables(client.top(1)["id"], "Barriers")
-    assert barriers["barrier 0"]["value"] == "nobody waits"
+    assert barriers["barrier 0"]["value"] == "no thread waits"
 
     client.request("setBreakpoints", source={"path": ptx}, breakpoints=[])
     client.request("continue", threadId=1)
@@ -249,12 +249,11 @@ def test_a_launch_that_never_ends_is_paused_and_ended(client: Client, tmp_path: 
 
 
 def test_an_editor_may_come_through_a_port(sums: tuple[str, str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "ptxkit", "debug", "--dap", "--port", str(port)]
+    command = [sys.executable, "-m", "ptxkit", "debug", "--dap", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None and str(port) in process.stderr.readline()
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rwb") as stream:
+        assert process.stderr is not None
+        port = int(process.stderr.readline().split()[-1])
+        with socket.create_connection(("127.0.0.1", port), timeout=HANG) as connection, connection.makefile("rwb") as stream:
             for number, name in enumerate(("initialize", "disconnect"), 1):
                 body = json.dumps({"seq": number, "type": "request", "command": name}).encode()
                 stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -262,7 +261,7 @@ def test_an_editor_may_come_through_a_port(sums: tuple[str, str]) -> None:
                 length = int(stream.readline().partition(b":")[2])
                 stream.readline()
                 assert json.loads(stream.read(length))["success"]
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=HANG) == 0
 
 
 def refuse(arguments: Any) -> Session:

@@ -267,5 +267,5 @@ ret;
     stop = one.wait()
     assert stop.reason == "breakpoint", stop.text
     found = {value.name: value.text for value in values.barriers(one.state)}
-    assert found == {"barrier 0": "nobody waits", "mbarrier ready[8]": "parity 0, 4 of 5 arrivals pending, 0 bytes expected"}
+    assert found == {"barrier 0": "no thread waits", "mbarrier ready[8]": "parity 0, 4 of 5 arrivals pending, 0 bytes expected"}
     one.end()

@@ -156,12 +156,12 @@ def test_a_child_that_hangs_or_dies_costs_its_launch_only(tmp_path: Path, monkey
         "record, first = sys.argv[2], int(sys.argv[5])\n"
         "for n in range(first, 4):\n"
         "    open(record, 'a').write(json.dumps({'step': n}) + '\\n')\n"
-        "    if n == 1: time.sleep(60)\n"
+        "    if n == 1: time.sleep(600)\n"
         "    if n == 2: sys.exit(9)\n"
         "    open(record, 'a').write(json.dumps({'done': n, 'verdict': 'equal', 'detail': ''}) + '\\n')\n"
     )
     monkeypatch.setattr(launcher, "__file__", str(stub))
-    found = launcher.work(tmp_path / "plan.zip", 0, job, 1.0)
+    found = launcher.work(tmp_path / "plan.zip", 0, job, 5.0)
     assert [result["verdict"] for result in found] == ["equal", "hung", "error", "equal"]
     assert [result["variant"] for result in found] == ["0", "1", "2", "3"]
 

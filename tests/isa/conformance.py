@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 
 from ptxkit.isa import shapes  # noqa: E402
 from ptxkit.isa.binding import Bound, bind, check_constants  # noqa: E402
+from ptxkit.isa.forms import NotationError  # noqa: E402
 from ptxkit.isa.mismatch import Mismatch  # noqa: E402
-from ptxkit.isa.notation import NotationError  # noqa: E402
 from ptxkit.isa.registers import special_register  # noqa: E402
 from ptxkit.isa.requirements import every, satisfies  # noqa: E402
 from ptxkit.isa.shapes import OperandShape  # noqa: E402

@@ -19,7 +19,7 @@ from conformance import read_module
 
 from ptxkit.isa import shapes
 from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all
-from ptxkit.isa.notation import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width
+from ptxkit.isa.forms import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.isa.types import declarable, holders, types

@@ -83,7 +83,7 @@ def test_binding_always_answers(seed: int) -> None:
         "ld.\u00e9",
     ],
 )
-def test_strange_opcodes_are_answered_quickly(opcode: str) -> None:
-    start = time.perf_counter()
+def test_strange_opcodes_take_little_of_the_processor(opcode: str) -> None:
+    start = time.process_time()
     assert isinstance(bind(opcode, ()), Mismatch)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ptxkit.isa.notation import (
-    Atom,
-    Call,
-    Choice,
-    Computes,
-    Form,
-    Item,
-    Limits,
-    NotationError,
-    Width,
-    parse_condition,
-    parse_entries,
-)
+from ptxkit.isa.forms import Atom, Call, Choice, Computes, Form, Item, Limits, NotationError, Width
+from ptxkit.isa.notation import parse_entries
 from ptxkit.isa.requirements import Needs, TargetNeed
+from ptxkit.isa.statements import parse_condition
 
 LDMATRIX = """
 # a comment

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ptxkit.isa.binding import Bound, bind
-from ptxkit.isa.notation import NotationError, parse_entries
+from ptxkit.isa.forms import NotationError
+from ptxkit.isa.notation import parse_entries
 from ptxkit.isa.shapes import immediate, register
 from ptxkit.isa.table import all_forms, forms
 

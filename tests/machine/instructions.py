@@ -11,7 +11,7 @@ import numpy as np
 import selftest
 
 from ptxkit.isa.binding import Bound, BoundOperand, _Binding, bind, match
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 

@@ -6,7 +6,7 @@ import pytest
 from instructions import operations
 from sampling import EVERY
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import all_forms
 from ptxkit.machine.operation import Semantics, Unsupported
 from ptxkit.machine.semantics import maker_of, semantics_of

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import sys
 
 import pytest
 from rich.console import Console
@@ -60,6 +61,13 @@ def test_json() -> None:
     assert whole["launches"][0]["outcome"] == "different"
     assert whole["launches"][0]["overhead"] is None
     json.dumps(whole, allow_nan=False)
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(ImportError, match=r"ptxkit\[frames\]"):
+        frame(TABLE)
 
 
 def test_frame() -> None:

@@ -118,7 +118,7 @@ def test_many_errors_take_time_that_grows_evenly(between: str) -> None:
     head = HEAD.replace("{", "{ .reg .u32 %r<3>;")
     module = ptxkit.parse(head + between.join(f"  add.u32 %r1, %r2, %x{i};" for i in range(count)) + "\n}\n")
     locator = Locator(module, None)
-    start = time.monotonic()
+    start = time.process_time()
 
     for i in range(count):
         line = i + 7 if between == "\n" else 7
@@ -127,7 +127,7 @@ def test_many_errors_take_time_that_grows_evenly(between: str) -> None:
         assert unknown == mismatch
         assert module.at(unknown.path).text == f"%x{i}"
 
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_messages() -> None:

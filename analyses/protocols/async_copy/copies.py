@@ -27,7 +27,8 @@ from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symex.async_queue import ITERATION, Coverage, Moment, Observer, Operation, Trail, explore
+from ptxkit.analyses.symex.async_groups import ITERATION, Operation, Trail
+from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explore
 from ptxkit.analyses.symex.path_condition import Choices, Model
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.uniformity.uniformity import uniformity
@@ -400,7 +401,7 @@ class _Watch(Observer):
         one, other = (self.regions.thread_block.name(thread) for thread in threads)
         self.found[key] = Finding(
             moment.instruction,
-            f"{other} refills what {one} may still be reading: no barrier has been waited at since the read",
+            f"{other} refills what {one} may still be reading: no barrier separates this from the read",
             ((read.instruction, f"{one} reads it here"),),
             notes=self._notes(moment),
             kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
@@ -419,7 +420,7 @@ class _Watch(Observer):
             if key not in self.found:
                 self.found[key] = Finding(
                     operation.instruction,
-                    "the copy is not waited for on some path to the end",
+                    "on some path to the end, no wait covers the copy",
                     ((moment.instruction, "the thread ends here"),),
                     kind=CopyFault.COMMITTED_NEVER_WAITED,
                 )
@@ -443,10 +444,10 @@ class _Watch(Observer):
         foreign = self._waits(moment, operation, COPY)
         if waits and moment.queue(BULK).group_of(operation) is None:
             rule, at = CopyFault.BULK_STORE_NOT_COMMITTED, waits[-1].instruction
-            message = "the bulk copy is in no group, so this does not wait for it"
+            message = "the bulk copy is not committed to a group, so this wait does not cover it"
         elif not waits and foreign:
             rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
-            message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
+            message = "this wait covers groups of non-bulk copies only; the copy in flight is a bulk copy"
         else:
             rule, at = CopyFault.BULK_STORE_NOT_WAITED_BEFORE_EXIT, moment.instruction
             message = "the thread ends while a bulk copy that it started may still read shared memory"
@@ -521,7 +522,7 @@ class _Watch(Observer):
         reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         if operation.queue == COPY:
             does = "reads" if hazard.access.reads else "overwrites"
-            message = f"{reader} {does} what {owner} copied: {owner} has waited for it, but no barrier has followed"
+            message = f"{reader} {does} what {owner} copied: {owner} has waited for it, but no barrier followed the wait"
             notes, steps_ = self._notes(moment, operation), self._steps(moment, operation)
             is_certain = hazard.access.reads or not self._is_ahead(hazard)
             self._add(
@@ -538,7 +539,7 @@ class _Watch(Observer):
             return
         waits = self._waits(moment, operation, BULK)
         at = waits[-1].instruction if waits else moment.instruction
-        message = f"{owner} waits for its bulk copy to have read, but {reader} overwrites the source with no barrier in between"
+        message = f"{owner} waits until its bulk copy has read the source, but {reader} overwrites it with no barrier in between"
         steps = [*self._steps(moment, operation, at), (moment.instruction, f"{reader} overwrites the source here")]
         self._add(Finding(at, message, tuple(steps), notes=self._notes(moment, operation), kind=CopyFault.BULK_WAIT_BY_NON_ISSUER))
 
@@ -561,7 +562,7 @@ class _Watch(Observer):
         is_ahead = self._is_ahead(hazard)
         is_note = is_ahead and hazard.access.reads
         if is_note:
-            notes = (*notes, "no bug if the copies for rounds of a loop that never come are of no bytes")
+            notes = (*notes, "not a bug if copies for iterations that never execute have a size of 0")
         self._add(Finding(at, message, steps, not is_ahead, notes, kind=rule, child=child, is_note=is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
@@ -650,14 +651,14 @@ class _Watch(Observer):
             rule, at, message = (
                 CopyFault.BULK_STORE_NOT_COMMITTED,
                 waits[-1].instruction,
-                "the bulk copy is in no group, so this does not wait for it",
+                "the bulk copy is not committed to a group, so this wait does not cover it",
             )
         elif not waits and foreign:
             rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
-            message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
+            message = "this wait covers groups of non-bulk copies only; the copy in flight is a bulk copy"
         elif not waits and stranger is not None:
             rule, at = CopyFault.BULK_WAIT_BY_NON_ISSUER, stranger
-            message = f"{owner} started the bulk copy; a wait by other threads is not for it"
+            message = f"{owner} started the bulk copy; waits by other threads do not cover it"
         else:
             rule, at, message = (
                 CopyFault.BULK_SOURCE_OVERWRITTEN,
@@ -700,7 +701,7 @@ class _Watch(Observer):
         """The inputs that take the path, as notes."""
         model = moment.model(*operations) or {}
         given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
-        notes = ["it happens with " + ", ".join(sorted(given))] if given else []
+        notes = ["this happens with " + ", ".join(sorted(given))] if given else []
         if self.regions.thread_block.is_assumed:
             notes.append(f"for a CTA of {' x '.join(map(str, self.regions.thread_block.shape))} threads")
         return tuple(notes)
@@ -711,12 +712,12 @@ _FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVE
 _EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
 
 _SAID: dict[str, str] = {
-    CopyFault.WAIT_BEFORE_COMMIT: "this does not wait for copies that are in no group yet: they are committed only after it",
-    CopyFault.WAIT_GROUP_TOO_WEAK: "this lets too many groups be pending: the one that is {accessed} next may be among them",
+    CopyFault.WAIT_BEFORE_COMMIT: "this wait does not cover copies that are not yet in a group: they are committed only afterwards",
+    CopyFault.WAIT_GROUP_TOO_WEAK: "this wait may leave the group in flight whose bytes are {accessed} next: fewer groups may stay pending",
     CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
-        "this counts on a group of each iteration, but the path completed an iteration without committing one"
+        "this wait relies on one group per iteration, but on this path an iteration commits none"
     ),
-    CopyFault.WRONG_ASYNC_GROUP_KIND: "this waits for bulk groups; the copy that is {accessed} next belongs to another kind of group",
+    CopyFault.WRONG_ASYNC_GROUP_KIND: "this wait covers bulk groups only; the copy that is {accessed} next is not a bulk copy",
 }
 
 

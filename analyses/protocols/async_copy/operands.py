@@ -83,7 +83,7 @@ def _outside(operand: BoundOperand, term: Term) -> str:
         return "" if limits.allow(term.constant) else f"is {term.constant}"
     low = limits.multiple - 1
     if limits.multiple > 1 and not low & limits.multiple and term.known.ones & low:
-        return f"is no multiple of {limits.multiple}"
+        return f"is not a multiple of {limits.multiple}"
     return ""
 
 
@@ -98,7 +98,7 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
     always = access.address.known.ones & low
     if always:
         rest = str(always) if (access.address.known.zeros | always) & low == low else f"at least {always & -always}"
-        message = f"the address must be a multiple of {align}; it is {rest} more than one"
+        message = f"the address must be a multiple of {align}; it is {rest} bytes past one"
         yield Finding(access.instruction, message, notes=(f"the address is {access.address}",), kind=rule, child=access.child)
         return
     if access.address.known.zeros & low == low:
@@ -109,9 +109,8 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
     sure = lanes(routine).execution(access.instruction).sure
     for thread, number in enumerate(numbers):
         if number & low and sure >> thread & 1:
-            message = (
-                f"the address must be a multiple of {align}; for {thread_block_of(routine).name(thread)} it is {number & low} more than one"
-            )
+            name = thread_block_of(routine).name(thread)
+            message = f"the address must be a multiple of {align}; for {name} it is {number & low} bytes past one"
             yield Finding(access.instruction, message, notes=(f"the address is {access.address}",), kind=rule, child=access.child)
             return
 

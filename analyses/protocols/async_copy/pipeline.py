@@ -19,7 +19,8 @@ from ptxkit.analyses.protocols.async_copy.stage_rings import Ring, rings
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term, spoken
 from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.symex.async_queue import ITERATION, Moment, Observer, Trail, explore
+from ptxkit.analyses.symex.async_groups import ITERATION, Trail
+from ptxkit.analyses.symex.async_queue import Moment, Observer, explore
 from ptxkit.isa.binding import Bound
 
 

@@ -72,11 +72,11 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
     flow = control_flow(routine)
     uses = barriers(routine).cta
     calls = has_such(routine, lambda bound: bound.flow == "call")
-    if not uses or calls or any(not _numbers(routine, use) for use in uses):
+    if not uses or calls or any(not _numbers(use) for use in uses):
         return ()
     groups: dict[int, list[Site] | None] = {}
     for use in uses:
-        ids = _numbers(routine, use)
+        ids = _numbers(use)
         warps = _warps(routine, use) if flow.block_of[use.instruction] in flow.reachable else None
         for id_ in ids:
             if len(ids) > 1 or warps is None or (use.is_counted and (use.count is None or use.count.constant is None)):
@@ -87,7 +87,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
     return tuple([Group(id_, tuple(sites), size) for id_, sites in sorted(groups.items()) if sites])
 
 
-def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
+def _numbers(use: BarrierUse) -> tuple[int, ...]:
     """The possible numbers of the barrier; empty if they are unknown or too many."""
     if use.id is None:
         return ()
@@ -137,13 +137,13 @@ def miscounts(group: Group) -> Iterator[Miscount]:
         assert site.count is not None
         if site.count > group.total:
             said = True
-            yield Miscount(site, f"it waits for {site.count} threads, and the CTA has {group.total}", ())
+            yield Miscount(site, f"it waits for {site.count} threads, but the CTA has {group.total}", ())
         elif site.count > group.threads and site.warps:
             said = True
-            yield Miscount(site, f"it takes {site.count} threads, and only {group.threads} ever reach barrier {group.id}", others)
+            yield Miscount(site, f"it expects {site.count} threads, but only {group.threads} ever reach barrier {group.id}", others)
         elif site.threads > site.count:
             said = True
-            yield Miscount(site, f"it takes {site.count} threads, and {site.threads} reach it here alone", others)
+            yield Miscount(site, f"it expects {site.count} threads, but {site.threads} reach it at this instruction alone", others)
     if said:
         return
     yield from _of_roles(group, counted)
@@ -164,7 +164,7 @@ def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
     shown = wrong if len(wrong) < len(counted) else [waiting[0]]
     for site in shown:
         others = tuple([other for other in counted if other is not site])
-        yield Miscount(site, f"it takes {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
+        yield Miscount(site, f"it expects {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
 
 
 def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:

@@ -14,7 +14,7 @@ from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.threads.thread_sets import Runs
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import BoundOperand
-from ptxkit.isa.notation import Limits
+from ptxkit.isa.forms import Limits
 
 
 @frozen
@@ -45,7 +45,7 @@ def excess(routine: Routine, i: int, operand: BoundOperand) -> Excess | None:
     if found is not None:
         return found
     wrong = [number for number in _possible(routine, term) if not limits.allow(number)]
-    return Excess(term, f"it comes to be {wrong[0]}", False) if wrong else None
+    return Excess(term, f"it can be {wrong[0]}", False) if wrong else None
 
 
 def _never_allowed(limits: Limits, term: Term) -> bool:

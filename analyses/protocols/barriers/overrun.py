@@ -52,7 +52,7 @@ def _next(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, run:
     """The next use of the barrier in a run of instructions, if nothing before it may wait."""
     for i in run:
         use = uses.get(i)
-        if use is not None and _is_same(routine, first, use) and _comes_along(routine, first.instruction, i):
+        if use is not None and _is_same(first, use) and _comes_along(routine, first.instruction, i):
             return Overrun(first.instruction, i, i <= first.instruction)
         if _may_wait(bindings(routine)[i]):
             return None
@@ -116,7 +116,7 @@ def _free_between(routine: Routine, block: int, target: int) -> bool:
     return not any(_stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)) for at in closure(onward(block), onward))
 
 
-def _is_same(routine: Routine, first: BarrierUse, second: BarrierUse) -> bool:
+def _is_same(first: BarrierUse, second: BarrierUse) -> bool:
     """Whether two uses are certainly of one barrier, both for only some of the threads."""
     if first.id is None or second.id is None:
         return False

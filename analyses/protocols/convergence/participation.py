@@ -31,7 +31,7 @@ from ptxkit.analyses.uniformity.uniformity import enters_whole, uniformity
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Converges
+from ptxkit.isa.forms import Converges
 
 MOST_ITERATIONS = 24
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
@@ -452,7 +452,7 @@ def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterab
         related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they diverge here: {first.why}")]
         inner = first.demand
         if inner is not None and inner.routine is not routine:
-            related.append((inner.routine.where(inner.instruction), "all that call the function must come here together"))
+            related.append((inner.routine.where(inner.instruction), "all threads that call the function must reach this together"))
         yield facts.report(
             rule,
             where,
@@ -478,8 +478,8 @@ def _sentence(routine: Routine, divergence: Divergence) -> str:
     group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(divergence.scope, "CTA")
     if divergence.again:
         return f"{divergence.one} executes `{name}` once more than {divergence.other} of its {group}, which has left the loop"
-    ended = ", which has ended" if divergence.has_ended else ""
-    return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} does not{ended}"
+    lacks = "has ended" if divergence.has_ended else "does not"
+    return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} {lacks}"
 
 
 def example_note(example: str) -> str:

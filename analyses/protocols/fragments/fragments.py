@@ -21,7 +21,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 from ptxkit.isa.types import types
 from ptxkit.syntax import Guard, Path
 

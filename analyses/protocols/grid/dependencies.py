@@ -45,7 +45,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         reads = [one for one in accessed if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
         reads = [one for one in reads if distinguishes or _pointer(one) in own]
         if reads:
-            message = "this may be written by a grid that this one depends on: nothing waits for that, and grids may start early"
+            message = "a grid that this one depends on may still write this: the kernel does not wait for it, and grids may start early"
             steps_ = ((launches[0], "grids that depend on this one may start here"),)
             yield Finding(reads[0].instruction, message, steps_, kind=GridFault.GRIDDEPCONTROL_MISSING_WAIT)
         return
@@ -62,7 +62,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
             continue
         if one.writes or pointer in own or (distinguishes and one.memory.access == "read" and pointer not in after):
             wait = late[0]
-            message = "this accesses global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
+            message = "this accesses global memory before griddepcontrol.wait: a grid that this one depends on may still be writing it"
             yield Finding(one.instruction, message, ((wait, "waited for here"),), kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT)
             return
 
@@ -101,7 +101,9 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
             continue
         path = _exit(routine, i, by_block)
         if path is not None:
-            message = "the other CTA may have ended before its shared memory is accessed: no barrier of the cluster follows on the path out"
+            message = (
+                "the other CTA may have exited before its shared memory is accessed: no cluster barrier follows on the path to the end"
+            )
             yield Finding(path, message, ((i, "accessed here"),), kind=GridFault.DSMEM_OWNER_MAY_EXIT)
             return
 

@@ -36,7 +36,7 @@ def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
             count = init.step.amount.constant
             if None in counts or count is None or not own or count <= (most := sum(one for one in counts if one is not None)):
                 continue
-            message = f"the mbarrier expects {count} arrivals in each phase, and at most {most} come: threads that wait deadlock"
+            message = f"the mbarrier expects {count} arrivals in each phase, but gets at most {most}: waiting threads deadlock"
             steps_ = [(site.instruction, f"at most {n} threads arrive here") for site, n in zip(own, counts, strict=True)][:4]
             yield Finding(
                 init.instruction,

@@ -41,7 +41,7 @@ def _ignored(routine: Routine) -> Iterator[Finding]:
         if not is_object or control_flow(routine).block_of[i] not in reachable or _decides(routine, i):
             continue
         if any(comes_to(routine, i, other) for other in guarded):
-            message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
+            message = "this only tests whether the phase has completed; if it has not, the thread continues to what the mbarrier protects"
             yield Finding(i, message, kind=MbarrierFault.TRY_WAIT_NOT_RETRIED)
 
 
@@ -64,7 +64,8 @@ def _decides(routine: Routine, i: int) -> bool:
         for reader in numbering.readers[number]:
             instruction = routine.instructions[reader]
             block = flow.block_of[reader]
-            if instruction.guard is not None and (reader != flow.blocks[block].end - 1 or len(flow.successors(block)) != 1):
+            is_last = reader == flow.blocks[block].end - 1
+            if instruction.guard is not None and not (is_last and len({_onward(routine, one) for one in flow.successors(block)}) == 1):
                 return True
             waiting += [one for one in numbering.definitions[reader] if one not in seen]
             seen.update(numbering.definitions[reader])
@@ -75,6 +76,19 @@ def _decides(routine: Routine, i: int) -> bool:
     return False
 
 
+def _onward(routine: Routine, block: int) -> int:
+    """The first block from this one on that does more than branch to the next."""
+    flow = control_flow(routine)
+    seen = set()
+    while block not in seen:
+        seen.add(block)
+        own = [routine.instructions[i] for i in range(flow.blocks[block].start, flow.blocks[block].end)]
+        if len(flow.successors(block)) != 1 or any(one.guard is not None or not one.opcode.text.startswith("bra") for one in own):
+            break
+        block = next(iter(flow.successors(block)))
+    return block
+
+
 def _parities(ran: Ran) -> Iterator[Finding]:
     """Waits for a phase other than the next one."""
     late = {thread: i for thread, i in reversed(ran.late) if i >= 0}
@@ -82,8 +96,8 @@ def _parities(ran: Ran) -> Iterator[Finding]:
         for thread, i in use.stale.items():
             if i >= 0 and thread in late:
                 message = (
-                    f"thread {thread % ran.threads} waits for a phase of {use.name} for which it has waited before: "
-                    "the wait is over at once, and the next copy is in flight"
+                    f"thread {thread % ran.threads} waits for a phase of {use.name} that it has already waited for: "
+                    "the wait returns immediately, while the next copy is in flight"
                 )
                 related = ((use.init, "initialized here"), (late[thread], "this accesses what the copy writes"))
                 yield Finding(i, message, related, kind=MbarrierFault.MBARRIER_PARITY)

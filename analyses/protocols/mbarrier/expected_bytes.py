@@ -41,7 +41,7 @@ def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
             if copy is None:
                 copy = next((one for one in copies if comes_without(routine, stops, one.instruction + 1)(arrival.instruction)), None)
             if copy is not None:
-                message = "bytes of this copy are counted in a phase that a single arrival completes, and that arrival announces none"
+                message = "the bytes of this copy count toward a phase that a single arrival completes, and that arrival expects no bytes"
                 yield Finding(
                     copy.instruction, message, ((arrival.instruction, "arrived at here"),), False, kind=MbarrierFault.TX_WITHOUT_EXPECT
                 )
@@ -60,7 +60,9 @@ def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
         for use in ring.of(Does.EXPECT):
             amount = use.step.amount.constant if use.step.amount is not None else None
             if amount is not None and amount > room:
-                message = f"{amount} bytes are expected for a stage, and the stages that are copied to are {room} bytes apart altogether"
+                message = (
+                    f"{amount} bytes are expected for a stage, but the stages that the copies write are only {room} bytes apart in total"
+                )
                 yield Finding(
                     use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
                 )
@@ -115,8 +117,8 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         if load.amount % (LEAST_BYTES * count):
             message = (
-                f"{load.amount} bytes are expected, and {count} copies by one tensor map bring them: "
-                f"each brings as many, a multiple of {LEAST_BYTES}"
+                f"{load.amount} bytes are expected from {count} copies through one tensor map: "
+                f"all bring the same number of bytes, a multiple of {LEAST_BYTES}"
             )
             yield Finding(
                 load.expect.instruction, message, ((load.copy.instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
@@ -128,7 +130,9 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         for size, own in sizes.items():
             one, other = own[0], next((load for load in sizes[usual] if _may_both_come(routine, load, own[0])), None)
             if size != usual and other is not None:
-                message = f"this announces {size} bytes for each copy by a tensor map, and elsewhere a copy by the same map brings {usual}"
+                message = (
+                    f"this expects {size} bytes of each copy through a tensor map; elsewhere a copy through the same map brings {usual}"
+                )
                 steps_ = ((other.expect.instruction, f"{usual} bytes for each here"),)
                 yield Finding(one.expect.instruction, message, steps_, False, kind=MbarrierFault.EXPECT_TX_VS_BYTES)
                 return
@@ -140,7 +144,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         brought = sum(number * one[0] for (_, number), one in zip(load.maps, alone, strict=True) if one is not None)
         if brought != load.amount:
-            message = f"{load.amount} bytes are expected, and the copies bring {brought}: so much copies by these maps bring elsewhere"
+            message = f"{load.amount} bytes are expected, but the copies bring {brought}, as copies through these maps do elsewhere"
             yield Finding(
                 load.expect.instruction, message, ((load.copy.instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
@@ -150,7 +154,9 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             if one.maps == other.maps and one.amount != other.amount and _may_both_come(routine, one, other):
                 rare = min((one, other), key=lambda load: sum(load.amount == like.amount for like in loads if like.maps == load.maps))
                 usual_ = other if rare is one else one
-                message = f"{rare.amount} bytes are expected, and for as many copies by the same tensor maps elsewhere {usual_.amount}"
+                message = (
+                    f"{rare.amount} bytes are expected; elsewhere, {usual_.amount} are for as many copies through the same tensor maps"
+                )
                 steps_ = ((usual_.expect.instruction, f"{usual_.amount} bytes here"),)
                 yield Finding(rare.expect.instruction, message, steps_, False, kind=MbarrierFault.EXPECT_TX_VS_BYTES)
                 return

@@ -56,7 +56,7 @@ def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
         else:
             other = next(blocking[one][0] for one in stuck if one is not ring)
             what = "those that should arrive wait here"
-        message = "a first phase is waited for here, and the thread that could complete it waits for a first phase, too: a deadlock"
+        message = "threads wait for a first phase here, and the thread that could complete it waits for a first phase, too: deadlock"
         yield Finding(
             wait.instruction,
             message,
@@ -103,9 +103,13 @@ def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
                     continue
                 tried, waited = first_phases(routine, peek), first_phases(routine, wait)
                 if tried and waited and not tried & waited and {one[0] for one in tried} == {one[0] for one in waited}:
-                    message = "this asks for another parity than the wait that is left out if it says yes"
+                    message = "this tests another parity than the wait that is skipped if the test succeeds"
                     yield Finding(
-                        peek.instruction, message, ((wait.instruction, "left out then"),), False, kind=MbarrierFault.MBARRIER_PARITY
+                        peek.instruction,
+                        message,
+                        ((wait.instruction, "skipped if the test succeeds"),),
+                        False,
+                        kind=MbarrierFault.MBARRIER_PARITY,
                     )
                     return
 
@@ -129,5 +133,5 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         if any(wraps_first(routine, one.use) for one in own):
             continue
-        message = "all waits for the bytes of this mbarrier pass at once the first time: nobody waits for its first phase"
+        message = "all waits for the bytes of this mbarrier pass immediately the first time: no thread waits for its first phase"
         yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

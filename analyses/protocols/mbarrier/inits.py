@@ -43,7 +43,7 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
                 message = "the mbarrier is never initialized"
             else:
                 after, count = location.offset - min(use.offsets), len(use.offsets)
-                message = f"{count} mbarriers are used here one after another, and that {after} bytes after the first is never initialized"
+                message = f"{count} consecutive mbarriers are used here, but the one {after} bytes after the first is never initialized"
             yield Finding(
                 use.instruction,
                 message,
@@ -86,7 +86,7 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
         ahead = onward(routine, init.instruction)
         if any(ahead >> flow.block_of[i] & 1 and onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
             continue
-        message = "threads use the mbarrier here, and nothing makes them wait until another has initialized it"
+        message = "threads use the mbarrier here without waiting until another thread has initialized it"
         yield Finding(
             use.instruction, message, ((init.instruction, "initialized here"),), False, kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED
         )

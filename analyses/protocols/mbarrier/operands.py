@@ -47,7 +47,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
     child = child_of(routine, i, operand)
     wrong = step.address.known.ones & (BYTES - 1)
     if wrong:
-        message = f"an mbarrier is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
+        message = f"an mbarrier must be aligned to 8 bytes; this address is {wrong} bytes past a multiple of 8"
         yield Finding(i, message, notes=_where(step.address), kind=MbarrierFault.MBARRIER_ALIGNMENT, child=child)
     if step.does is Does.INIT and step.amount is not None:
         low, high = step.amount.bounds
@@ -56,14 +56,14 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
             at = child_of(routine, i, count) if count is not None else child
             yield Finding(
                 i,
-                f"the count of an mbarrier is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
+                f"the count of an mbarrier must be 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
                 kind=MbarrierFault.MBARRIER_COUNT_RANGE,
                 child=at,
             )
     if step.does is Does.WAIT and step.amount is not None and not step.by_state and step.amount.bounds[0] > 1:
         parity = bound.operand("parity")
         at = child_of(routine, i, parity) if parity is not None else child
-        yield Finding(i, f"a parity is 0 or 1; it is {_number(step.amount)}", kind=MbarrierFault.MBARRIER_PARITY_RANGE, child=at)
+        yield Finding(i, f"a parity must be 0 or 1; it is {_number(step.amount)}", kind=MbarrierFault.MBARRIER_PARITY_RANGE, child=at)
     yield from _remote(routine, i, bound, step, operand, child)
 
 
@@ -84,7 +84,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     elif step.does in (Does.INIT, Does.INVAL):
         yield Finding(
             i,
-            "an mbarrier is initialized and made invalid in its own CTA only",
+            "an mbarrier can be initialized and invalidated only by its own CTA",
             notes=where,
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,
@@ -95,7 +95,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding(
             i,
-            "this form takes an mbarrier of the own CTA, and the address is one of another",
+            "this form takes an mbarrier of the thread's own CTA, but the address is in another CTA",
             notes=where,
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,
@@ -104,7 +104,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
         # data that only this arrival guards may need no order; if other arrivals and waits use cluster scope, it does
         wait, other = (_in_cluster(routine, step.address, does) for does in (Does.WAIT, Does.ARRIVE))
         if wait is not None and other is not None:
-            message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
+            message = "the mbarrier is in another CTA, but the scope is .cta: earlier writes are not published to the CTA that waits"
             steps_ = ((wait, "waited for in the scope of the cluster here"), (other, "another arrival in that scope"))
             yield Finding(i, message, steps_, notes=where, kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW, child=child)
 

@@ -1,6 +1,6 @@
 """The uses of a kernel's mbarriers in one launch: arrivals, waits, and the bytes and parity of each phase.
 
-The launch is made up (`running`): if the kernel does not specify its thread block, with the likeliest one; loops iterate a few times.
+The launch is synthesized (`running`): if the kernel does not specify its thread block, with the likeliest one; loops iterate a few times.
 """
 
 from __future__ import annotations

@@ -29,4 +29,4 @@ def retry(facts: Facts, routine: Routine, i: int) -> Fix | None:
     while label in text:
         label += "_"
     edits = (Edit(span.start, span.start, f"{label}:{line}"), Edit(span.end, span.end, f"{line}@!{written[0].name} bra {label};"))
-    return Fix("try again until it has happened", edits)
+    return Fix("retry until the phase has completed", edits)

@@ -33,8 +33,8 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         one = next(use for use in own if len(use.offsets) != usual)
         other = next(use for use in own if len(use.offsets) == usual)
         message = (
-            f"here the ring of mbarriers has {len(one.offsets)} stages, and elsewhere the same ring has {usual}: "
-            "after one round threads wait and arrive at different stages"
+            f"the ring of mbarriers has {len(one.offsets)} stages here and {usual} elsewhere: "
+            "once it wraps around, threads wait and arrive at different stages"
         )
         yield Finding(
             one.instruction, message, ((other.instruction, f"wraps around after {usual}"),), False, kind=MbarrierFault.MBARRIER_PARITY
@@ -45,8 +45,8 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             inside = its == base and use.is_known and min(offsets) < min(others) <= max(offsets) < max(others) and offsets & others
             if inside:
                 message = (
-                    f"the ring of {len(offsets)} mbarriers that is gone through here runs into another: "
-                    "the last of its stages are the first of that"
+                    f"the ring of {len(offsets)} mbarriers that is used here overlaps another ring: "
+                    "its last stages are the first stages of that ring"
                 )
                 yield Finding(
                     use.instruction, message, ((other.instruction, "the other is used here"),), False, kind=MbarrierFault.MBARRIER_PARITY
@@ -93,6 +93,8 @@ def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         arrival = arrivals[0]
         assert one.step.amount is not None
         own = one.step.amount.constant
-        message = f"this stage of a ring expects {own} arrivals in each phase, and another {usual}: the same instructions arrive at both"
+        message = (
+            f"this stage of a ring expects {own} arrivals in each phase, another stage {usual}, but the same instructions arrive at both"
+        )
         steps_ = ((other.instruction, f"initialized for {usual} here"), (arrival.instruction, "arrived at here"))
         yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.MBARRIER_ARRIVE_COUNT)

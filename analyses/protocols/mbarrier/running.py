@@ -1,4 +1,4 @@
-"""Executes a kernel with made-up launches, and records what happens to its mbarriers (9.7.14.15)."""
+"""Executes a kernel with example launches, and records what happens to its mbarriers (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _short(argument: Argument) -> Argument:
 def _ran(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int
 ) -> tuple[Ran | None, Fault | None, int, list[tuple[int, int]]]:
-    """Executes a launch: the result if it works; the fault; its cost; and the made-up memory."""
+    """Executes a launch: the result if it works; the fault; its cost; and the synthesized memory."""
     watch, fault, _, made = _launched(one, code, at, operations, ())
     cost = watch.operations
     if fault is not None and fault.kind not in STOPS:
@@ -133,7 +133,8 @@ def _ran(
 def _launched(
     one: Example, code: Any, at: dict[tuple[int, ...], int], operations: int, monitors: tuple[Monitor, ...]
 ) -> tuple[Watch, Fault | None, tuple[Any, ...], list[tuple[int, int]]]:
-    """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the made-up memory."""
+    """Executes a launch under additional monitors: the uses of mbarriers, the fault, the findings of the monitors, the synthesized
+    memory."""
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.matrices.products import rough_products

@@ -35,7 +35,7 @@ def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
             if not _is_needed(routine, freed, wait):
                 continue
             refill = next((use for use in freed.of(Does.WAIT)), None)
-            message = "threads wait here for one stage after the other, and release none: the thread that fills them deadlocks"
+            message = "threads wait here for one stage after another, but release none: the thread that fills them deadlocks"
             steps_ = [(refill.instruction, "waits until a stage was released")] if refill is not None else []
             steps_ += [(site.instruction, "released here, after the loop or elsewhere") for site in sites[:1]]
             yield Finding(wait.instruction, message, tuple(steps_), False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
@@ -53,7 +53,9 @@ def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
                 if loop is None or any(flow.block_of[i] in loop for i in waiting):
                     continue
                 asked = next(iter(other.of(Does.WAIT)), None)
-                message = "threads arrive here for one stage after the other and wait for nothing: none knows when a stage is its own again"
+                message = (
+                    "threads arrive here for one stage after another without ever waiting: they cannot know when a stage is free again"
+                )
                 steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
                 yield Finding(use.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
                 return
@@ -124,10 +126,10 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
                     continue
                 if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
                     continue
-                message = "this wait is left out in the first iteration of the loop on all paths, and nothing else has asked for the stage"
+                message = "all paths skip this wait in the first iteration of the loop, and no other wait covers the stage"
                 rule = MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT if ring.of(Does.COPY) else MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ
                 branch = flow.blocks[block].end - 1
-                yield Finding(wait.instruction, message, ((branch, "left out by this"),), False, kind=rule)
+                yield Finding(wait.instruction, message, ((branch, "skipped by this branch"),), False, kind=rule)
                 return
 
 

@@ -255,12 +255,12 @@ def _rings(known: Usage) -> tuple[Ring, ...]:
     for (base, _), offsets in groups.items():
         uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
         hull = [init.where for init in known.uses if init.does is Does.INIT and init.base == base and init.offsets & offsets]
-        others = [use for use in known.uses if use not in uses and not _is_elsewhere(use, base, frozenset(offsets), hull)]
+        others = [use for use in known.uses if use not in uses and not _is_elsewhere(use, base, hull)]
         found.append(Ring(base, frozenset(offsets), tuple(uses), tuple(others)))
     return tuple(found)
 
 
-def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | None]) -> bool:
+def _is_elsewhere(use: Use, base: Base, hull: list[Where | None]) -> bool:
     if use.base == base and use.is_known:
         return True
     return use.where is not None and not any(one is None or may_be_same(use.where, one) for one in hull)

@@ -25,25 +25,25 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         blocking = next((wait for wait in waits if wait.step.is_spinning and _may_block(routine, wait)), None)
         if blocking is not None and not ring.may_be(Does.ARRIVE):
             message = "a thread deadlocks here: nothing in the kernel arrives at the mbarrier"
-            steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are no arrival") for one in (*copies, *expects)[:1]]]
+            steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are not arrivals") for one in (*copies, *expects)[:1]]]
             yield Finding(blocking.instruction, message, tuple(steps_), kind=MbarrierFault.WAIT_NEVER_ARRIVED)
         if copies and waits and not ring.may_be(Does.EXPECT):
-            message = "the bytes of this copy are counted by an mbarrier that is never set to expect any"
+            message = "the bytes of this copy count at an mbarrier that never expects any"
             steps_ = [
-                (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
+                (one.instruction, word) for one, word in ((waits[0], "waited for here"), *[(a, "arrived at here") for a in arrivals[:1]])
             ]
             yield Finding(copies[0].instruction, message, tuple(steps_), kind=MbarrierFault.TX_WITHOUT_EXPECT)
         if expects and waits and not ring.may_be(Does.COPY) and _expects(expects[0]):
-            message = "bytes are expected at an mbarrier that no copy completes: its phase never completes"
+            message = "bytes are expected at an mbarrier that no copy signals: its phase never completes"
             yield Finding(
-                expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
+                expects[0].instruction, message, ((waits[0].instruction, "waited for here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
         # a thread that arrives itself continues; only an asynchronous signal needs a thread that waits
         signals = [one for one in arrivals if effects(routine).get(one.instruction)]
         if (copies or signals) and not ring.may_be(Does.WAIT):
             one = (copies or signals)[0]
             word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"
-            message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
+            message = f"this {word}, but nothing in the kernel waits for it: no thread can tell when it is done"
             yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
 
 

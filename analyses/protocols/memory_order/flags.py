@@ -54,8 +54,10 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
             continue
         if _iterations(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
             continue
-        message = "this load has no order: it may be done once and for all, and what others have written before need not be seen after it"
-        yield Finding(access.instruction, message, notes=("the loop has no other end than by what is loaded",), kind=FlagFault.WEAK_POLLING)
+        message = (
+            "this load has no ordering semantics: it may be hoisted out of the loop, and need not make writes of other threads visible"
+        )
+        yield Finding(access.instruction, message, notes=("only the loaded value ends the loop",), kind=FlagFault.WEAK_POLLING)
 
 
 def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
@@ -151,8 +153,8 @@ def _unreleased(routine: Routine) -> Iterator[Finding]:
         if base not in polled or not access.writes or access.reads or _order(access) != "relaxed" or access.space not in (".global", ""):
             continue
         data = _written_before(routine, access, own)
-        if data is not None and _is_read_after(routine, polled[base], data, own):
-            message = "this flag is set without a release: who sees it need not see what was written before"
+        if data is not None and _is_read_after(polled[base], data, own):
+            message = "this flag is set without a release: a thread that sees it need not see the writes before it"
             steps_ = ((data.instruction, "written here"), (polled[base], "the flag is polled here"))
             yield Finding(access.instruction, message, steps_, kind=FlagFault.PUBLISH_WITHOUT_RELEASE)
 
@@ -178,7 +180,7 @@ def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access
     return None
 
 
-def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access]) -> bool:
+def _is_read_after(poll: int, data: Access, own: list[Access]) -> bool:
     """Whether a thread that polls the flag reads the data afterwards."""
     return any(one.reads and not one.writes and _base(one) is _base(data) and one.instruction > poll for one in own)
 

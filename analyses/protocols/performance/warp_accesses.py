@@ -167,7 +167,7 @@ def more(found: WarpAccess, others: Sequence[Access]) -> list[str]:
     """Notes for a finding: the number of similar accesses, and the assumptions."""
     count = len(others)
     notes = [f"{count} more in this function {'does' if count == 1 else 'do'} the same"] if others else []
-    return [*notes, f"taken for granted: {found.assumption}"] if found.assumption else notes
+    return [*notes, f"assumed: {found.assumption}"] if found.assumption else notes
 
 
 def shown(routine: Routine, others: Sequence[Access]) -> list[tuple[Path, str]]:

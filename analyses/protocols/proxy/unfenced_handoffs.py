@@ -11,19 +11,9 @@ from ptxkit.analyses.events.descriptors import ASYNC
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import Where, may_be_same, uses
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.proxy.crossings import (
-    Crossing,
-    Meeting,
-    ProxyAccess,
-    async_reads,
-    async_writes,
-    first_ends,
-    generic_accesses,
-    has_proxy,
-    is_filled,
-    overlap,
-    proxy_fences,
-)
+from ptxkit.analyses.protocols.proxy.accesses import ProxyAccess, async_reads, async_writes, generic_accesses, has_proxy, proxy_fences
+from ptxkit.analyses.protocols.proxy.crossings import Crossing
+from ptxkit.analyses.protocols.proxy.overlap import Meeting, first_ends, is_filled, overlap
 from ptxkit.frozen import frozen
 
 MOST_BYTES = 256

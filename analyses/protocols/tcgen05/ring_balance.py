@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, pairwise
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
@@ -23,8 +23,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, threads_at
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import locations_of, ring_of
-from ptxkit.analyses.protocols.mbarrier.usage import SHARED_ADDRESS_BITS, Use, address_parts, usage
+from ptxkit.analyses.protocols.mbarrier.usage import SHARED_ADDRESS_BITS, Location, Use, address_parts, usage
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import tensor
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
@@ -34,6 +33,8 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 
+MOST_BYTES = 1024
+"""mbarriers whose address is only known to lie in a larger range of bytes than this are not distinguished."""
 MOST_KINDS = 32
 """Maximum number of kinds of threads that are distinguished by the instructions they reach."""
 
@@ -74,11 +75,14 @@ def outrun(routine: Routine) -> Iterator[Finding]:
                 waits = [use for use in ring.waits if flow.block_of[use.instruction] in loop]
                 commits = [use for use in back.commits if flow.block_of[use.instruction] in loop]
                 message = (
-                    "threads wait here more often in an iteration of the loop than MMAs are committed for those who should arrive: "
-                    "they deadlock"
+                    "in each iteration of the loop, threads wait here more often than commits signal the threads that should arrive: "
+                    "deadlock"
                 )
-                steps = [(commits[0].instruction, "committed here"), (back.asks[0].instruction, "who arrives waits for that here")]
-                steps.append((ring.arrivals[0].instruction, "and then arrives here"))
+                steps = [
+                    (commits[0].instruction, "committed here"),
+                    (back.asks[0].instruction, "the threads that arrive wait for a commit here"),
+                ]
+                steps.append((ring.arrivals[0].instruction, "and then arrive here"))
                 yield Finding(waits[0].instruction, message, steps, False, is_note=True)
 
 
@@ -91,7 +95,7 @@ def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
         homes = [flow.block_of[use.instruction] for use in ring.commits]
         if all(home in loop or innermost[home] is None for home in homes):
             wait = next(use for use in ring.waits if flow.block_of[use.instruction] in loop)
-            message = "threads wait here more often in an iteration of the loop than MMAs are committed to this mbarrier: they deadlock"
+            message = "in each iteration of the loop, threads wait here more often than MMAs are committed to this mbarrier: deadlock"
             yield Finding(wait.instruction, message, [(ring.commits[0].instruction, "committed here")], False)
             return
 
@@ -118,8 +122,8 @@ def out_of_step(routine: Routine) -> Iterator[Finding]:
             if waited is not None and waited != signalled:
                 use, first = _earliest(routine, ring.commits)[0], _earliest(routine, waits)[0]
                 message = (
-                    "the first stage of a ring that a commit signals is not the one that is waited for first: "
-                    "that one is signalled only when the ring has wrapped around"
+                    "the first stage of a ring that a commit signals is not the first that is waited for, "
+                    "which is signalled only after the ring has wrapped around"
                 )
                 yield Finding(use.instruction, message, [(first.instruction, "waited for first")], False)
                 break
@@ -153,11 +157,39 @@ def _earliest(routine: Routine, uses: tuple[Use, ...]) -> list[Use]:
 
 def _rings(routine: Routine, commits: set[int]) -> list[_Ring]:
     own: dict[int, list[Use]] = {}
-    names = ring_of(routine)
+    names = _ring_of(routine)
     for use in usage(routine).uses:
-        for name in {names[rank] for rank in locations_of(use)}:
+        for name in {names[rank] for rank in _locations_of(use)}:
             own.setdefault(name, []).append(use)
     return [_ring(routine, uses, commits) for uses in own.values()]
+
+
+def _locations_of(use: Use) -> list[Location]:
+    """The mbarriers of a use, without those outside its known range."""
+    at = use.where
+    if use.is_known or at is None or at.offset.length > MOST_BYTES:
+        return use.locations
+    return [location for location in use.locations if at.offset.has(location.offset)]
+
+
+@fact
+def _ring_of(routine: Routine) -> dict[Location, int]:
+    """The ring of each mbarrier, as a number: mbarriers that one instruction iterates over belong together."""
+    parent: dict[Location, Location] = {}
+
+    def find(location: Location) -> Location:
+        while parent.setdefault(location, location) != location:
+            location = parent[location]
+        return location
+
+    for use in usage(routine).uses:
+        # one loop may initialize all mbarriers
+        for one, other in pairwise(_locations_of(use) if use.does not in (Does.INIT, Does.INVAL) else ()):
+            parent[find(other)] = find(one)
+        for location in use.locations:
+            find(location)
+    numbers: dict[Location, int] = {}
+    return {location: numbers.setdefault(find(location), len(numbers)) for location in list(parent)}
 
 
 def _ring(routine: Routine, uses: list[Use], commits: set[int]) -> _Ring:

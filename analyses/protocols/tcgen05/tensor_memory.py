@@ -29,7 +29,7 @@ LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One case out of this many counts as an exception."""
-NO_FENCE = "no tcgen05.fence::after_thread_sync lies between the wait and this"
+NO_FENCE = "there is no tcgen05.fence::after_thread_sync between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
@@ -182,7 +182,7 @@ def misused_permits(routine: Routine) -> Iterator[Finding]:
         for gone in known.by_effect.get(RELINQUISH, ()):
             one, other = flow.block_of[gone], flow.block_of[i]
             if (gone < i if one == other else tree.dominates(one, other)) and not _guarded(routine, gone):
-                yield Finding(i, "the right to allocate was given up before", [(gone, "given up here")])
+                yield Finding(i, "the permit to allocate was relinquished before", [(gone, "relinquished here")])
                 break
     sizes = {i: _columns(routine, i) for i in allocs}
     for i in known.by_effect.get(FREE, ()):
@@ -190,7 +190,7 @@ def misused_permits(routine: Routine) -> Iterator[Finding]:
         if sizes and size is not None and None not in sizes.values() and size not in sizes.values():
             words = " or ".join([str(one) for one in sorted({one for one in sizes.values() if one is not None})])
             indices = [(at, f"{one} columns allocated here") for at, one in sizes.items()]
-            yield Finding(i, f"{size} columns are freed, and {words} were allocated", indices, False)
+            yield Finding(i, f"{size} columns are freed, but {words} were allocated", indices, False)
     groups: dict[str, int] = {}
     for i, bound in enumerate(bindings(routine)):
         group = bound.slot(".cta_group") if isinstance(bound, Bound) else ""
@@ -246,7 +246,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
         if others:
             yield Finding(
                 i,
-                "tensor memory is freed here while other warps may still use it: no barrier lies between",
+                "tensor memory is freed here while other warps may still use it, with no barrier in between",
                 [(others[0], "used here, also by warps that do not reach the deallocation")],
                 False,
             )
@@ -324,7 +324,7 @@ def stores_read_back(routine: Routine) -> Iterator[Finding]:
         if i not in loads_:
             stored.setdefault(address, i)
         elif address in stored:
-            message = "this loads what a store to tensor memory may still be writing: no tcgen05.wait::st lies between"
+            message = "this loads what a store to tensor memory may still be writing, with no tcgen05.wait::st in between"
             yield Finding(i, message, [(stored.pop(address), "stored here")], False)
 
 

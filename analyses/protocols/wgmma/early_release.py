@@ -119,11 +119,13 @@ def _released(
     for opener in openers:
         for operand in operands[opener]:
             if i in ends and operand.stage and operand.stage == ends[i]:
-                message = "this gives a stage away that a wgmma may still read: no wait for its group lies between"
+                message = "this releases a stage that a wgmma may still read, with no wait for its group in between"
                 yield Finding(i, message, [(opener, "started here, with operands of the same stage")])
                 return
             if i in writes and operand.region is not None and regions(routine).overlap(operand.region, writes[i]) is not None:
-                yield Finding(i, "this writes what a wgmma may still read: no wait for its group lies between", [(opener, "started here")])
+                yield Finding(
+                    i, "this writes what a wgmma may still read, with no wait for its group in between", [(opener, "started here")]
+                )
                 return
 
 

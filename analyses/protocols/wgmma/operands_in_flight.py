@@ -24,13 +24,14 @@ from ptxkit.analyses.protocols.mbarrier.usage import Location, address_parts, us
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE, wgmma
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symex.async_queue import Moment, Observer, Operation, explore
+from ptxkit.analyses.symex.async_groups import Operation
+from ptxkit.analyses.symex.async_queue import Moment, Observer, explore
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-_RELEASED = "this releases the stage that a wgmma may still read: no wait for its group lies between"
-_NOT_WAITED_FOR = "this writes what a wgmma may still read: no wait for its group lies between"
-_UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier has followed"
+_RELEASED = "this releases the stage that a wgmma may still read, with no wait for its group in between"
+_NOT_WAITED_FOR = "this writes what a wgmma may still read, with no wait for its group in between"
+_UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier followed the wait"
 MOST_FAILURES = 4
 """After this many paths without a feasible input, no further inputs are sought."""
 

@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 (*routine.where(i), child),
                 f"the number of threads must be {operand.limits}; {found.found}",
                 *([f"the count is {found.term}"] if found.term.constant is None else []),
-                "ptxas looks at counts that are written out only",
+                "ptxas checks only counts that are constants",
                 related=origins(routine, i, child),
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )

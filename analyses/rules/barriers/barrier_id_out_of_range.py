@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 (*routine.where(i), child),
                 f"a CTA has barriers 0 to 15; {found.found}",
                 *([f"the number is {found.term}"] if found.term.constant is None else []),
-                "ptxas looks at numbers that are written out only",
+                "ptxas checks only numbers that are constants",
                 related=origins(routine, i, child),
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )

@@ -19,7 +19,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     routine.where(reducing.use.instruction),
-                    f"some threads reduce at barrier {group.id}, others reach it without: what they get is not determined",
+                    f"some threads reduce at barrier {group.id}, others reach it without reducing: their results are undefined",
                     f"{reducing.threads} of the {count} threads reduce, so the others are needed to complete the barrier",
                     related=[(routine.where(plain.use.instruction), f"a thread that does not reduce {what} here")],
                 )

@@ -28,7 +28,7 @@ def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
         yield facts.report(
             RULE,
             routine.where(overrun.second),
-            "the warp reaches this barrier again, and has not waited since it arrived there",
+            "the warp reaches this barrier again without having waited since it arrived there",
             *(["it has arrived in the iteration before"] if overrun.first == overrun.second else []),
             related=[(routine.where(overrun.first), f"it arrives {first}")] if overrun.first != overrun.second else (),
         )
@@ -47,8 +47,8 @@ def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 routine.where(site.use.instruction),
-                f"threads arrive at barrier {group.id}, and nobody ever waits there",
-                f"it is for {site.count} threads, and {group.threads} come",
+                f"threads arrive at barrier {group.id}, but no thread ever waits there",
+                f"it is for {site.count} threads, but {group.threads} reach it",
                 related=[(routine.where(other.use.instruction), f"other threads wait at barrier {other.id} here") for other in waiting[:2]],
             )
 

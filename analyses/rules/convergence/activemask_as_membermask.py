@@ -27,15 +27,15 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             for source in _sources(routine, i, child_of(routine, i, bound.members)):
                 uses.setdefault(source, []).append(i)
         reported = list(uses.items())
-        notes = ["which they are may differ from run to run, even where all threads take the same path"]
+        notes = ["these may differ from run to run, even where all threads take the same path"]
         if len(reported) > FEW:
-            notes.append(f"so it is with {len(reported) - 1} other masks of this function")
+            notes.append(f"the same is true of {len(reported) - 1} other masks of this function")
             reported = reported[:1]
         for source, users in reported:
             yield facts.report(
                 RULE,
                 routine.where(source),
-                "this mask says which threads happen to be here together, and it is taken for those that must take part",
+                "this mask names the threads that happen to be converged here, but is used for those that must take part",
                 *notes,
                 related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
             )

@@ -45,7 +45,7 @@ RULE = Rule(
     id="C010",
     name="cluster-barrier-unpaired",
     severity=Severity.ERROR,
-    summary="a thread arrives twice at the barrier of the cluster without waiting, or waits without having arrived",
+    summary="a thread arrives twice at the cluster barrier without waiting, or waits without having arrived",
     why="Each thread must arrive exactly once in each phase; a thread that has not arrived blocks all that wait (9.7.14.3).",
     bad="""
         barrier.cluster.arrive;

@@ -47,7 +47,7 @@ def _fix(facts: Facts, routine: Routine, i: int) -> Fix:
     """Removes `.uni`."""
     opcode = routine.instructions[i].opcode
     at = routine.instructions[i].children.index(opcode)
-    return Fix("leave `.uni` away", (fixing.replace(facts.index, (*routine.where(i), at), opcode.text.replace(".uni", "")),))
+    return Fix("remove `.uni`", (fixing.replace(facts.index, (*routine.where(i), at), opcode.text.replace(".uni", "")),))
 
 
 RULE = Rule(

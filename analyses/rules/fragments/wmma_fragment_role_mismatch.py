@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 
 _NAMES = {"a": "matrix A", "b": "matrix B", "c": "the accumulator"}
 
@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this is read as a fragment of {taken}, and was made as one of {made}",
+                f"this fragment is used as one of {taken}, but was made as one of {made}",
                 related=[(routine.where(found.source.instruction), "made here")],
             )
 

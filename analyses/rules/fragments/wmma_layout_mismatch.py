@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:

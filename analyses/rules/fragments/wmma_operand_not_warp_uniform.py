@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 found = differing(routine, term) if term is not None else None
                 if term is None or found is None:
                     continue
-                notes = ["this takes for granted that a CTA is at least 32 threads wide in x"] if found.assumed else []
+                notes = ["this assumes that a CTA is at least 32 threads wide in x"] if found.assumed else []
                 yield facts.report(
                     RULE,
                     (*routine.where(access.instruction), child),

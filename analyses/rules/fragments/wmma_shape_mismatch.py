@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this is read as a fragment of shape `{found.use.fragment.shape}`, and was made as one of shape `{made.shape}`",
+                f"this fragment is used with shape `{found.use.fragment.shape}`, but was made with shape `{made.shape}`",
                 related=[(routine.where(found.source.instruction), "made here")],
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )

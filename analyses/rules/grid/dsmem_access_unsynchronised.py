@@ -23,7 +23,7 @@ RULE = Rule(
     kind=RaceFault.DSMEM_ACCESS_UNSYNCHRONISED,
     summary="CTAs of a cluster access the same shared memory, and nothing orders them",
     why=(
-        "Only a barrier of the cluster that is not .relaxed, or fences around one that is, orders accesses of CTAs to each "
+        "Only a cluster barrier that is not .relaxed, or fences around one that is, orders accesses of CTAs to each "
         "other's memory (9.7.14.3, 8.7.1)."
     ),
     bad="""

@@ -23,7 +23,7 @@ RULE = Rule(
     kind=GridFault.DSMEM_OWNER_MAY_EXIT,
     summary="shared memory of another CTA is accessed, and that CTA may have ended",
     why=(
-        "Shared memory lives only as long as its CTA: a barrier of the cluster must separate the last remote access from the end "
+        "Shared memory lives only as long as its CTA: a cluster barrier must separate the last remote access from the end "
         "of the kernel (9.7.14.3)."
     ),
     bad="""
@@ -70,9 +70,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof=(
-        "By its directives the cluster has several CTAs, and a path leads from the remote access to the end with no barrier of the cluster."
-    ),
+    proof=("By its directives the cluster has several CTAs, and a path leads from the remote access to the end with no cluster barrier."),
     sanitizer="memcheck may report an access to a CTA that has ended, if a run reaches it.",
     check=check,
 )

@@ -46,7 +46,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="The kernel is executed in a made-up launch: two named threads access the same bytes, and nothing orders them.",
+    proof="The kernel is executed in an example launch: two named threads access the same bytes, and nothing orders them.",
     sanitizer="racecheck looks at shared memory only.",
     check=check,
 )

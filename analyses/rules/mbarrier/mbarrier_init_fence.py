@@ -22,7 +22,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     kind=MbarrierFault.MBARRIER_INIT_FENCE,
     summary="the initialization of an mbarrier is not made visible to the cluster",
-    why="A relaxed arrival at the barrier of the cluster orders no memory: fence.mbarrier_init must come before it (9.7.14.3, 9.7.14.4).",
+    why="A relaxed arrival at the cluster barrier orders no memory: fence.mbarrier_init must come before it (9.7.14.3, 9.7.14.4).",
     bad="""
         .visible .entry k() .reqntid 64 .reqnctapercluster 2
         {

@@ -32,7 +32,7 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
     runs = known.execution
     always = address.known.ones & low
     if always:
-        off = f"it is {_rest(always, low, address)} more than one, for every thread"
+        off = f"it is {_rest(always, low, address)} bytes past one, for every thread"
         severity = Severity.ERROR if runs(access.instruction).most >= Runs.MAYBE else Severity.WARNING
     elif access.bytes is None:
         return
@@ -46,7 +46,7 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
         )
         if certain < Runs.MAYBE:
             return
-        off = f"for {known.threads[-thread]} it is {rest[-thread] & low} more than one"
+        off = f"for {known.threads[-thread]} it is {rest[-thread] & low} bytes past one"
         severity = Severity.ERROR if certain is Runs.ALWAYS else Severity.WARNING
     yield facts.report(
         RULE,

@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     (*routine.where(load.instruction), load.child),
-                    "read as memory that nobody writes, but this kernel writes it",
+                    "loaded as read-only memory, but this kernel writes it",
                     f"the address is {load.address}",
                     related=[((*routine.where(store.instruction), store.child), "written here")],
                     fix=_fix(facts, routine, load.instruction),
@@ -74,7 +74,7 @@ def _fix(facts: Facts, routine: Routine, i: int) -> Fix | None:
     opcode = routine.instructions[i].opcode
     at = routine.instructions[i].children.index(opcode)
     without = opcode.text.replace(".nc", "")
-    return Fix("leave `.nc` away", (fixing.replace(facts.index, (*routine.where(i), at), without),)) if without != opcode.text else None
+    return Fix("remove `.nc`", (fixing.replace(facts.index, (*routine.where(i), at), without),)) if without != opcode.text else None
 
 
 RULE = Rule(

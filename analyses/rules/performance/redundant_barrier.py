@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 yield facts.report(
                     RULE,
                     where,
-                    "all threads have just waited for each other, and done nothing since that others could see",
+                    "all threads have just waited for each other, and have done nothing since that others could observe",
                     related=[(routine.where(before.instruction), "here")],
                     fix=Fix("remove the barrier", (fixing.remove(facts.index, where),), is_safe=False),
                 )

@@ -56,10 +56,7 @@ RULE = Rule(
         cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
         END:
     """,
-    proof=(
-        "Data flow from the read to the copy. It is only information, since most programs omit the fence. It is a warning if all "
-        "other arrivals at the mbarrier that the copying thread waits for have the fence before them, and this one does not."
-    ),
+    proof="Data flow from the read to the copy. It is only information, since most programs omit the fence.",
     sanitizer=(
         "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "
         "on an H200."

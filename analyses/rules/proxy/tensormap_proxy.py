@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.specimen import is_specimen
 from ptxkit.analyses.framework.reporting import found_reports
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.proxy.crossings import stale_maps
+from ptxkit.analyses.protocols.proxy.tensor_maps import stale_maps
 from ptxkit.diagnostics import Diagnostic, Severity
 
 

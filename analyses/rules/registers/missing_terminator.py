@@ -23,7 +23,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     RULE,
                     routine.where(block.end - 1),
                     f"control can run past the end of `{routine.name}`",
-                    "ptxas takes this for a return without a word",
+                    "ptxas silently adds a return",
                     fix=_fix(facts, routine),
                 )
 

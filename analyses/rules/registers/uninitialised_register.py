@@ -41,9 +41,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 notes.append("the same is true of " + _listed([table[read.register].name for read in reads[1:]]))
             if is_note:
                 usual = "on other paths it is loaded; " if first.only_loads else ""
-                notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
+                notes.append(f"{usual}this is not a bug if the program discards the result here")
                 if first.is_of_contents:
-                    notes[-1] = "contents of memory decide whether control goes there: this is no bug if they never do"
+                    notes[-1] = "memory contents decide whether control gets there: this is not a bug if it never does"
             message = f"`{name}` is read here, and there is a path to here on which nothing writes it"
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)

@@ -65,10 +65,8 @@ RULE = Rule(
     """,
     proof=(
         "No path has a commit between the MMA and the wait. Or a loop waits, on every path, more often in each iteration than it "
-        "commits to the mbarrier; or the first stage that is committed is not the first that is waited for; or one of at least "
-        "seven commits to a ring lacks the one that accompanies all others, or one copy of unrolled code lacks the commit that "
-        "the others have. It is only information if a single wait among several has MMAs that are not committed to the mbarrier "
-        "that the others use."
+        "commits to the mbarrier (only information if the commits reach it through other threads); or the first stage that is "
+        "committed is not the first that is waited for."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -20,10 +20,10 @@ RULE = Rule(
     id="T002",
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
-    summary="tensor memory that is allocated after relinquish_alloc_permit, or deallocated with another size",
+    summary="tensor memory that is allocated after relinquish_alloc_permit, freed with another size, or accessed where none is allocated",
     why=(
         "After relinquish_alloc_permit a CTA must not allocate any more. A deallocation has the size and the .cta_group of its "
-        "allocation (9.1:9.7.16.7)."
+        "allocation. Only allocated columns may be accessed (9.1:9.7.16.7)."
     ),
     bad="""
         .version 9.0
@@ -63,7 +63,7 @@ RULE = Rule(
         ret;
         }
     """,
-    proof="It follows from the order of the instructions on a path, and their constants.",
+    proof="It follows from the order of the instructions on a path, and their constants, or an execution shows it.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

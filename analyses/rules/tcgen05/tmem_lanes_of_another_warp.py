@@ -63,7 +63,7 @@ RULE = Rule(
     is_shown=True,
     bad=_KERNEL.replace("FIRST_LANE", "sub.u32 %r5, 3, %r2;"),
     good=_KERNEL.replace("FIRST_LANE", "mov.u32 %r5, %r2;"),
-    proof="The kernel is executed in a made-up launch: a warp uses an address whose lanes belong to another warp.",
+    proof="The kernel is executed in an example launch: a warp uses an address whose lanes belong to another warp.",
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -20,14 +20,14 @@ USUAL = "ptxas waits for each register by itself; the manual does not promise it
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Registers that are used while being loaded; stores that are published while they may be in flight."""
-    why = "no tcgen05.wait::ld lies between"
+    why = "there is no tcgen05.wait::ld in between"
     for routine in facts.routines:
         wrong, usual = accessed_loads(routine)
         yield from in_flight_reports(facts, RULE, routine, loads(routine), wrong, why)
         # if it is the convention, one finding per function is enough
         reported = usual[:1]
         where = lines(facts, routine, [access.opener for access in usual])
-        note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
+        note = f"the same is true of {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
         yield from in_flight_reports(facts, RULE, routine, loads(routine), reported, why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
 
@@ -74,11 +74,10 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Data flow over registers in flight: on a path with no wait after the load, the register is accessed; code that a "
-        "compiler moved before the wait on purpose is not reported. Or a thread arrives at an mbarrier before the load is "
-        "complete, although other arrivals there come after a wait; or one copy of unrolled code lacks the wait that all other "
-        "copies have. It is a warning if only one of several loads lacks the wait, or if the function commits MMAs and never "
-        "waits for a load."
+        "Data flow over registers in flight: on a path with no wait after the load, the register is accessed. It is an error if "
+        "at most a quarter of the loads of the function lack the wait, or if none has one and the registers are stored as they "
+        "are; otherwise it is only information, since compilers move code before the wait on purpose. A store is a warning if a "
+        "thread arrives, starts an MMA or loads from the same address before it waits for the store."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -107,7 +107,7 @@ def _without_cause(facts: Facts, note: Note, routine: Routine) -> Diagnostic:
         note.code,
         "ptxas-note",
         Severity.INFO,
-        f"{note.code}: ptxas speaks of this, and no rule finds fault with it",
+        f"{note.code}: ptxas reports this, but no rule does",
         facts.index.span(where),
         facts.module.path,
         routine.name,

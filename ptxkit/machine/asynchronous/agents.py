@@ -89,6 +89,8 @@ class Flight:
         self.land = land
         self.read = read
         self.signals = signals
+        self.signalled = frozenset(signals.ravel().tolist()) if signals is not None else frozenset()
+        """The mbarriers among `signals`, and -1 if there is none for some lane."""
         self.footprints = footprints
         self.after = after
         self.queue = ""
@@ -214,7 +216,7 @@ class Agents:
         wanted, self.wanted = self.wanted, set()
         return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
 
-    def step(self, policy: Any = None) -> bool:
+    def step(self) -> bool:
         """Completes the operations that lanes wait for; if none is in flight, all that signal an mbarrier; otherwise the oldest operation.
 
         Returns False if nothing is in flight.
@@ -233,8 +235,9 @@ class Agents:
     def signal(self, barriers: Array) -> bool:
         """Completes the operations that signal one of these mbarriers, for the lanes that signal it. Returns whether there were any."""
         changed = False
+        wanted = frozenset(barriers.tolist())
         for flight in list(self.flights):
-            if flight.signals is not None:
+            if flight.signals is not None and not wanted.isdisjoint(flight.signalled):
                 changed |= flight.complete(np.isin(flight.signals, barriers).any(axis=1))
         return changed
 

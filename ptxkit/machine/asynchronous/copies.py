@@ -13,7 +13,7 @@ from ptxkit.machine.asynchronous.mbarrier import change
 from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining
-from ptxkit.machine.operation import Operation, Semantics, Unsupported
+from ptxkit.machine.operation import Operation, Semantics
 
 Array = np.ndarray[Any, Any]
 COPIES = "cp.async"
@@ -199,7 +199,3 @@ def combine(span: Array, data: Array, change: Combining, in_global: bool) -> Non
 def bulk_prefetch(op: Operation) -> Semantics:
     """Prefetches have no visible effect, except that those in a group are waited for with it."""
     return Semantics(lambda *_: None)
-
-
-def unsupported(op: Operation) -> Semantics:
-    raise Unsupported(f"`{op.bound.opcode}` is not executed")

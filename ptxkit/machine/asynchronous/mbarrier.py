@@ -22,7 +22,6 @@ MOST = (1 << COUNT_BITS) - 1
 _EXPECTED, _TX, _PHASE, _MARK = np.uint64(20), np.uint64(40), np.uint64(61), np.uint64(62)
 _COUNT = np.uint64(MOST)
 _TX_MASK = np.uint64((1 << 21) - 1)
-_WHOLE_TX = _TX_MASK << _TX
 _MARKS = {"v0": np.uint64(1), "v1": np.uint64(2)}
 _ONE = np.uint64(1)
 

@@ -240,34 +240,8 @@ def tensor(op: Operation) -> Semantics:
     reduction = "" if loading else op.slot(".op")
     paired = op.has(".cta_group::2")
 
-    def tiles(lanes: Any, given: Any) -> list[tuple[Described, Tile]]:
-        maps = _maps(lanes, given.map)
-        coordinates = np.stack([lanes.broadcast(np.asarray(c)).astype(np.uint32).view(np.int32) for c in given.c], 1).tolist()
-        offsets: list[list[int]] = [[]] * lanes.count
-        if given.offsets is not None:
-            offsets = np.stack([lanes.broadcast(np.asarray(o)).astype(np.int64) for o in given.offsets], 1).tolist()
-        address = None if given.g is None else lanes.broadcast(given.g).tolist()
-        found = []
-        for i, raw in enumerate(maps):
-            problem, one = _understood(raw, wanted, rank)
-            if one is None:
-                lanes.fault(np.arange(lanes.count) == i, problem, "tensormap")
-            assert one is not None
-            if address is not None:
-                one = attrs.evolve(one, address=address[i])
-            if one.type in PACKED:
-                first = coordinates[i][0]
-                if first % TOGETHER:
-                    reason = f"the first coordinate in a tensor of {one.type}, {first}, is no multiple of {TOGETHER}"
-                    lanes.fault(np.arange(lanes.count) == i, reason, "tensormap")
-                coordinates[i][0] = first // TOGETHER
-            tile = cut(one, coordinates[i], offsets[i])
-            _check(lanes, i, one, tile)
-            found.append((one, tile))
-        return found
-
     def load(lanes: Any, given: Any) -> None:
-        plans = tiles(lanes, given)
+        plans = _tiles(lanes, given, wanted, rank, cut)
         memory = lanes.memory
         sizes = _sizes(plans)
         counted = np.array([int(np.prod(tile.shape)) * one.size for one, tile in plans], np.int64)
@@ -296,7 +270,7 @@ def tensor(op: Operation) -> Semantics:
         Transfer(lanes, read, write, rows, counted, footprints).start()
 
     def store(lanes: Any, given: Any) -> None:
-        plans = tiles(lanes, given)
+        plans = _tiles(lanes, given, wanted, rank, cut)
         memory = lanes.memory
         sizes = _sizes(plans)
         here, start = places(lanes, space, given.s, sizes, "read", ALIGN)
@@ -317,6 +291,34 @@ def tensor(op: Operation) -> Semantics:
         Transfer(lanes, read, write, footprints=footprints).start(BULK)
 
     return Semantics(by_name(op, load if loading else store), lanes=True)
+
+
+def _tiles(lanes: Any, given: Any, wanted: str, rank: int, cut: Cutter) -> list[tuple[Described, Tile]]:
+    """The tensor of each lane, and the tile of it that the lane copies. Faults if a map or a coordinate is invalid."""
+    maps = _maps(lanes, given.map)
+    coordinates = np.stack([lanes.broadcast(np.asarray(c)).astype(np.uint32).view(np.int32) for c in given.c], 1).tolist()
+    offsets: list[list[int]] = [[]] * lanes.count
+    if given.offsets is not None:
+        offsets = np.stack([lanes.broadcast(np.asarray(o)).astype(np.int64) for o in given.offsets], 1).tolist()
+    address = None if given.g is None else lanes.broadcast(given.g).tolist()
+    found = []
+    for i, raw in enumerate(maps):
+        problem, one = _understood(raw, wanted, rank)
+        if one is None:
+            lanes.fault(np.arange(lanes.count) == i, problem, "tensormap")
+        assert one is not None
+        if address is not None:
+            one = attrs.evolve(one, address=address[i])
+        if one.type in PACKED:
+            first = coordinates[i][0]
+            if first % TOGETHER:
+                reason = f"the first coordinate in a tensor of {one.type}, {first}, is no multiple of {TOGETHER}"
+                lanes.fault(np.arange(lanes.count) == i, reason, "tensormap")
+            coordinates[i][0] = first // TOGETHER
+        tile = cut(one, coordinates[i], offsets[i])
+        _check(lanes, i, one, tile)
+        found.append((one, tile))
+    return found
 
 
 def _seen(lanes: Any, lane: int, one: Described, tile: Tile, kind: str) -> None:

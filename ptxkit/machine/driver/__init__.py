@@ -26,6 +26,8 @@ from ptxkit.machine.driver import (
     copies,
     devices,
     graph_calls,
+    graph_edges,
+    graph_executables,
     hints,
     launching,
     library,
@@ -45,7 +47,8 @@ from ptxkit.machine.driver.python import Python
 from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
 
 _PARTS = (
-    arrays, contexts, copies, devices, graph_calls, hints, launching, memory, modules, pools, resources, streams, tensor_maps, virtual,
+    arrays, contexts, copies, devices, graph_calls, graph_edges, graph_executables, hints, launching, memory, modules, pools, resources,
+    streams, tensor_maps, virtual,
 )  # fmt: skip
 """Importing them declares their functions."""
 

@@ -10,12 +10,10 @@ latest first; if there are many, their contents are merged into one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import attrs
-import numpy as np
 
-Array = np.ndarray[Any, Any]
 NOTHING = 0
 CTA, CLUSTER, GPU = 1, 2, 3
 """Scopes. That of the system equals that of the GPU, as there is only one."""

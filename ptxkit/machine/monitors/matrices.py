@@ -17,12 +17,12 @@ import numpy as np
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Fragment
+from ptxkit.isa.forms import Fragment
 from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 from ptxkit.syntax import Name, Vector
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ class Matrices(Monitor):
         site = lanes.site
         who = Side(*self.names.thread(int(lanes.index[lane])), self.launch.span(site).line, "read")
         name = self._name(site, row)
-        what = f"the register {name} has been written since the last wgmma.fence" if name else "there is no wgmma.fence before it"
-        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) without a fence: {what}"
+        what = f"uses {name}, which was written after the last wgmma.fence" if name else "has no wgmma.fence before it"
+        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) {what}"
         self._report("W001" if is_first else "W002", site, site, message, (who,), name)
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
@@ -279,7 +279,7 @@ class Matrices(Monitor):
             if flight is None:
                 continue
             kept = of.of(flight.site.body.holds(flight.site)[1]) if flight.queue == WGMMA else np.zeros(0, np.int64)
-            is_source = np.isin(rows, kept)[:, None]
+            is_source = are_among(rows, kept)[:, None]
             wrong = (held == number) & ((is_source & (how == "write") & sources) | (~is_source & results))
             if wrong.any():
                 row, lane = (int(x[0]) for x in np.nonzero(wrong))
@@ -288,17 +288,19 @@ class Matrices(Monitor):
     def _early(self, flight: _Operation, site: Site, lanes: Any, lane: int, row: int, how: str, count: int, is_source: bool) -> None:
         place = int(lanes.place[lane])
         at = int(np.flatnonzero(flight.places == place)[0])
-        who = self.names.thread(int(lanes.index[lane]))
-        begun, now = self.launch.span(flight.site).line, self.launch.span(site).line
-        sides = (Side(*who, begun, "read" if is_source else "write"), Side(*who, now, how))
         rule, why = "T003", "there is no tcgen05.wait::ld between"
         if flight.queue == WGMMA:
             waited = self.waited[place] > flight.waits[at]
-            rule, why = "W003", "no wgmma.wait_group lies between"
+            rule, why = "W003", "there is no wgmma.wait_group in between"
             if waited and flight.group[at] >= self.commits[place]:
                 rule, why = "W005", "it is in no group that was waited for: it has not been committed"
             elif waited:
                 rule, why = "W004", "the wait between lets its group stay in flight"
+        if self._is_known(rule, flight.site, count):
+            return
+        who = self.names.thread(int(lanes.index[lane]))
+        begun, now = self.launch.span(flight.site).line, self.launch.span(site).line
+        sides = (Side(*who, begun, "read" if is_source else "write"), Side(*who, now, how))
         assert isinstance(flight.site.bound, Bound)
         name = self._name(site, row)
         does = {"read": "reads", "write": "writes"}
@@ -341,6 +343,13 @@ class Matrices(Monitor):
                     return node.text
         return "a register"
 
+    def _is_known(self, rule: str, first: Site, count: int) -> bool:
+        """Whether there is a finding of a rule about an operation; if so, it is about `count` more threads."""
+        known = self._found.get((rule, id(first)))
+        if known is not None:
+            self.findings[known] = attrs.evolve(self.findings[known], count=self.findings[known].count + count)
+        return known is not None
+
     def _report(
         self,
         rule: str,
@@ -353,10 +362,7 @@ class Matrices(Monitor):
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Adds a finding, the first for each operation, since code that reads its results often reads all of them."""
-        key = rule, id(first)
-        known = self._found.get(key)
-        if known is not None:
-            self.findings[known] = attrs.evolve(self.findings[known], count=self.findings[known].count + count)
+        if self._is_known(rule, first, count):
             return
         spans = [self.launch.span(site) for site in (first, second)]
         diagnostic = Diagnostic(
@@ -370,7 +376,7 @@ class Matrices(Monitor):
             related=(Related(spans[0], "made here" if rule[0] == "F" else "the operation begins here"),) if first is not second else (),
         )
         witness = {"accesses": [side.as_json() for side in sides], "space": "register", "variable": register}
-        self._found[key] = len(self.findings)
+        self._found[rule, id(first)] = len(self.findings)
         self.findings.append(Finding(diagnostic, {**witness, "launch": launch_as_json(self.launch)}, count))
         self.launch.found()
 

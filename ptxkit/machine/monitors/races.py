@@ -27,7 +27,7 @@ from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, R
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.monitors.pieces import expanded, matching
+from ptxkit.machine.monitors.pieces import distinct, expanded, matching
 from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
@@ -878,10 +878,8 @@ class Races(Monitor):
 
     def are(self, holds: Callable[[Kind], bool], numbers: Array) -> Array:
         """Evaluates a predicate for instructions given by number, once for each instruction."""
-        if len(numbers) and (numbers == numbers[0]).all():
-            return np.full(len(numbers), holds(self.kind_at(int(numbers[0]))))
-        each, which = np.unique(numbers, return_inverse=True)
-        return np.array([holds(self.kind_at(number)) for number in each.tolist()], bool)[which]
+        first, which = distinct(numbers)
+        return np.array([holds(self.kind_at(number)) for number in numbers[first].tolist()], bool)[which]
 
     def conflict(
         self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[Kind, Kind], does: tuple[str, str], count: int,
@@ -909,7 +907,7 @@ class Races(Monitor):
         footprint = one.footprint
         start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(footprint.size[row])
-        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
+        why = f"its thread ends without waiting for it{': ' + why if why else ''}; the memory may then belong to another CTA"
         done = ("read", "exit")
         self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 

@@ -211,9 +211,7 @@ class Uninitialized(Monitor):
         found = []
         for element in range(count):
             first = where + element * each
-            held = shadow[first[:, None] + np.arange(each)]
-            undefined = (held != WRITTEN).all(axis=1)
-            source = held.max(axis=1).astype(np.uint8)
+            undefined, source = _origins_at(shadow, first, each)
             never = np.flatnonzero(undefined & (source == NEVER))
             if len(never):
                 at_first = int(first[never[0]])
@@ -278,7 +276,7 @@ class Uninitialized(Monitor):
         self.collected.add(
             (id(site), "unwritten"),
             MEMORY,
-            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which nobody has written",
+            f"{who} {verb} {name}[{offset}..{offset + size - 1}], which no thread has written",
             site,
             {"accesses": [self.collected.access(lanes, lane, "read", site)], **witness},
             severity=Severity.WARNING,
@@ -294,7 +292,7 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else f"{space.removeprefix('.')} memory"
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
-        return _Origin(MEMORY, lambda: f"{text}, which nobody has written", site, space, variable, offset, size, severity)
+        return _Origin(MEMORY, lambda: f"{text}, which no thread has written", site, space, variable, offset, size, severity)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -353,7 +351,7 @@ class Uninitialized(Monitor):
                 lambda: _Origin(
                     SHUFFLE,
                     lambda: (
-                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask"
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is inactive or not in the mask"
                     ),
                     plan.site,
                 ),
@@ -471,4 +469,20 @@ def _mark(shadow: Array, at: Any, size: int, value: Any) -> None:
             shadow[one : one + size] = WRITTEN
         return
     where = np.broadcast_to(np.asarray(at, np.int64), len(value))
+    ones = _ONES.get(size)
+    if ones is not None:
+        shadow.view(ones.dtype)[where >> (size.bit_length() - 1)] = value * ones
+        return
     shadow[where[:, None] + np.arange(size)] = value[:, None]
+
+
+def _origins_at(shadow: Array, at: Array, size: int) -> tuple[Array, Array]:
+    """For each of these addresses, whether none of its bytes is defined, and the largest shadow value of them."""
+    ones = _ONES.get(size)
+    if ones is not None:
+        words = shadow.view(ones.dtype)[at >> (size.bit_length() - 1)]
+        source = words.astype(np.uint8)
+        if (source * ones == words).all():
+            return source != WRITTEN, source
+    held = shadow[at[:, None] + np.arange(size)]
+    return (held != WRITTEN).all(axis=1), held.max(axis=1).astype(np.uint8)

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import isfunction
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 Maker = Callable[[Operation], Semantics]

@@ -76,7 +76,7 @@ def _alloc(op: Operation) -> Semantics:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "permit")
             at = memory.room(columns)
             if at < 0:
-                one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
+                one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
             memory.taken[at] = columns
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
             one.store(space, np.broadcast_to(dst, lanes.count)[first : first + 1], np.full(1, at, np.uint32))
@@ -93,7 +93,7 @@ def _dealloc(op: Operation) -> Semantics:
             memory = memories[lanes.cta[first]]
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
-                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor memory")
+                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor columns")
             _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 
@@ -115,7 +115,7 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
     """Faults if cells do not exist or are not allocated."""
     if lane + rows > LANES or column + columns > COLUMNS or not memory.allocated(column, column + columns - 1):
         what = f"lanes {lane} to {lane + rows - 1} and columns {column} to {column + columns - 1} of tensor memory"
-        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
+        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor columns")
 
 
 def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
@@ -149,7 +149,9 @@ def _cells(
             lane += 32 * quarter
         if lane // 32 != quarter:
             one.fault(
-                None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor lanes"
+                None,
+                f"lane {lane} of tensor memory: warp {quarter} of a warpgroup can access only lanes {32 * quarter} to {32 * quarter + 31}",
+                "tensor lanes",
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
         _notify(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.rewriters.repairs.candidate import CLUSTER_BARRIER, FENCE, Candidate, insertion, move
 from ptxkit.rewriters.repairs.cures.groups import least
 from ptxkit.rewriters.repairs.points import Point, synchronizes

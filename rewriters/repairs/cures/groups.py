@@ -9,7 +9,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to, comes_without
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.rewriters.repairs.candidate import BARRIER, COMMIT, STRONGER, WAIT, Candidate, change, insertion, move
 from ptxkit.rewriters.repairs.cures.barriers import OF_THE_CTA
 from ptxkit.rewriters.repairs.points import Point, between

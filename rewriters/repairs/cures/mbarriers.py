@@ -91,7 +91,7 @@ class _Mbarriers:
 
     @cached_property
     def _is_block_said(self) -> bool:
-        """Whether the kernel declares the number of threads in its CTAs: that of a made-up launch must not be written into the code."""
+        """Whether the kernel declares the number of threads in its CTAs: that of an example launch must not be written into the code."""
         return is_said(self.routine, (self.block, 1, 1))
 
     @cached_property
@@ -190,7 +190,7 @@ class _Mbarriers:
         shown = [int(one["bytes"]) for one in self.trouble.witnesses if one.get("bytes")]
         dead = [n for i in self.routine_range if (n := self._dead_constant(i)) is not None and n % 16 == 0 and n]
         if any(step.bytes is None for step in copies):
-            # a made-up launch takes any box that fits: only sizes from the program itself count
+            # an example launch takes any box that fits: only sizes from the program itself count
             return [n for n in dict.fromkeys([*dead, *[n for step in copies for n in self._room(step)]]) if n]
         together = [n * self.block for n in sizes if n <= VECTOR and self._is_block_said]
         open_ = self._seen("bytes")

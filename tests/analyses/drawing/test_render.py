@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sysconfig
-import time
 import xml.dom.minidom
 from itertools import pairwise
 from pathlib import Path
@@ -108,16 +108,21 @@ def test_formats(tmp_path: Path) -> None:
         drawing.save(tmp_path / "k.bmp")
 
 
+def _processor_seconds() -> float:
+    """Of this process and of the programs that it has run."""
+    return sum(os.times()[:4])
+
+
 @needs_program
 @pytest.mark.parametrize("exits", [False, True], ids=["nested", "with exits"])
 def test_functions_of_2000_blocks_are_drawn(exits: bool) -> None:
     module = parse(structured(1600, exits=exits))
-    start = time.monotonic()
+    start = _processor_seconds()
     drawing = draw(module)
     svg = drawing.svg()
 
     # it takes seconds; a layout that is no longer simplified takes an hour, and that is what this is about
-    assert time.monotonic() - start < 300
+    assert _processor_seconds() - start < 300
     assert len(drawing.scenes[0].boxes) >= 1900
     assert svg.count('class="node"') >= len(drawing.scenes[0].boxes)
 

@@ -1,4 +1,4 @@
-"""Kernels exercised with made-up launches."""
+"""Kernels exercised with example launches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
     from ptxkit.machine import Fault, Machine
 
     for argument in (Array(".f32", MOST_BYTES), Map(".f32", (1 << 20, 1 << 20), (8, 8))):
-        with pytest.raises(Fault, match="made up"):
+        with pytest.raises(Fault, match="synthesized"):
             argument.make(Machine("sm_90a"), COUNT, 1, [])
 
 
@@ -583,6 +583,19 @@ def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_not
     assert not done.is_complete
 
 
+def test_a_matrix_that_includes_an_mbarrier_is_longer_than_meant() -> None:
+    # the variable has no declared size, and an mbarrier lies where the matrix ends by its descriptor
+    text = MATRICES.replace("DESCRIPTOR", BEYOND).replace(".shared .align 1024 .b8 A[2048];", "")
+    text = text.replace(".visible", ".extern .shared .align 1024 .b8 A[];\n.visible", 1)
+    init = "setp.ne.u32 %p, %r1, 0; @!%p mbarrier.init.shared.b64 [A+4096], 1; bar.sync 0;"
+    module = ptxkit.parse(text.replace("BARRIER", init))
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert done.example is not None
+    assert not done.found
+    assert not done.is_complete
+
+
 @pytest.mark.parametrize(("stride", "shows"), [("mul.lo.u32 %r3, %r1, %r2;", False), ("mad.lo.u32 %r3, %r1, %r2, %r1;", True)])
 def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: bool) -> None:
     # row i has n or n + 1 elements of 4 bytes, and each thread copies 16 bytes from its row; the loop over n takes two elements at a time
@@ -620,3 +633,39 @@ def test_a_warp_that_reads_what_others_have_to_write_is_not_the_block() -> None:
 
     assert done.example is not None and done.example.block == (128, 1, 1)
     assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S003", "")]
+
+
+GUESSED = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128]) .reqntid 32
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+.shared .align 1024 .b8 s[65536]; .shared .align 8 .b64 bar[2];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 ret;
+mov.b64 %rd1, a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, b; cvta.param.u64 %rd2, %rd2; mov.u32 %r2, s; mov.u32 %r3, bar;
+INIT
+fence.proxy.async.shared::cta;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 48;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3+8], 4112;
+COPY [%r2], [%rd1, {0, 0}], [%r3+8];
+COPY [%r2+8192], [%rd2, {0, 0}], [%r3+8];
+L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3+8], 0; @!%p2 bra L;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "rules"),
+    [
+        ("mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M001": True}),
+        ("mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M006": None}),
+    ],
+)
+def test_boxes_that_were_guessed_decide_about_phases_and_not_about_inits(init: str, rules: dict[str, bool | None]) -> None:
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    module = ptxkit.parse(GUESSED.replace("INIT", init).replace("COPY", copy))
+    done = Exercise(routines(module)[0], loaded(module)).run()
+
+    assert {one.finding.diagnostic.rule: one.other_sizes for one in done.found} == rules

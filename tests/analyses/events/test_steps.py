@@ -7,7 +7,7 @@ from sample import HEAD, kernel
 
 import ptxkit
 from ptxkit.analyses import Routine, routines
-from ptxkit.analyses.events.steps import Does, Step, accesses_of, is_quiet, launched_steps, may_synchronize, spins, steps
+from ptxkit.analyses.events.steps import Does, Step, accesses_of, is_quiet, may_synchronize, spins, steps
 from ptxkit.analyses.symbolic.values import values
 
 
@@ -34,13 +34,10 @@ class TestSteps:
             ("barrier.cluster.arrive;", [Does.CLUSTER_ARRIVE], [None]),
             ("barrier.cluster.wait;", [Does.CLUSTER_WAIT], [None]),
             ("bar.warp.sync 15;", [Does.JOIN], [15]),
-            ("fence.acq_rel.gpu;", [Does.FENCE], [None]),
-            ("fence.acq_rel.cta;", [], []),
+            ("fence.acq_rel.gpu;", [], []),
             ("setmaxnreg.inc.sync.aligned.u32 240;", [Does.TAKE], [240]),
             ("setmaxnreg.dec.sync.aligned.u32 24;", [Does.RELEASE], [24]),
-            ("ld.shared.v2.u32 {%r1, %r2}, [%r3];", [Does.READ], [None]),
-            ("st.shared.u32 [%r3], %r1;", [Does.WRITE], [None]),
-            ("ld.global.u32 %r1, [%d1];", [], []),
+            ("st.shared.u32 [%r3], %r1;", [], []),
             ("add.u32 %r1, %r2, %r3;", [], []),
         ],
     )
@@ -49,18 +46,6 @@ class TestSteps:
 
         assert [step.does for step in found] == does
         assert [constant(step) for step in found] == amounts
-
-    def test_bytes_and_order_of_accesses(self) -> None:
-        (plain,) = first("ld.shared.v2.u32 {%r1, %r2}, [%r3];")
-        (atomic,) = first("atom.shared.add.u32 %r1, [%r2], 1;")
-
-        assert (plain.bytes, plain.is_plain) == (8, True)
-        assert (atomic.does, atomic.bytes, atomic.is_plain) == (Does.WRITE, 4, False)
-
-    def test_an_arrival_that_completes_no_phase(self) -> None:
-        (step,) = first("mbarrier.arrive.noComplete.shared.b64 %d1, [%r1], 2;")
-
-        assert not step.may_complete
 
     def test_a_copy_that_signals(self) -> None:
         routine = kernel("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1], 256, [%r2];\nret;")
@@ -73,15 +58,6 @@ class TestSteps:
 
     def test_where_control_does_not_come(self) -> None:
         assert steps(kernel("ret;\nbar.sync 0;\nret;")) == {}
-
-
-def test_descriptors_count_in_a_launch() -> None:
-    text = f"""{HEAD.replace("sm_90a", "sm_100a").replace("8.5", "9.0")}.entry k() {{ .reg .b32 %r<9>; .reg .b64 %d<9>;
-    tcgen05.mma.cta_group::1.kind::f16 [%r1], %d1, %d2, %r2, 0; ret; }}"""
-    (routine,) = routines(ptxkit.parse(text))
-
-    assert [step.does for step in steps(routine).get(0, ()) if step.is_descriptor] == []
-    assert [step.does for step in launched_steps(routine)[0] if step.is_descriptor] == [Does.READ, Does.READ]
 
 
 def test_accesses_of_an_instruction() -> None:

@@ -1,4 +1,4 @@
-"""Made-up contents and numbers."""
+"""Synthesized contents and numbers."""
 
 from __future__ import annotations
 

@@ -7,6 +7,9 @@ import math
 import pytest
 
 import ptxkit
+from ptxkit.analyses.execution.contents import COUNT
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.transfers import Transfers
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.arguments import TENSOR, Sizes
 from ptxkit.analyses.inputs.example import Map, Maps, made_maps, memory_of
@@ -131,6 +134,24 @@ def test_boxes_smaller_than_the_room_are_powers_of_two() -> None:
     assert not is_guessed(routine)
 
 
+def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
+    # with synthesized boxes, the first wait has no end
+    ring = f"""
+        {EXPECT} [%r3+8], 8192;
+        mov.u32 %r4, 0;
+        LOOP: and.b32 %r5, %r4, 1; mad.lo.u32 %r6, %r5, 1536, %r2; mad.lo.u32 %r7, %r5, 768, %r2;
+        {EXPECT} [%r3], 2304;
+        {COPY} [%r6], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r7+8192], [%rd2, {{0, 0}}], [%r3];
+        L: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r5; @!%p2 bra L;
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 4; @%p2 bra LOOP;
+    """
+    routine = kernel(ring)
+
+    assert bytes_of(routine) == {("a", 0, 0): 1536, ("b", 0, 0): 768}
+    assert not is_guessed(routine)
+
+
 def test_of_several_choices_launches_with_other_sizes_have_another() -> None:
     body = f"""
         {EXPECT} [%r3], 640;
@@ -209,3 +230,36 @@ def test_tensors_of_many_dimensions_are_small() -> None:
     argument = example(kernel(body), shapes(kernel(body))[0]).arguments[0][1]
     assert isinstance(argument, Map) and len(argument.box) == 5
     assert memory_of(argument) <= TENSOR + 2 * math.prod(argument.box) * 64
+
+
+ROUNDS = f"""
+mov.u32 %r6, 0;
+mov.u32 %r7, 0;
+R: {EXPECT} [%r3], 2048;
+{COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r7;
+@!%p2 bra W;
+xor.b32 %r7, %r7, 1;
+add.u32 %r6, %r6, 1;
+setp.lt.u32 %p3, %r6, ROUNDS;
+@%p3 bra R;
+{EXPECT} [%r3+8], 4096;
+{COPY} [%r2+8192], [%rd2, {{0, 0}}], [%r3+8];
+"""
+
+
+@pytest.mark.parametrize(("rounds", "sizes"), [(9, [2048, 4096]), (2000, [2048])])
+def test_a_run_ends_once_mbarriers_repeat_their_phases(rounds: int, sizes: list[int]) -> None:
+    routine = kernel(ROUNDS.replace("ROUNDS", str(rounds)))
+    assert sorted(bytes_of(routine).values()) == sizes
+
+
+def test_phases_beyond_those_that_are_recorded_are_not_added_to_the_last_one() -> None:
+    routine = kernel(ROUNDS.replace("ROUNDS", "7"))
+    one = example(routine, shapes(routine)[0])
+    code = loaded(routine.module)
+    watch = Transfers(patience=1 << 20)
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(code.machine, COUNT, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+    code.machine.launch(code, one.kernel, *arguments, grid=one.grid, block=one.block, monitors=(watch,))
+    assert [[phase.expected for phase in own] for own in watch.phases.values()] == [[2048, 2048, 2048], [4096]]

@@ -1,4 +1,4 @@
-"""Made-up launches: what parameters are used for, shapes, launch files."""
+"""Example launches: what parameters are used for, shapes, launch files."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +13,11 @@ from ptxkit.analyses.launch.inputs import (
     TWO_BLOCKS,
     arguments,
     assumed_block,
-    block_shapes,
-    block_sizes,
     candidates,
     certain_block,
     contrasting_arguments,
     example_threads,
     fitted,
-    likely_block,
     loads_of_lanes,
     special_number,
     starts,
@@ -69,27 +64,6 @@ class TestThreadBlocks:
         assert widest_block(of) == widest
         assert certain_block(of) == (1, 1, 1)
         assert warp_block(of) == (WARP, 1, 1)
-
-    def test_sizes_in_turn(self) -> None:
-        assert block_sizes(kernel("")) == (128, 256, 64, 32, 512, 384, 288, 160, 1024)
-        # what is permitted comes first, and once
-        assert block_sizes(kernel(".maxntid 96")) == (96, 64, 32)
-        assert block_sizes(kernel(".maxntid 64")) == (64, 32)
-        assert block_sizes(kernel("", "%tid.y")) == ()
-
-    @pytest.mark.parametrize(
-        ("directives", "reads", "shape"),
-        [(".reqntid 8, 4", "%tid.y", (8, 4, 1)), ("", "%tid.x", (128, 1, 1)), (".maxntid 96", "%tid.x", (96, 1, 1)), ("", "%tid.z", None)],
-    )
-    def test_the_most_likely_one(self, directives: str, reads: str, shape: tuple[int, ...] | None) -> None:
-        assert likely_block(kernel(directives, reads)) == shape
-
-    def test_shapes_in_turn(self) -> None:
-        every = block_shapes(kernel("", "%tid.y"))
-
-        assert every[:3] == ((16, 16, 1), (32, 8, 1), (32, 32, 1))
-        assert block_shapes(kernel(".maxntid 128", "%tid.y")) == tuple([shape for shape in every if math.prod(shape) <= 128])
-        assert block_shapes(kernel(".maxntid 32", "%tid.y")) == ()
 
     @pytest.mark.parametrize(
         ("size", "threads"), [(1, (0,)), (2, (0, 1)), (32, (0, 1, 31)), (48, (0, 1, 31, 32, 47)), (256, (0, 1, 31, 32, 64, 96, 128, 255))]

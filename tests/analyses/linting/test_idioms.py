@@ -98,10 +98,12 @@ OVERSIGHTS = {
         "transposeT": "S003",
         "hist16": "S003",
         "twoDim": "S002",
+        "padRead": "R008",
+        "edgeTile": "C001",
     },
     "oversights_rings.sm_90a.ptx": {"perWarpEmpty": "M005", "mcast": "M006", "mcRing": "M018", "cntBlock": "M005"},
     "oversights_stages.sm_100a.ptx": {"earlyOut": "T001", "gemmTail": "T005", "plainEmpty": "T005"},
-    "oversights_tensor.sm_100a.ptx": {"tc_ring_plain_arrive": "T005", "tc_lane_quarter": "T007"},
+    "oversights_tensor.sm_100a.ptx": {"tc_ring_plain_arrive": "T005", "tc_lane_quarter": "T007", "tc_past_columns": "T002"},
 }
 """By file and kernel, the rule that reports it."""
 

@@ -1,4 +1,4 @@
-"""When what a run with made-up inputs showed may be the fault of these inputs."""
+"""When what a run with example inputs showed may be the fault of these inputs."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class TestMisaligned:
     def test_for_one_thread(self) -> None:
         body = "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; ld.shared.u64 %rd1, [%r3];"
         assert found(body, " .reqntid 32") == [
-            ("S001", Severity.WARNING, "the address must be a multiple of 8; for thread 1 it is 4 more than one")
+            ("S001", Severity.WARNING, "the address must be a multiple of 8; for thread 1 it is 4 bytes past one")
         ]
         assert [one[:2] for one in shown(body, " .reqntid 32")] == [("S001", Severity.ERROR)]
 

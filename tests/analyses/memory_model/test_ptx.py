@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from ptxkit.analyses.memory_model import CannotFollow, Taste, generate, outcomes, registers, to_ptx
 from ptxkit.analyses.memory_model.enumerator import Register
 from ptxkit.analyses.memory_model.litmus import answer
-from ptxkit.analyses.memory_model.ptx import BadQuestion, ThreadIndex, litmus_of, program_of
+from ptxkit.analyses.memory_model.ptx import litmus_of, program_of
+from ptxkit.analyses.memory_model.ptx_kernel import BadQuestion, ThreadIndex
 from ptxkit.cli.litmus import command
 
 HANDOFF = Path(__file__).resolve().parents[3] / "fixtures" / "litmus" / "handoff.ptx"

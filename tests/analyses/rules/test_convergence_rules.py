@@ -42,4 +42,4 @@ def test_a_custom_of_a_function_is_told_once() -> None:
 
     assert len(few) == 4
     assert len(many) == 1
-    assert "so it is with 8 other masks of this function" in many[0].notes
+    assert "the same is true of 8 other masks of this function" in many[0].notes

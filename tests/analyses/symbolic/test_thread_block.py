@@ -7,7 +7,7 @@ from sample import HEAD, REGISTERS
 
 import ptxkit
 from ptxkit.analyses import routines
-from ptxkit.analyses.symbolic.thread_block import ThreadBlock, likely_thread_block, thread_block_of
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import values
 
 
@@ -44,18 +44,3 @@ def test_terms_by_thread() -> None:
     assert block.vector(unknown) is None
     assert block.where(known.terms.apply("eq", 1, (number, known.terms.constant(13, 32)))) == 0b1100
     assert [block.name(thread) for thread in (1, 2)] == ["thread (1, 0, 0)", "thread (0, 1, 0)"]
-
-
-@pytest.mark.parametrize(
-    ("directives", "body", "shape"),
-    [
-        (".reqntid 8, 4", "mov.u32 %r1, %tid.y;", (8, 4, 1)),
-        ("", "mov.u32 %r1, %tid.x;", (128, 1, 1)),
-        (".maxntid 96", "", (96, 1, 1)),
-        ("", "mov.u32 %r1, %tid.z;", None),
-    ],
-)
-def test_the_likely_block(directives: str, body: str, shape: tuple[int, ...] | None) -> None:
-    found = likely_thread_block(routines(ptxkit.parse(f"{HEAD}.entry k() {directives} {{ {REGISTERS} {body} ret; }}"))[0])
-
-    assert (found.shape if found is not None else None) == shape

@@ -19,7 +19,7 @@ from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import OPERATORS as WORDS
 from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.analyses.symbolic.values import Values, values
-from ptxkit.isa.notation import Call
+from ptxkit.isa.forms import Call
 from ptxkit.isa.table import forms, mnemonics
 
 

@@ -234,8 +234,8 @@ class TestPoints:
         verdict = uniformity(routine).point(find(routine, "bar.sync 1"))
 
         assert verdict.fails(Level.CTA) is None
-        found = verdict.may_fail(Level.WARP)
-        assert found is not None and "n = 17" in found.given
+        found = verdict.refuted
+        assert found is not None and found.scope <= Level.WARP and "n = 17" in found.given
         assert found.one.linear == 0 and found.other.linear == 17
 
     def test_threads(self) -> None:

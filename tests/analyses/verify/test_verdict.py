@@ -91,7 +91,7 @@ class TestRaces:
 
         assert found.outcome == UNDECIDED
         assert all("where words of `a` are equal" in one.text for one in found.reasons) == is_by_words
-        assert found.reasons[0].example == f"--array a=u32:64:{'iota' if is_by_words else 'random'}"
+        assert found.reasons[0].example == ("--assume distinct:a" if is_by_words else "--array a=u32:64:random")
 
     def test_nothing_is_refuted_without_time_for_all_contents(self, monkeypatch: pytest.MonkeyPatch) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d1+64], %r1;"
@@ -171,7 +171,7 @@ class TestMadeUp:
         found = verdict(f"{self.SCATTER} st.global.u32 [%d4+4096], %r1;", declared=".param .u64 a")
 
         assert found.outcome == UNDECIDED
-        assert found.reasons[0].example == "--array a=u32:64:iota"
+        assert found.reasons[0].example == "--assume distinct:a"
         assert "where words of `a` are equal" in found.reasons[0].text
 
     def test_what_shows_with_none_is_verified_and_says_which_were_tried(self) -> None:

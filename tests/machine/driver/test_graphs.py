@@ -12,7 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from ptxkit.machine.driver import CALLS, LOG, STATE, Settings  # noqa: E402
-from ptxkit.machine.driver.graph_calls import Host, Memset  # noqa: E402
+from ptxkit.machine.driver.graph_nodes import Host, Memset  # noqa: E402
 from ptxkit.machine.driver.interface import called  # noqa: E402
 from ptxkit.machine.driver.launching import Kernel  # noqa: E402
 

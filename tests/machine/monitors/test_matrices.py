@@ -80,7 +80,7 @@ def test_of_a_product_the_first_use_is_reported() -> None:
     findings, _ = watched(TILES + f"{FENCE} {ONE} {COMMIT} add.f32 %d5, %d1, %d2; {USE} {DONE}", "matrices", SHARED, block=128, out=2048)
     assert [finding.diagnostic.message for finding in findings] == [
         "register in flight: `wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16` of thread (0,0,0) of CTA (0,0,0) writes %d1 (line 12), "
-        "the thread reads it (line 12), and no wgmma.wait_group lies between"
+        "the thread reads it (line 12), and there is no wgmma.wait_group in between"
     ]
     assert findings[0].witness["variable"] == "%d1"
 
@@ -138,7 +138,29 @@ AGAIN = f"""@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {PARTS["w
 MORE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 1; @!%p4 bra MORE; {HANDED_OVER}"""
 READ_BACK = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13]; tcgen05.wait::ld.sync.aligned; bar.sync 0;"
 BEFORE = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r14];"
+TWO = f"{PARTS['fence']} .shared .align 8 .b8 other[8]; .shared .align 4 .b8 flag[4]; mov.u32 %r14, other; mov.u32 %r16, flag;"
+HALF = 1 << 4 | 1 << 7 | 1 << 10 | 4 << 17 | 8 << 24
+SEEN_BY_ANOTHER = f"""
+add.u32 %r15, %r2, 32; setp.eq.u32 %p5, %r1, 32;
+@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r15], [%r2], %rd4, {HALF}, %p3;
+{BEFORE}
+@!%p5 bra SPIN;
+ANOTHER: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r14], 0; @!%p4 bra ANOTHER;
+st.relaxed.cta.shared.u32 [%r16], 1;
+SPIN: @!%p1 bra ON;
+ld.relaxed.cta.shared.u32 %r17, [%r16]; setp.eq.u32 %p6, %r17, 0; @%p6 bra SPIN;
+ON: @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {HALF}, %p1;
+"""
 TENSOR_CASES = {
+    "a product that a thread writes where one of its own has read, as only another thread knows": (
+        {
+            "fence": f"{TWO} @%p1 mbarrier.init.shared::cta.b64 [%r14], 1; @%p1 st.shared.u32 [%r16], 0;",
+            "what": HALF,
+            "early": SEEN_BY_ANOTHER,
+            "last": "bar.sync 0; @%p1 mbarrier.inval.shared::cta.b64 [%r14];",
+        },
+        [],
+    ),
     "what an earlier commit signals, after a later one": (
         {
             "fence": f"{PARTS['fence']} .shared .align 8 .b8 other[8]; mov.u32 %r14, other; @%p1 mbarrier.init.shared::cta.b64 [%r14], 1;",

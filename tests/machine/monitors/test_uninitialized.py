@@ -25,30 +25,30 @@ BAD = {
     "a register that only some write": (
         "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores to global memory %r5",
     ),
-    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores to global memory s[0..3], which nobody has written"),
+    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores to global memory s[0..3], which no thread has written"),
     "shared memory that only some write": (
         "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
         "R008", "thread (16,0,0) of CTA (0,0,0) stores to global memory",
     ),
-    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "which nobody has written"),
+    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "which no thread has written"),
     "through a copy": (
-        "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "s[512..515], which nobody",
+        "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "s[512..515], which no",
     ),
     "through a shuffle": (
         "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "%r6 before anything",
     ),
     "the second element of a vector": (
         "st.shared.u32 [%r4], %r1; mov.u32 %r7, s; ld.shared.v2.u32 {%r6, %r5}, [%r7+248]; add.u32 %r5, %r5, %r6; "
-        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263], which nobody has written",
+        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263], which no thread has written",
     ),
     "an index": ("ld.shared.u32 %r6, [%r4]; and.b32 %r6, %r6, 12; cvt.u64.u32 %rd4, %r6; add.s64 %rd4, %rd1, %rd4; "
                  "ld.global.u32 %r5, [%rd4]; ", "R008", "uses as an address s[0..3]"),
     "from a lane that has exited": (
         "setp.ge.u32 %p3, %r1, 24; @%p3 exit; shfl.sync.down.b32 %r5, %r1, 16, 31, -1; " + STORE, "C006",
-        "what `shfl.sync.down.b32` took from lane 24, which is not there",
+        "what `shfl.sync.down.b32` took from lane 24, which is inactive",
     ),
     "from a lane that is not in the mask": (
-        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is not there",
+        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is inactive",
     ),
     "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
 }  # fmt: skip
@@ -142,7 +142,7 @@ class TestWhatAWarpOrAnOperationReads:
 
         found, _ = watched(f"{ROWS} {some} {LOAD}", "uninitialized", TILE, block=32)
 
-        assert "tile[128..143], which nobody has written" in found[0].diagnostic.message
+        assert "tile[128..143], which no thread has written" in found[0].diagnostic.message
 
     def test_a_row_that_is_not_there_is_padding(self) -> None:
         some = "setp.ne.u32 %p1, %r1, 9; @%p1 " + FILL

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from instructions import dtype_read, operations
 
-from ptxkit.isa.notation import Form
+from ptxkit.isa.forms import Form
 from ptxkit.isa.table import all_forms
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ptxkit
 from ptxkit.analyses import lint
 from ptxkit.analyses.framework.rule import Facts, select
-from ptxkit.analyses.protocols.proxy.crossings import is_never_used, is_ordered_by, stands_first, unplaced
+from ptxkit.analyses.protocols.proxy.crossings import is_ordered_by, stands_first, unplaced
+from ptxkit.analyses.protocols.proxy.tensor_maps import is_never_used
 
 HEAD = """.version 9.0
 .target sm_90a

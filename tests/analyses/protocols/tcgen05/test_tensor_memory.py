@@ -47,7 +47,7 @@ def test_loads_that_are_usually_not_waited_for_are_listed_once() -> None:
 
     assert one.severity is Severity.INFO
     assert len(one.related) == 1
-    assert "so it is with 3 loads of this function, in lines 15, 17, 19:" in one.notes[0]
+    assert "the same is true of 3 loads of this function, in lines 15, 17, 19:" in one.notes[0]
 
 
 def test_waits_that_are_seldom_fenced_are_listed_once() -> None:
@@ -55,7 +55,7 @@ def test_waits_that_are_seldom_fenced_are_listed_once() -> None:
     (one,) = findings("mov.u32 %r9, 0;\n" + body, "T006")
 
     assert (one.severity, len(one.related)) == (Severity.INFO, 1)
-    assert one.notes == ("so it is in lines 21, 26",)
+    assert one.notes == ("the same is true in lines 21, 26",)
     assert not findings("mov.u32 %r9, 0;\n" + body.replace(load(3), FENCE + load(3)), "T006")
 
 
@@ -111,7 +111,7 @@ def test_a_loop_that_gives_back_less_than_it_takes_is_told() -> None:
     told = findings(good.replace(COMMIT.format("empty"), "", 1), "T005")
 
     # an argument, which no run has shown
-    assert [(one.severity, "more often in an iteration" in one.message) for one in told] == [(Severity.INFO, True)]
+    assert [(one.severity, "threads wait here more often" in one.message) for one in told] == [(Severity.INFO, True)]
     assert not findings(good, "T005")
 
 

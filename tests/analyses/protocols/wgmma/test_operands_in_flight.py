@@ -181,7 +181,7 @@ ret;
         (WAIT, "bar.sync 0;", None),
         ("wgmma.wait_group.sync.aligned 0;", "", None),
         ("", "bar.sync 0;", "no wait for its group"),
-        (WAIT, "", "no barrier has followed"),
+        (WAIT, "", "no barrier followed the wait"),
     ],
 )
 def test_what_is_read_is_refilled_when_all_warps_are_done(wait: str, barrier: str, said: str | None) -> None:
