@@ -165,6 +165,8 @@ class Found:
     """Contents of memory and schedule of the run."""
     doubt: str = ""
     """Why the finding is dropped without further runs; empty if it is not."""
+    first_lines: bool = False
+    """Whether only the first lines of each matrix that a descriptor describes were read."""
 
 
 @attrs.frozen
@@ -555,6 +557,7 @@ class Exercise:
                 contents,
                 schedule,
                 doubts[id(finding)],
+                self.first_lines,
             )
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
