@@ -88,7 +88,7 @@ class StandIns:
             if len(self._groups) > MOST_GROUPS:
                 self._groups.clear()
             numbers = self._class[lanes.cta]
-            classes = tuple([self._of_class(lanes, numbers, number) for number in np.unique(numbers).tolist()])
+            classes = tuple([self._of_class(lanes, numbers, number) for number in np.flatnonzero(np.bincount(numbers)).tolist()])
             watched = [one.positions(one.first) for one in classes if one.is_first]
             every = np.sort(np.concatenate(watched)) if watched else np.zeros(0, np.int64)
             group = self._groups[id(lanes.place)] = _Group(lanes.place, classes, every)

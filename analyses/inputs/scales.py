@@ -11,6 +11,8 @@ from ptxkit.analyses.symbolic.values import Values, values
 
 REACH = 1 << 24
 """How far the product of a constant and scalars moves an address at most, in bytes. Arrays can grow to more."""
+MOST_FACTORS = 4
+"""Scalars of one product that are counted."""
 _SAME = frozenset(("zext", "sext", "trunc", "select", "join", "mul"))
 """Operators whose result changes at least as much as an operand."""
 
@@ -28,18 +30,21 @@ def _most(routine: Routine) -> dict[Leaf, tuple[int, int]]:
     known, numbering = values(routine), ssa(routine)
     found: dict[Leaf, tuple[int, int]] = {}
     waiting = [(address, 1, 1) for address in addresses(routine)]
-    seen = set(waiting)
+    largest: dict[tuple[Term, int], int] = {}
     while waiting:
         term, scale, count = waiting.pop()
-        leaf = leaf_of(term)
-        if leaf is not None:
-            alone, among = found.get(leaf, (REACH, REACH))
-            most = _root(REACH // scale, count)
-            found[leaf] = (min(alone, most), among) if count == 1 else (alone, min(among, most))
+        before = largest.get((term, count), 0)
+        # a loop may multiply its variable: one iteration is enough
+        if scale <= before or (before and term.operator == "phi"):
             continue
-        more = [one for one in _inner(known, numbering, term, scale, count) if one not in seen]
-        seen.update(more)
-        waiting += more
+        largest[term, count] = scale
+        leaf = leaf_of(term)
+        if leaf is None:
+            waiting += _inner(known, numbering, term, scale, count)
+            continue
+        alone, among = found.get(leaf, (REACH, REACH))
+        most = _root(REACH // scale, count)
+        found[leaf] = (min(alone, most), among) if count == 1 else (alone, min(among, most))
     return found
 
 
@@ -52,7 +57,8 @@ def _inner(known: Values, numbering: SSA, term: Term, scale: int, count: int) ->
     if term.operator not in _SAME:
         return []
     if term.operator == "mul":
-        count += max(0, sum([any(leaf_of(leaf) is not None for leaf in one.leaves()) for one in term.args]) - 1)
+        scalars = sum([any(leaf_of(leaf) is not None for leaf in one.leaves()) for one in term.args])
+        count = min(count + max(0, scalars - 1), MOST_FACTORS)
     return [(one, scale, count) for one in term.args]
 
 
