@@ -21,7 +21,7 @@ from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would
 from ptxkit.analyses.framework.bindings import has_such, such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
-from ptxkit.analyses.inputs.cost import all_operations, most_operations
+from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
@@ -68,6 +68,8 @@ SECONDS = 60.0
 machine."""
 LEAST = 1
 """Operation limit of a run once the budget is used up: the run ends at once."""
+RUNS = 4
+"""Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 ORDERS: tuple[str | int, ...] = (1, 2)
 """Schedules to try if the order of threads may matter."""
 MOST_MEMORY = 1 << 28
@@ -203,8 +205,7 @@ class Exercise:
         """Earlier runs of the same text with the usual contents and schedule, or None; new ones are added."""
         self.code = code
         self.operations = most_operations(routine)
-        self.left = all_operations(routine)
-        """Operations left for further runs; no run starts once they are used up."""
+        self.left = RUNS * self.operations
         self.end = time.perf_counter() + seconds
         self.why = ""
         self.growth = 1
@@ -725,8 +726,10 @@ class Exercise:
             # an array has one element for each thread, or the kernel specifies their number
             enough = [one for one in enough if math.prod(one.block) == threads]
         others = sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
-        # small ones first, as they are cheaper
-        for other in [_of_a_warp(shape), *others] if self._may_be_a_warp(shape) else others:
+        few = [_of_a_warp(shape)] if self._may_be_a_warp(shape) else []
+        # small ones first, as they are cheaper; that one thread refutes a finding is asked for again below
+        alone = None if needs(self.routine, "warp") else self._alone(shape)
+        for other in [*([alone] if alone is not None else []), *few, *others]:
             if not left:
                 break
             left = self._also(left, other, sizes)
@@ -760,14 +763,17 @@ class Exercise:
         return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
     def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """The findings that also appear with one thread, if the kernel does not specify its block and does nothing that needs several
-        threads."""
+        """The findings that also appear with one thread, if the kernel may have only one."""
+        alone = self._alone(shape)
+        return self._also(found, alone, sizes) if found and alone is not None else found
+
+    def _alone(self, shape: Shape) -> Shape | None:
+        """The shape with one thread, if the kernel does not specify its block and does nothing that needs several threads."""
         is_single = suits_one_thread(self.routine)
         if launch(self.routine).threads is not None or not (is_single or fewest(self.routine) == 1):
-            return found
+            return None
         is_one = (is_single or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
-        alone = Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
-        return self._also(found, alone, sizes) if found else ()
+        return Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """The findings that a run with another shape does not refute. A shape that leaves a shared array is no launch; it refutes only

@@ -11,7 +11,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _input
-from ptxkit.cli.profile import _fail, _launches, _show, _size
+from ptxkit.cli.profile import _launches, _show, _size
 from ptxkit.demangling import readable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def command(
     try:
         module = ptxkit.parse(files.read(path), path)
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     launches = _launches(description, path, module, kernels)
     from ptxkit.machine import Machine
 
@@ -119,7 +119,7 @@ def command(
         code = machine.load(module)
     except ValueError as error:
         _show(getattr(error, "diagnostics", ()), module.text)
-        _fail("nothing is run: the file has errors")
+        _input.fail("nothing is run: the file has errors")
     replay = ["ptxkit", "run", path, "--launch", description, "--check", ",".join(checks), "--schedule", str(schedule)]
     replay += ["--first-lines"] if first_lines else []
     records = []
@@ -134,7 +134,7 @@ def command(
         try:
             files.write(json_file, json.dumps(document, indent=1) + "\n")
         except OSError as error:
-            _fail(f"{json_file}: {error.strerror or error}")
+            _input.fail(f"{json_file}: {error.strerror or error}")
     sys.exit(0 if all(record["outcome"] == "ended" and not _is_bad(record) for record in records) else 1)
 
 
@@ -170,7 +170,7 @@ def _one(
         except Fault as fault:
             failure: Fault | None = fault
         except (OSError, BadFile, TypeError, ValueError) as error:
-            _fail(f"{readable(launch.kernel)}: {error}")
+            _input.fail(f"{readable(launch.kernel)}: {error}")
         else:
             failure = None
     if failure is not None:
@@ -220,7 +220,7 @@ def _counted(counters: Any, number: int, launch: Launch, top: int, csv_folder: s
         try:
             _counting.write(csv_folder, number, launch.kernel, tables)
         except OSError as error:
-            _fail(f"{error.filename or csv_folder}: {error.strerror or error}")
+            _input.fail(f"{error.filename or csv_folder}: {error.strerror or error}")
     return counted
 
 
