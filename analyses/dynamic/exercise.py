@@ -169,6 +169,8 @@ class Found:
     """Contents of memory and schedule of the run."""
     doubt: str = ""
     """Why the finding is dropped without further runs; empty if it is not."""
+    first_lines: bool = False
+    """Whether only the first lines of each matrix that a descriptor describes were read."""
 
 
 @attrs.frozen
@@ -565,6 +567,7 @@ class Exercise:
                 contents,
                 schedule,
                 doubts[id(finding)],
+                self.first_lines,
             )
 
     def _may_lack_threads(self, ran: Ran) -> bool:

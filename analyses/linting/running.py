@@ -328,7 +328,8 @@ def _replay(one: Found) -> list[str]:
     path, kernel = one.finding.diagnostic.path or "-", one.example.kernel
     fill = () if one.contents.name == "count" else ("--fill", FILLS[one.contents.name])
     make = ["ptxkit", "inputs", path, "-k", kernel, *one.example.options, *fill, "-o", "launch.toml"]
-    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule)]
+    lines = ("--first-lines",) if one.first_lines else ()
+    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule), *lines]
     return [shlex.join(make), shlex.join(run)]
 
 

@@ -574,6 +574,7 @@ def test_the_first_lines_of_a_matrix_that_leaves_its_variable_race() -> None:
     (one,) = matrices("").found
 
     assert one.finding.diagnostic.rule == "S003"
+    assert one.first_lines
 
 
 def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_nothing() -> None:
