@@ -48,18 +48,18 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """Problems in the calls, guards and target lists of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
-    clean: set[Sketch] = set()
+    clean: set[tuple[Sketch, Scope | None]] = set()
     # in document order: where a list of targets is declared before an instruction, it is before all that follow
     for scope in sorted(names.in_scope, key=lambda scope: scope.path):
-        sketch = names.sketch(scope)
+        alike = (names.sketch(scope), scope.parent)
         # a label may name a prototype, of which the sketch knows nothing
-        if sketch not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
+        if alike not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
             wrong: list[Problem] = []
             for path, instruction, _ in names.select(scope, calls.concerned):
                 wrong += calls.instruction(path, instruction, scope)
             yield from wrong
             if not wrong:
-                clean.add(sketch)
+                clean.add(alike)
     for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))

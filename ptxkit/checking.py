@@ -155,8 +155,8 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     found = [
         (path, instruction, key)
         for scope in names.in_scope
-        for path, instruction, pattern in names.select(scope, chosen.__getitem__)
-        if (key := names.sketch(scope).key(instruction, pattern)) in suspects
+        for path, instruction, key in names.select(scope, chosen.__getitem__)
+        if key in suspects
     ]
     clean: set[tuple[str, ...]] = set()
     for path, instruction, key in sorted(found, key=itemgetter(0)):

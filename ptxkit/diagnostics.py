@@ -21,7 +21,24 @@ class Severity(enum.StrEnum):
     INFO = "info"
 
 
+LONGEST = 160
+"""Maximum length of a message in characters, without its notes."""
 _CODE = re.compile("`([^`]*)`")
+_MODIFIERS = re.compile(
+    r"`([a-z]\w*(?:\.(?!shared|global|local|sync|aligned|param)\w+)*?)\.(?:shared|global|local|sync|param|\w+::)[\w.:]*`"
+)
+_CTA = re.compile(r" of CTA \(\d+,\d+,\d+\)")
+_LINE = re.compile(r" \(line \d+\)")
+
+
+def brief(message: str) -> str:
+    """Shortens a message longer than LONGEST by what its steps repeat: modifiers of instructions, the only CTA, lines."""
+    for pattern, shorter in ((_MODIFIERS, r"`\1`"), (_CTA, ""), (_LINE, "")):
+        if len(message) <= LONGEST:
+            break
+        if pattern is not _CTA or len(set(_CTA.findall(message))) == 1:
+            message = pattern.sub(shorter, message)
+    return message
 
 
 def in_html(text: str) -> str:

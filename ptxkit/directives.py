@@ -509,10 +509,21 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
     if ctas is not None and threads is not None and limits is not None and count is not None and count <= MAX_THREADS_OF_CTA:
         wanted = ctas.values[0]
         if wanted > limits[1]:
-            yield Problem(kind, ctas.path, f"{wanted} CTAs on a multiprocessor", (f"{target} holds {limits[1]}; the directive is ignored",))
+            yield Problem(
+                kind,
+                ctas.path,
+                f"the launch bounds ask for {wanted} CTAs on a multiprocessor",
+                (f"{target} holds {limits[1]}; the directive is ignored",),
+            )
         elif wanted * in_warps > limits[0]:
             notes = (f"{target} holds {limits[0]}; the directive is ignored",)
-            yield Problem(kind, ctas.path, f"{wanted} CTAs of {count} threads on a multiprocessor", notes, ((threads.path, "the threads"),))
+            yield Problem(
+                kind,
+                ctas.path,
+                f"the launch bounds ask for {wanted} CTAs of {count} threads on a multiprocessor",
+                notes,
+                ((threads.path, "the threads"),),
+            )
     if registers is not None and threads is not None and count is not None and count <= MAX_THREADS_OF_CTA:
         least = ctas.values[0] if ctas is not None else 1
         needed = registers.values[0] * in_warps * least

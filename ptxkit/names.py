@@ -103,7 +103,7 @@ class Names:
     """What the names in the instructions of these blocks, and of the module, mean."""
     _sketches: dict[Scope, Sketch] = attrs.field(factory=dict, repr=False)
     _equal_scopes: dict[Hashable, Sketch] = attrs.field(factory=dict, repr=False)
-    """Those of inner scopes, by all that they depend on."""
+    """The same by all that they depend on."""
     _keys: Keys = attrs.field(factory=Keys, repr=False)
     _shapers: dict[Scope, Shaper] = attrs.field(factory=dict, repr=False)
 
@@ -122,8 +122,8 @@ class Names:
     def sketch(self, scope: Scope) -> Sketch:
         """The instructions in a scope by pattern.
 
-        Scopes share one sketch if they have the same parent, declare the same names alike, and have the same instructions apart from the
-        numbers of registers that the parent declares with a count, and from constants.
+        Inner scopes share one sketch if their instructions are equal apart from constants and the numbers of registers declared with a
+        count, and their names mean symbols that are declared alike.
         """
         found = self._sketches.get(scope)
         if found is None:
@@ -132,19 +132,21 @@ class Names:
 
     def _sketched(self, scope: Scope) -> Sketch:
         blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
-        instructions, apart = _instructions(blocks), self.mentioned[scope].apart
+        instructions, mentioned = _instructions(blocks), self.mentioned[scope]
         text = drafted(instructions)
-        if scope.ranges or not scope.symbols or self.mentioned[scope].missing:
-            return Sketch(self.shaper(scope), instructions, text, apart)
-        symbols = [(name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for name, one in scope.symbols.items()]
-        key = (scope.parent, spelled_out(instructions, apart) if apart else text, *symbols)
+        if scope.ranges:
+            # mostly the body of a function, which is hardly ever that of another
+            return Sketch(self.shaper(scope), instructions, text, mentioned.apart)
+        alike = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
+        functions = [one for one in mentioned.symbols if one.kind is Kind.FUNCTION]
+        key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *alike, *functions, *mentioned.missing)
         found = self._equal_scopes.get(key)
         if found is None:
-            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, apart)
+            found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, mentioned.apart)
         return found
 
     def select(self, scope: Scope, choose: Callable[[Sketch], Collection[str]]) -> Iterator[tuple[Path, Instruction, str]]:
-        """The instructions in a scope that have one of the patterns chosen, with their paths and patterns."""
+        """The instructions in a scope that have one of the patterns chosen, with their paths and keys."""
         sketch = self.sketch(scope)
         patterns = choose(sketch)
         if not patterns:
@@ -158,7 +160,7 @@ class Names:
                 at, pattern = chosen[next_]
                 indexed = indexed or laid.indexed
                 i, instruction = indexed[at - before]
-                yield (*laid.path, i), instruction, pattern
+                yield (*laid.path, i), instruction, sketch.key(at, pattern)
                 next_ += 1
             before = end
 

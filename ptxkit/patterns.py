@@ -66,9 +66,9 @@ class Sketch:
         found.update([(key, self.instructions[i]) for i, key in self._exact.items()])
         return found
 
-    def key(self, instruction: Instruction, pattern: str) -> str:
-        """The key of an instruction with a pattern."""
-        return self.shaper.instruction(instruction) if pattern in self.mixed else self._keys[pattern]
+    def key(self, at: int, pattern: str) -> str:
+        """The key of the instruction at a position, which has a pattern."""
+        return self._exact.get(at) or self._keys[pattern]
 
     def with_keys(self, wanted: frozenset[str]) -> set[str]:
         """The patterns whose instructions may have one of these keys."""

@@ -31,7 +31,7 @@ def equal(module: Module) -> Names:
         instructions = [one for laid in blocks for one in laid.instructions]
         keys = [shaper.instruction(one) for one in instructions]
         assert sketch.keys == keys
-        assert [sketch.key(one, pattern) for one, pattern in zip(instructions, sketch.patterns, strict=True)] == keys
+        assert [sketch.key(at, pattern) for at, pattern in enumerate(sketch.patterns)] == keys
         mentioned = {name.text for one in instructions for _, name in names_in(one)}
         used |= {symbol for name in mentioned if (symbol := scope.lookup(name)) is not None}
         missing |= {(scope.path, name) for name in mentioned if scope.lookup(name) is None and not is_predefined(name)}
@@ -110,7 +110,9 @@ blocks = st.recursive(
 def test_keys_of_any_declarations(parts: list[list[str]], times: int) -> None:
     # equal blocks one after the other are templates for each other
     body = "\n".join(["{ " + "\n".join(lines) + " }" for lines in parts * times] + parts[0])
-    equal(parse(f".version 8.5\n.target sm_90\n.entry k() {{\n{body}\n}}\n"))
+    outer = ("", ".reg .b32 %r<20>;", ".reg .b32 %r<20>, p2; .reg .pred q7;")
+    kernels = [f".entry k{i}() {{ {declared}\n{body}\n}}\n" for i, declared in enumerate(outer)]
+    equal(parse(".version 8.5\n.target sm_90\n" + "".join(kernels)))
 
 
 def test_an_example_stands_for_all_of_its_pattern() -> None:
@@ -128,6 +130,15 @@ def test_names_of_one_stem_that_are_declared_differently_are_told_apart() -> Non
     names = equal(parse(f".entry k(.param .u32 k_0, .param .u64 k_1) {{ {body} }}"))
     (sketch,) = [names.sketch(scope) for scope in names.in_scope]
     assert len(set(sketch.keys)) == 2 and sketch.mixed
+
+
+def test_pieces_of_several_kernels_share_their_examples_for_any_count_of_registers() -> None:
+    body = "{{ .reg .pred p; ld.param.u64 %r1, [k_0]; ld.param.u64 %r{}, [k_1]; @p call f, (%r1); }}"
+    parameters = ".param .u32 k_0, .param .u64 k_1"
+    kernels = [f".entry k{n}({parameters}) {{ .reg .b64 %r<{n}>; {body.format(n - 1)} }}\n" for n in (3, 9, 30)]
+    names = equal(parse(".func f(.param .b64 x) { ret; }\n" + "".join(kernels)))
+    inner = {names.sketch(scope) for scope in names.in_scope if len(scope.path) > 2}
+    assert len(inner) == 1 and inner.pop().mixed
 
 
 def test_equal_pieces_of_code_share_their_examples() -> None:

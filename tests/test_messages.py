@@ -50,6 +50,8 @@ def faults(diagnostic: Diagnostic) -> Iterator[str]:
     texts = [diagnostic.message, *diagnostic.notes, *[related.message for related in diagnostic.related]]
     if len(diagnostic.message) > LONGEST:
         yield f"{diagnostic.rule} is too long ({len(diagnostic.message)}): {diagnostic.message}"
+    if diagnostic.message.endswith("…"):
+        yield f"{diagnostic.rule} is cut off: {diagnostic.message}"
     for text in texts:
         for pattern in (MANGLED, REPLACED):
             yield from [f"{diagnostic.rule} says {found[0]!r}: {text}" for found in pattern.finditer(re.sub(r"%\w+", "", text))]

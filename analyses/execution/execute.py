@@ -58,7 +58,7 @@ SLOWER = 3
 """Time limit for a run with other inputs, relative to the first run (plus a constant)."""
 LEAST_OPERATIONS, LONGER = 1 << 14, 8
 """Operation limit for a run without monitors: at least LEAST_OPERATIONS, and LONGER times as many as the previous run needed."""
-PATIENCE = 0.8
+PATIENCE = 0.9
 """If less than this fraction of the time is left after the first attempt, the search comes before further scalars."""
 LOOKING, LOOK = 0.25, 0.03
 """The search for further scalars stops when less than the fraction LOOKING of the time is left; one run of the search takes at most the
@@ -755,7 +755,8 @@ class _Executing:
                 return
             assert classes is not None and observer.standing is not None
             # where CTAs deviate by their data, many restarts would end with all of them watched
-            classes = divided(classes, observer.standing.apart) if is_usual or attempt < MOST_RESTARTS else None
+            ctas = math.prod(self.launch.grid)
+            classes = divided(classes, observer.standing.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
             if is_usual:
                 self.classes = classes
 

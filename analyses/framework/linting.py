@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 import attrs
@@ -11,20 +10,12 @@ from ptxkit import suppressions
 from ptxkit.analyses.framework.rule import Facts, Rule, names_rule, select
 from ptxkit.debug_info import parameter_names
 from ptxkit.demangling import in_prose
-from ptxkit.diagnostics import Diagnostic, Edit, Fix
+from ptxkit.diagnostics import Diagnostic, Edit, Fix, brief
 from ptxkit.fixing import line_of
 from ptxkit.memo import collector_paused
 from ptxkit.origins import with_origins
 from ptxkit.suppressions import Mark
 from ptxkit.syntax import Function, Module
-
-LONGEST = 160
-"""Maximum length of a message in characters, without its notes."""
-_MODIFIERS = re.compile(
-    r"`([a-z]\w*(?:\.(?!shared|global|local|sync|aligned|param)\w+)*?)\.(?:shared|global|local|sync|param|\w+::)[\w.:]*`"
-)
-_CTA = re.compile(r" of CTA \(\d+,\d+,\d+\)")
-_LINE = re.compile(r" \(line \d+\)")
 
 
 def lint(
@@ -59,16 +50,6 @@ def lint(
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
 
 
-def _brief(message: str) -> str:
-    """Shortens a long message by what its steps repeat: modifiers of instructions, the only CTA, lines."""
-    for pattern, shorter in ((_MODIFIERS, r"`\1`"), (_CTA, ""), (_LINE, "")):
-        if len(message) <= LONGEST:
-            break
-        if pattern is not _CTA or len(set(_CTA.findall(message))) == 1:
-            message = pattern.sub(shorter, message)
-    return message
-
-
 def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
     """The findings with source-level names in their messages: demangled functions, and parameters by name or number."""
     functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
@@ -80,7 +61,7 @@ def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
     for one in found:
         texts = [one.message, *one.notes, *[related.message for related in one.related]]
         said = [prose(text, one.function) for text in texts]
-        said[0] = _brief(said[0])
+        said[0] = brief(said[0])
         if said != texts:
             notes, steps = said[1 : 1 + len(one.notes)], said[1 + len(one.notes) :]
             related = [attrs.evolve(old, message=new) for old, new in zip(one.related, steps, strict=True)]

@@ -1,4 +1,4 @@
-"""For mkdocs: links from the pages to other files of the checkout lead to the repository, and options are not broken."""
+"""For mkdocs: links from the pages to other files of the checkout lead to the repository, PTX is coloured, and options are not broken."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 
 _CODE = re.compile("(?<!<pre>)<code>[^<]*</code>")
 _SHORT = re.compile("(?<!<pre>)<code>([^<]{1,20})</code>")
+_PTX = re.compile(r"^(\s*```)ptx\b", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """A relative link that leaves docs/ becomes one to the file in the repository."""
+    """A relative link that leaves docs/ becomes one to the file in the repository; ptxkit's lexer colours PTX, not that of Pygments."""
 
     def target(link: re.Match[str]) -> str:
         path = normpath(str(PurePosixPath("docs", page.file.src_uri).parent / link[1]))
         return link[1] if path.startswith("docs/") or path == "docs" else f"{config.repo_url}/blob/main/{path}"
 
-    return _LINK.sub(target, markdown)
+    return _PTX.sub(r"\1ptxkit", _LINK.sub(target, markdown))
 
 
 def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:

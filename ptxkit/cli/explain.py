@@ -34,7 +34,7 @@ def as_text(rule: Rule) -> str:
     return "\n".join([*lines, f"To accept a finding: // ptxkit: ignore[{rule.id}] reason"])
 
 
-@click.command()
+@click.command(short_help="Explain an instruction, a rule, a register or a target.")
 @click.argument("what", metavar="INSTRUCTION|RULE|NAME")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="The format of the output.")
 @click.option("--notation", is_flag=True, help="Print the entries of the instruction table (docs/isa-notation.md).")

@@ -30,7 +30,9 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option("--baseline", metavar="FILE", help="Accept the findings listed in this file; report only new ones.")
 @click.option("--update-baseline", is_flag=True, help="Write the current findings into the baseline.")
 @click.option("--no-ignores", is_flag=True, help="Also report what `// ptxkit: ignore[…]` accepts.")
-@click.option("--no-run", is_flag=True, help="Execute no kernel; what only an execution proves is then a warning at most.")
+@click.option(
+    "--no-run", is_flag=True, help="Do not execute kernels to prove errors; what only an execution proves is then a warning at most."
+)
 @click.option("--explain-ptxas", "log", metavar="LOG", help="Instead of linting, explain the notes (C75…) in this log of ptxas.")
 @click.option("--records", metavar="FILE", help="Also write the findings into FILE, .jsonl or .parquet, one record each.")
 @click.option("--executor", metavar="dask:ADDRESS", help="Lint the files on the workers of a Dask cluster.")
@@ -88,7 +90,7 @@ def command(
     try:
         own = dict(map(configuration.parse_severity, _words(severities)))
     except BadConfiguration as error:
-        _checking.fail(str(error))
+        _input.fail(str(error))
 
     names = settings.included(paths)
     chosen = _input.functions_in(names, kernels) if kernels and not show_settings else None

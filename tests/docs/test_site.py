@@ -35,3 +35,5 @@ def test_mkdocs_builds_the_site_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     made = (tmp_path / "site/reference/ptxkit/index.html").read_text(encoding="utf-8")
     assert "Never raises on bad text" in made  # the docstring of `parse`
+    rule = (tmp_path / "site/rules/T005/index.html").read_text(encoding="utf-8")
+    assert '<span class="k">tcgen05</span>' in rule  # by ptxkit's lexer; that of Pygments takes what precedes a `::` for a label

@@ -99,7 +99,7 @@ WGMMA = "wgmma.mma_async{}.sync.aligned.m64n8k{}.f32.f16.f16 {{%f0, %f1, %f2, %f
     ],
 )
 def test_products_of_a_warpgroup_need_all_of_it(sparse: str, k: int, more: str, block: int, before: str, missing: int, count: int) -> None:
-    with pytest.raises(Fault, match=f"all 128 threads of a warpgroup, and {missing} are missing") as caught:
+    with pytest.raises(Fault, match=f"all 128 threads of a warpgroup, but {missing} have exited") as caught:
         launch(before + WGMMA.format(sparse, k, more), target="sm_90a", block=block)
     assert (caught.value.kind, caught.value.count) == ("warpgroup", count)
 

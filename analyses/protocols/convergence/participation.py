@@ -478,8 +478,8 @@ def _sentence(routine: Routine, divergence: Divergence) -> str:
     group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(divergence.scope, "CTA")
     if divergence.again:
         return f"{divergence.one} executes `{name}` once more than {divergence.other} of its {group}, which has left the loop"
-    ended = ", which has ended" if divergence.has_ended else ""
-    return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} does not{ended}"
+    lacks = "has ended" if divergence.has_ended else "does not"
+    return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} {lacks}"
 
 
 def example_note(example: str) -> str:

@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this is read as a fragment of {taken}, and was made as one of {made}",
+                f"this fragment is used as one of {taken}, but was made as one of {made}",
                 related=[(routine.where(found.source.instruction), "made here")],
             )
 

@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 where(routine, found.use),
-                f"this is read as a fragment of shape `{found.use.fragment.shape}`, and was made as one of shape `{made.shape}`",
+                f"this fragment is used with shape `{found.use.fragment.shape}`, but was made with shape `{made.shape}`",
                 related=[(routine.where(found.source.instruction), "made here")],
                 severity=Severity.ERROR if found.is_certain else Severity.WARNING,
             )

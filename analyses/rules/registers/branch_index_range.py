@@ -36,11 +36,11 @@ def _beyond(facts: Facts, routine: Routine, known: Values, i: int) -> Iterator[D
     if most < count or (least < count and (not _reaches_its_bound(index) or _is_tested(routine, known, i, index))):
         return
     child = len(instruction.children) - len(instruction.operands)
-    span = f"it is {least}" if least == most else f"it is {least} to {most}"
+    span = f"the index is {least}" if least == most else f"the index is {least} to {most}"
     yield facts.report(
         RULE,
         (*routine.where(i), child),
-        f"the list has {count} labels, 0 to {count - 1}; {span}",
+        f"{span}, but the list has {count} labels, 0 to {count - 1}",
         f"the index is {index}",
         related=origins(routine, i, child),
     )

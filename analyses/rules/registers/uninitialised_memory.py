@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             yield facts.report(
                 RULE,
                 (*routine.where(found.load.instruction), found.load.child),
-                f"the thread that comes here first reads what nothing has written: {why}",
+                f"the first thread that executes this reads what nothing has written: {why}",
                 related=related,
             )
 

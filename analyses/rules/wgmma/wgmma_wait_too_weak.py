@@ -14,7 +14,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Accesses to registers of a wgmma after a wait that leaves its group in flight."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and not access.is_open]
-        why = "the wait before lets its group be in flight"
+        why = "the wait before it leaves its group in flight"
         yield from in_flight_reports(
             facts,
             RULE,

@@ -122,7 +122,7 @@ class Addresses(Monitor):
         if bad.why == "read-only":
             return name, offset, f"at {called}, which a kernel can only read"
         if bad.why == "other-cta":
-            return name, offset, f"at {called} of another CTA through .shared::cta: that takes .shared::cluster"
+            return name, offset, f"at {called} of another CTA through .shared::cta: .shared::cluster is needed"
         if _window(bad.space, at):
             return "", at, f"at {at:#x} of {bad.space}, which is a generic address: cvta.to makes it one of {bad.space}"
         if bad.space == ".global" and at < 1 << 12:
@@ -132,8 +132,8 @@ class Addresses(Monitor):
         if offset < 0:
             return name, offset, f"at {at:#x}, {bytes_of(-offset)} before the start of {called}"
         if offset < end - start:
-            return name, offset, f"at {bytes_}, across its end: it has {bytes_of(end - start)}"
-        return name, offset, f"at {bytes_}, {bytes_of(offset - (end - start))} past its end: it has {bytes_of(end - start)}"
+            return name, offset, f"at {bytes_}, across its end: it has only {bytes_of(end - start)}"
+        return name, offset, f"at {bytes_}, {_past(offset - (end - start))} its end: it has only {bytes_of(end - start)}"
 
     def _is_of_another_width(self, bad: BadAccess, at: int) -> bool:
         """Whether an access starts within a parameter and extends beyond it. Its alignment is then wrong for the parameter as well."""
@@ -226,13 +226,13 @@ class Addresses(Monitor):
         offset = int(np.broadcast_to(at, lanes.count)[lane]) - meant.start
         size, name = access.size, short(meant.name)
         past = offset - (meant.end - meant.start)
-        where = f"{bytes_of(past)} past" if past >= 0 else f"{bytes_of(-offset)} before" if offset < 0 else "across"
+        where = _past(past) if past >= 0 else f"{bytes_of(-offset)} before" if offset < 0 else "across"
         rule = PARAMETER if meant.space == ".param" else OUTSIDE
         self.collected.add(
             (id(site), "beside"),
             rule,
             f"{spoken_thread(*self.collected.thread(lanes, lane))} {DOES[access.kind]} {name}[{offset}..{offset + size - 1}], {where}"
-            f" its {'start' if offset < 0 else 'end'}: it has {bytes_of(meant.end - meant.start)}",
+            f" its {'start' if offset < 0 else 'end'}: it has only {bytes_of(meant.end - meant.start)}",
             site,
             {
                 "accesses": [self.collected.access(lanes, lane, access.kind, site)],
@@ -321,6 +321,10 @@ class _Sources:
                     seen.add(number)
                     waiting += [(made, read) for made, reads in self.made.get(number, ()) for read in reads]
         return found
+
+
+def _past(past: int) -> str:
+    return f"{bytes_of(past)} past" if past else "just past"
 
 
 def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:

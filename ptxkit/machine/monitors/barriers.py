@@ -26,7 +26,7 @@ from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
-from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
+from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
 from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import constant_value
@@ -156,7 +156,7 @@ class Barriers(Monitor):
         self.collected.add(
             cause,
             rule,
-            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(there)} execute `{_opcode(lanes.site)}` without lanes {spoken_lanes(absent)}:"
+            f"{self._spoken_warp(warp)}: {lanes_of(there, 'execute')} `{_opcode(lanes.site)}` without {lanes_of(absent)}:"
             f" all of {group} must execute it together",
             lanes.site,
             {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(absent)} of {group}")},
@@ -299,12 +299,12 @@ class Barriers(Monitor):
         if what == "awaits":
             awaited = self._awaited(lanes.site, lanes, key == barrier)
             message = (
-                f"{threads(len(mine))} reach {where} that await {awaited} (line {now}),"
-                f" {len(before)} that await {int(self._expected[barrier]) or 'all'} (line {line})"
+                f"{threads(len(mine))} reach {where} with {awaited} (line {now}),"
+                f" {len(before)} with a thread count of {int(self._expected[barrier]) or 'all'} (line {line})"
             )
         elif what == "mixed":
             this, other = _opcode(lanes.site), _opcode(site)
-            message = f"{threads(len(mine))} reach {where} by `{this}` (line {now}), {len(before)} by `{other}` (line {line})"
+            message = f"{threads(len(mine))} reach {where} with `{this}` (line {now}), {len(before)} with `{other}` (line {line})"
         else:
             message = (
                 f"threads diverge before {where}: {len(mine)} reach it on line {now}, {len(before)} on line {line};"
@@ -314,7 +314,7 @@ class Barriers(Monitor):
         self.collected.add(cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others reach it here")], count=len(keys))
 
     def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
-        return "another number" if site.bound.threads is not None else "all"  # type: ignore[union-attr]
+        return "another thread count" if site.bound.threads is not None else "no thread count"  # type: ignore[union-attr]
 
     def _arrived_before(self, barrier: int, mine: Array) -> Array:
         """The threads that have arrived at a barrier in its current phase."""
@@ -412,7 +412,7 @@ class Barriers(Monitor):
             past, key = self._missed(lanes, number, barrier)
             if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
                 continue
-            message = "exit without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
+            message = "exited without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
             self._found_missing(lanes, past, key, number, barrier, "exited", message)
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
@@ -420,7 +420,7 @@ class Barriers(Monitor):
         if not len(past) or self.collected.knows((id(site), "skipped"), len(past)):
             return
         now = self.collected.line(lanes.site)
-        self._found_missing(lanes, past, key, number, site, "skipped", f"which have not reached it, are past it (line {now})")
+        self._found_missing(lanes, past, key, number, site, "skipped", f"passed it without arriving (line {now})")
 
     def _missed(self, lanes: Any, number: int, site: Site) -> tuple[Array, Array]:
         """The lanes that have not arrived at a barrier of the whole CTA at which others now wait, and the barrier of each lane."""
@@ -443,8 +443,8 @@ class Barriers(Monitor):
         self.collected.add(
             (id(site), how),
             DIVERGENT,
-            f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}), and {len(mine)} others"
-            f"{', ' if here else ' '}{what}",
+            f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}),"
+            f" but {len(mine)} other{'s' if len(mine) != 1 else ''} {what}",
             site,
             {"waiting": groups, **({"exited": len(mine)} if here is None else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
@@ -489,7 +489,7 @@ class Barriers(Monitor):
                 (id(lanes.site), "out"),
                 NOT_IN_MASK,
                 f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(site)}` with mask {int(masks[lane]):#x},"
-                f" which leaves out its own lane {int(lanes.lane[lane])}",
+                f" which excludes its own lane {int(lanes.lane[lane])}",
                 site,
                 {"waiting": self.collected.groups(lanes.index[out], line, what)},
                 count=len(out),
@@ -545,9 +545,8 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "exited"),
             EXITED,
-            f"{self._spoken_warp(warp)} executes `{_opcode(lanes.site)}` after lanes {spoken_lanes(int(gone[rows[0]]))} have"
-            f" exited: it takes"
-            f" the whole warp",
+            f"{self._spoken_warp(warp)} executes `{_opcode(lanes.site)}` after {lanes_of(int(gone[rows[0]]))} exited:"
+            f" it needs the whole warp",
             lanes.site,
             {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), "the whole warp")},
             count=len(rows),
@@ -569,7 +568,7 @@ class Barriers(Monitor):
         self.collected.add(
             (id(lanes.site), "uni"),
             NOT_UNIFORM,
-            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that others do not: `.uni` says that all take one path",
+            f"{self._spoken_warp(warp)}: {lanes_of(takes, 'take')} a branch that the others do not, but `.uni` promises one path for all",
             lanes.site,
             {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
             count=len(parted),
@@ -627,8 +626,8 @@ class Barriers(Monitor):
             self.collected.add(
                 (id(site), "pool"),
                 REGISTERS,
-                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: {what}, so one"
-                " waits without end",
+                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all, but {what}:"
+                " one of them deadlocks",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )

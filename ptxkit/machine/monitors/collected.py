@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span, brief
 from ptxkit.machine.fault import NOWHERE
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitors.naming import Dimensions, Names
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ptxkit.machine.code import Site
     from ptxkit.machine.interfaces import Launch
 
-LONGEST = 160
-"""Maximum length of a message."""
 SHOWN = 4
 """Maximum number of threads that are listed for a group."""
 Rule = tuple[str, str]
@@ -69,13 +67,12 @@ class Collected:
         span: Span | None = None,
         count: int = 1,
     ) -> None:
-        """Adds a finding, unless there is one for this cause. A message that is too long is truncated."""
+        """Adds a finding, unless there is one for this cause."""
         if self.knows(cause, count):
             return
         where = span or (self.launch.span(site) if site is not None else NOWHERE)
         others = [Related(self.launch.span(one), what) for one, what in related]
-        message = message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"
-        self._found[cause] = _One(rule, severity, message, where, witness, tuple(others), tuple(notes), count)
+        self._found[cause] = _One(rule, severity, brief(message), where, witness, tuple(others), tuple(notes), count)
         self.launch.found()
 
     @property

@@ -159,6 +159,13 @@ def spoken_lanes(mask: int) -> str:
     return ", ".join([f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]) or "that are not there"
 
 
+def lanes_of(mask: int, do: str = "") -> str:
+    """A lane mask with what the lanes do: `lane 3 executes`, `lanes 0..15, 20 execute`; without a verb, `lane 3`."""
+    is_one = bool(mask) and not mask & (mask - 1)
+    verb = f" {do}{'s' if is_one else ''}" if do else ""
+    return f"lane{'' if is_one else 's'} {spoken_lanes(mask)}{verb}"
+
+
 def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dict[str, list[int]], of_mbarriers: bool) -> None:
     """Reports a deadlock as one finding, with the rule of the first group that has one."""
     lines = [collected.line(one.wait.site) for one in groups]
@@ -169,7 +176,6 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
     ordered = sorted(parts.items(), key=lambda item: item[0][1] != first.what)
     said = [f"{threads(count)} wait{'s' if count == 1 else ''} on line {line} for {what}" for (line, what), count in ordered if count]
     shown = said if len(said) < 3 else [*said[:2], f"{len(said) - 2} more groups wait elsewhere"]
-    word = "deadlock" if fault.kind == "deadlock" else "standstill"
     waiting_ = []
     for one, line in zip(groups, lines, strict=True):
         arriving = {"could_arrive": could[one.what]} if could.get(one.what) else {}
@@ -177,9 +183,9 @@ def report(collected: Collected, fault: Fault, groups: list[Waiting], could: dic
     notes = list(dict.fromkeys([one.missing for one in groups if one.missing]))
     notes += [f"arrivals at {what.removeprefix('mbarrier ')} are on {_lines(at)}" for what, at in could.items() if at]
     collected.add(
-        (word,),
+        (fault.kind,),
         first.rule,
-        f"{word}: {'; '.join(shown)}",
+        f"deadlock: {'; '.join(shown)}",
         first.wait.site,
         {"waiting": waiting_, "ends": fault.kind},
         notes=[*notes, *said[2:]],

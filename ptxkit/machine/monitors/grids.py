@@ -90,13 +90,13 @@ class Grids(Monitor):
         if found is None:
             return
         cta, thread = self.collected.names.thread(found.thread)
-        why = "it waits for the grids that it depends on only later" if self.waits else "it never waits for the grids that it depends on"
+        why = "before it waits for" if self.waits else "and never waits for"
         what = f"{DOES[found.kind]} {short(found.name) or 'global memory'}"
         side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(found.site), "kind": found.kind}
         self.collected.add(
             (id(found.site), "early"),
             TOO_EARLY if self.waits else NO_WAIT,
-            f"{spoken_thread(cta, thread)} {what}, and {why}: they may still write there",
+            f"{spoken_thread(cta, thread)} {what} {why} the grids that it depends on: they may still write there",
             found.site,
             {"accesses": [side], "space": "global", "variable": found.name, "offset": 0, "bytes": 0},
             severity=Severity.WARNING,

@@ -22,7 +22,7 @@ from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 from ptxkit.syntax import Name, Vector
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ class Matrices(Monitor):
         site = lanes.site
         who = Side(*self.names.thread(int(lanes.index[lane])), self.launch.span(site).line, "read")
         name = self._name(site, row)
-        what = f"the register {name} has been written since the last wgmma.fence" if name else "there is no wgmma.fence before it"
-        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) without a fence: {what}"
+        what = f"uses {name}, which was written after the last wgmma.fence" if name else "has no wgmma.fence before it"
+        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) {what}"
         self._report("W001" if is_first else "W002", site, site, message, (who,), name)
 
     def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
@@ -279,7 +279,7 @@ class Matrices(Monitor):
             if flight is None:
                 continue
             kept = of.of(flight.site.body.holds(flight.site)[1]) if flight.queue == WGMMA else np.zeros(0, np.int64)
-            is_source = np.isin(rows, kept)[:, None]
+            is_source = are_among(rows, kept)[:, None]
             wrong = (held == number) & ((is_source & (how == "write") & sources) | (~is_source & results))
             if wrong.any():
                 row, lane = (int(x[0]) for x in np.nonzero(wrong))

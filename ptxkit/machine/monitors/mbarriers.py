@@ -34,7 +34,7 @@ from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, s
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.operation import Operation
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
@@ -238,7 +238,7 @@ class Mbarriers(Monitor):
             site = self._sites[int(self._site[word[lane]])]
             name = spoken_mbarrier(self.collected, int(word[lane]) << 3)
             message = (
-                f"{self._who(lanes, lane)} initializes mbarrier {name}, which is one since line {self.collected.line(site)}:"
+                f"{self._who(lanes, lane)} initializes mbarrier {name} again, which line {self.collected.line(site)} has initialized:"
                 " mbarrier.inval must come first"
             )
             self._found((id(lanes.site), "again"), TWICE, message, lanes, lane, int(word[lane]) << 3, "write", len(again), site)
@@ -259,7 +259,7 @@ class Mbarriers(Monitor):
             if before >= 0:
                 rule, site = REUSED, self._sites[before]
                 how = "mbarrier.inval" if self._is_inval(site) else "it was overwritten"
-                why = f"which is none since {how} on line {self.collected.line(site)}"
+                why = f"which is no mbarrier since {how} on line {self.collected.line(site)}"
             message = f"{self._who(lanes, lane)} executes {what}, {why}"
             self._found((id(lanes.site), "dead"), rule, message, lanes, lane, int(at[lane]), "update", len(dead), site)
         knowledge = self.order.knowledge
@@ -279,7 +279,7 @@ class Mbarriers(Monitor):
         cure = "fence.mbarrier_init and a cluster barrier" if apart else "a barrier"
         message = (
             f"{self._who(lanes, lane)} uses mbarrier {name}, and nothing orders its initialization"
-            f" (line {self.collected.line(site)}) before that: {cure} must"
+            f" (line {self.collected.line(site)}) before that: {cure} is needed"
         )
         cause = (id(site), id(lanes.site), apart)
         self._found(
@@ -301,8 +301,8 @@ class Mbarriers(Monitor):
             lane = int(np.flatnonzero(word == one)[0])
             name = spoken_mbarrier(self.collected, one << 3)
             message = (
-                f"{int(total[over[0]])} arrivals at mbarrier {name} at once, from {self._who(lanes, lane)} on, of whose phase"
-                f" {int(pending[over[0]])} are pending: the others count for the next phase"
+                f"{int(total[over[0]])} arrivals at once, from {self._who(lanes, lane)} on, at mbarrier {name}, whose phase expects only"
+                f" {int(pending[over[0]])} more: the others count for the next phase"
             )
             state = {"arrivals": int(total[over[0]])}
             self._found((id(lanes.site), "over"), ARRIVALS, message, lanes, lane, one << 3, "update", len(over), state=state)
@@ -311,8 +311,8 @@ class Mbarriers(Monitor):
             if len(remote):
                 lane = int(remote[0])
                 message = (
-                    f"{self._who(lanes, lane)} arrives at mbarrier {spoken_mbarrier(self.collected, int(at[lane]))} of another CTA and"
-                    " releases to its own CTA only: that takes .cluster"
+                    f"{self._who(lanes, lane)} arrives at mbarrier {spoken_mbarrier(self.collected, int(at[lane]))} of another CTA, but"
+                    " releases only to its own CTA: .cluster is needed"
                 )
                 self._found(
                     (id(lanes.site), "scope"), SCOPE, message, lanes, lane, int(at[lane]), "update", len(remote), severity=Severity.WARNING
@@ -414,7 +414,7 @@ class Mbarriers(Monitor):
             word, tx = int(live[some[0]]), int(left[some[0]])
             site = self._sites[int(self._site[word])]
             name = spoken_mbarrier(self.collected, word << 3)
-            what = f"expects {tx} bytes that never come" if tx > 0 else f"has had {-tx} bytes that it did not expect"
+            what = f"expects {tx} bytes that never arrive" if tx > 0 else f"has received {-tx} bytes that it did not expect"
             cta, thread = self.collected.names.thread(int(self._thread[word]))
             side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"}
             message = f"mbarrier {name} of CTA {spoken_index(cta)} {what} when its CTA ends"
@@ -513,7 +513,7 @@ class Mbarriers(Monitor):
         if not iterating:
             return ()
         places = np.concatenate(iterating)
-        return tuple([wait for wait in self._polled.values() if np.isin(wait.lanes.place, places).any()])
+        return tuple([wait for wait in self._polled.values() if are_among(wait.lanes.place, places).any()])
 
     def _refused(self, fault: Fault) -> None:
         """Reports an undefined operation."""

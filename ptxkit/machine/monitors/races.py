@@ -907,7 +907,7 @@ class Races(Monitor):
         footprint = one.footprint
         start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(footprint.size[row])
-        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
+        why = f"its thread ends without waiting for it{': ' + why if why else ''}; the memory may then belong to another CTA"
         done = ("read", "exit")
         self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 

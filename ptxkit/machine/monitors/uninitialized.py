@@ -351,7 +351,7 @@ class Uninitialized(Monitor):
                 lambda: _Origin(
                     SHUFFLE,
                     lambda: (
-                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask"
+                        f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is inactive or not in the mask"
                     ),
                     plan.site,
                 ),

@@ -149,7 +149,9 @@ def _cells(
             lane += 32 * quarter
         if lane // 32 != quarter:
             one.fault(
-                None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor lanes"
+                None,
+                f"lane {lane} of tensor memory: warp {quarter} of a warpgroup can access only lanes {32 * quarter} to {32 * quarter + 31}",
+                "tensor lanes",
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
         _notify(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)

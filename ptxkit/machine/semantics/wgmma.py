@@ -121,10 +121,7 @@ def _incomplete(lanes: Any, there: Array) -> None:
     """Raises a fault for warpgroups with missing threads, whose parts of the matrices are unknown (ISA 9.7.16.1)."""
     missing = there.shape[1] - there.sum(1)
     mask = lanes.from_warpgroup(np.broadcast_to(missing[:, None] > 0, there.shape))
-    reason = (
-        f"wgmma.mma_async is executed by all 128 threads of a warpgroup, and {missing.max()} are missing: "
-        "a CTA must have a multiple of 128 threads, of which none has exited or gone another way"
-    )
+    reason = f"wgmma.mma_async needs all 128 threads of a warpgroup, but {missing.max()} have exited, have diverged or do not exist"
     lanes.fault(mask, reason, "warpgroup")
 
 

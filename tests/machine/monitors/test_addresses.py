@@ -18,20 +18,20 @@ INDEX = "shl.b32 %r3, %r1, 2; mov.u32 %r4, {name}; add.s32 %r4, %r4, %r3;"
 BAD = {
     "past the end of shared memory": (
         INDEX.format(name="b") + "st.shared.u32 [%r4+4], %r1;", "S002", "address",
-        "thread (63,0,0) of CTA (0,0,0) writes 4 bytes at b[256..259], 0 bytes past its end: it has 256 bytes",
+        "thread (63,0,0) of CTA (0,0,0) writes 4 bytes at b[256..259], just past its end: it has only 256 bytes",
     ),
     "from one variable into the next": (
         INDEX.format(name="a") + "st.shared.u32 [%r4+4], %r1;", "S002", "ended",
-        "thread (63,0,0) of CTA (0,0,0) writes a[256..259], 0 bytes past its end: it has 256 bytes",
+        "thread (63,0,0) of CTA (0,0,0) writes a[256..259], just past its end: it has only 256 bytes",
     ),
-    "by its name": ("ld.shared.u32 %r5, [a+256];", "S002", "ended", "reads a[256..259], 0 bytes past its end"),
+    "by its name": ("ld.shared.u32 %r5, [a+256];", "S002", "ended", "reads a[256..259], just past its end"),
     "before its start": (
         INDEX.format(name="b") + "ld.shared.u32 %r5, [%r4+-4];", "S002", "ended", "reads b[-4..-1], 4 bytes before its start",
     ),
-    "from one local variable into the next": ("st.local.u32 [l+16], %r1;", "S002", "ended", "writes l[16..19], 0 bytes past its end"),
+    "from one local variable into the next": ("st.local.u32 [l+16], %r1;", "S002", "ended", "writes l[16..19], just past its end"),
     "past the end of a buffer": (
         "st.global.u32 [%rd2+1020], %r1;", "S002", "address",
-        "thread (1,0,0) of CTA (0,0,0) writes 4 bytes at out[1024..1027], 0 bytes past its end: it has 1024 bytes",
+        "thread (1,0,0) of CTA (0,0,0) writes 4 bytes at out[1024..1027], just past its end: it has only 1024 bytes",
     ),
     "across its end": ("st.global.u64 [%rd1+1020], %rd1;", "S001", "address", "the address must be a multiple of 8"),
     "the destination of a copy": (
@@ -109,7 +109,7 @@ def test_a_parameter_that_is_read_with_another_width_is_no_question_of_alignment
     with pytest.raises(Fault) as fault:
         code.machine.launch(code, "k", np.zeros(1, np.uint32), 1, 2, grid=1, block=1, checks="addresses")
     (found,) = fault.value.findings
-    assert (found.diagnostic.rule, "across its end: it has 4 bytes" in found.diagnostic.message) == ("R006", True)
+    assert (found.diagnostic.rule, "across its end: it has only 4 bytes" in found.diagnostic.message) == ("R006", True)
 
 
 @pytest.mark.parametrize(("target", "lanes", "expected"), [("sm_75", 31, ["F008"]), ("sm_75", 7, []), ("sm_80", 31, [])])

@@ -118,7 +118,7 @@ def test_messages_say_what_is_missing() -> None:
     findings, _ = watched(AT + FIRST + BAD["a wait that lets the group in flight"][0], "async", SHARED, block=32, out=2048)
     assert [finding.diagnostic.message for finding in findings] == [
         "data race: `cp.async.cg.shared.global` of thread (0,0,0) of CTA (0,0,0) writes s[0..3] (line 12), "
-        "thread (0,0,0) reads it (line 12), and the wait between lets this group stay in flight"
+        "thread (0,0,0) reads it (line 12), and the wait between them leaves its group in flight"
     ]
     assert findings[0].count == 32
     assert findings[0].witness["variable"] == "s"

@@ -15,14 +15,14 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {%r
 
 BAD = {
     "a count that differs": (
-        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003", "32 threads reach barrier 1 of CTA (0,0,0) that await",
+        "@%p2 bra A; bar.sync 1, 64; bra.uni E; A: bar.arrive 1, 96; E:", "B003", "32 threads reach barrier 1 of CTA (0,0,0) with",
     ),
     "more come than are awaited": (
         "bar.sync 1, 32;", "B003", "64 threads of CTA (0,0,0) reach barrier 1 at once, which is complete with 32",
     ),
     "fewer come than are awaited": ("@!%p2 bra E; bar.sync 1, 64; E:", "B003", "deadlock: 32 threads wait on line 12 for barrier 1"),
     "a reduction and an arrival": (
-        "@%p2 bra A; bar.red.popc.u32 %r4, 1, 64, %p1; bra.uni E; A: bar.arrive 1, 64; E:", "B005", "by `bar.red.popc.u32`",
+        "@%p2 bra A; bar.red.popc.u32 %r4, 1, 64, %p1; bra.uni E; A: bar.arrive 1, 64; E:", "B005", "with `bar.red.popc.u32`",
     ),
     "arriving twice": (
         "@%p2 bra A; bar.sync 1, 96; bra.uni E; A: bar.arrive 1, 96; bar.arrive 1, 96; E:", "B006", "again before it is complete",
@@ -37,7 +37,7 @@ BAD = {
     ),
     "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads diverge before barrier 0"),
     "a barrier that some pass by": (
-        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others, which have not reached it, are past it",
+        "@%p2 bra A; bar.sync 0; A: st.global.u32 [%rd2], %r1;", "C001", "32 others passed it without arriving",
     ),
     "part of a warp at a barrier with a count": (
         "@%p1 bra A; bar.sync 2, 64; bra.uni E; A: bar.sync 1, 64; E:", "B003", "deadlock",
@@ -45,8 +45,8 @@ BAD = {
     "part of a warp executes mma": (
         f"@%p1 bra A; bar.sync 0; bra.uni E; A: {MMA} bar.sync 0; E:", "C002", "lanes 0..15 execute `mma.sync.aligned",
     ),
-    "mma after an exit": (f"@%p1 exit; {MMA}", "C008", "after lanes 0..15 have exited"),
-    "an election after an exit": ("@%p1 exit; elect.sync _|%p3, -1;", "C008", "after lanes 0..15 have exited"),
+    "mma after an exit": (f"@%p1 exit; {MMA}", "C008", "after lanes 0..15 exited"),
+    "an election after an exit": ("@%p1 exit; elect.sync _|%p3, -1;", "C008", "after lanes 0..15 exited"),
     "out of its own mask": ("vote.sync.any.pred %p3, %p1, 0xffff;", "C004", "thread (16,0,0) of CTA (0,0,0) executes `vote.sync.any.pred`"),
     "another mask": (
         "selp.u32 %r4, 0xffffffff, 0xffff0000, %p1; vote.sync.any.pred %p3, %p1, %r4;", "C005", "lane 16, which it names, with 0xffff0000",
@@ -54,7 +54,7 @@ BAD = {
     "a lane of the mask waits elsewhere": (
         "@%p1 bra A; bar.warp.sync -1; bra.uni E; A: vote.sync.any.pred %p3, %p1, -1; E:", "C005", "deadlock",
     ),
-    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that others do not"),
+    "a branch that is not uniform": ("@%p1 bra.uni A; add.u32 %r4, %r1, 1; A:", "C012", "lanes 0..15 take a branch that the others do not"),
     "more registers than there are": ("setmaxnreg.inc.sync.aligned.u32 240;", "C011", "a multiprocessor has 65536"),
 }  # fmt: skip
 

@@ -29,26 +29,26 @@ BAD = {
     "initialized, and no barrier": (
         FIRST + INIT.format(count=64) + ARRIVE, "M002", "nothing orders its initialization (line 12) before that",
     ),
-    "initialized twice": (READY + INIT.format(count=64), "M004", "which is one since line 12"),
+    "initialized twice": (READY + INIT.format(count=64), "M004", "again, which line 12 has initialized"),
     "initialized by everybody": (FIRST + "mbarrier.init.shared.b64 [%r3], 64;", "M004", "64 threads initialize mbarrier m[0] at once"),
     "more arrivals than are pending": (
-        FIRST + INIT.format(count=32) + "bar.sync 0; " + ARRIVE, "M005", "64 arrivals at mbarrier m[0] at once",
+        FIRST + INIT.format(count=32) + "bar.sync 0; " + ARRIVE, "M005", "64 arrivals at once, from",
     ),
     "fewer arrivals": (
         FIRST + INIT.format(count=65) + "bar.sync 0; " + ARRIVE + WAIT.format(parity=0), "M005", "deadlock: 64 threads wait",
     ),
     "nobody arrives": (READY + WAIT.format(parity=0), "M009", "deadlock: 64 threads wait on line 12 for mbarrier m[0]"),
-    "nobody arrives, and all test": (READY + TEST.format(parity=0), "M009", "standstill: 64 threads wait on line 12 for mbarrier m[0]"),
+    "nobody arrives, and all test": (READY + TEST.format(parity=0), "M009", "deadlock: 64 threads wait on line 12 for mbarrier m[0]"),
     "fewer bytes than expected": (ONE + EXPECT.format(bytes=1024) + COPY + WAIT.format(parity=0), "M006", "deadlock: 64 threads wait"),
     "bytes that are not expected": (
         ONE + COPY + "@%p1 " + ARRIVE + WAIT.format(parity=0), "M007", "ends in a later phase of m[0] than it began in",
     ),
-    "bytes expected and never copied": (ONE + EXPECT.format(bytes=512), "M006", "expects 512 bytes that never come"),
+    "bytes expected and never copied": (ONE + EXPECT.format(bytes=512), "M006", "expects 512 bytes that never arrive"),
     "data over it": (
         READY + ARRIVE + WAIT.format(parity=0) + "bar.sync 0; @%p1 st.shared.u32 [m], %r1;", "M011", "writes 4 bytes as data over",
     ),
     "used after inval": (
-        READY + "@%p1 mbarrier.inval.shared.b64 [%r3]; bar.sync 0; " + ARRIVE, "M011", "which is none since mbarrier.inval",
+        READY + "@%p1 mbarrier.inval.shared.b64 [%r3]; bar.sync 0; " + ARRIVE, "M011", "which is no mbarrier since mbarrier.inval",
     ),
     "a count of zero": (FIRST + "mov.u32 %r8, 0; @%p1 mbarrier.init.shared.b64 [%r3], %r8;", "M013", "must be between 1 and"),
     "an arrival that must not complete": (

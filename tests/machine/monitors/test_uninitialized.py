@@ -45,10 +45,10 @@ BAD = {
                  "ld.global.u32 %r5, [%rd4]; ", "R008", "uses as an address s[0..3]"),
     "from a lane that has exited": (
         "setp.ge.u32 %p3, %r1, 24; @%p3 exit; shfl.sync.down.b32 %r5, %r1, 16, 31, -1; " + STORE, "C006",
-        "what `shfl.sync.down.b32` took from lane 24, which is not there",
+        "what `shfl.sync.down.b32` took from lane 24, which is inactive",
     ),
     "from a lane that is not in the mask": (
-        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is not there",
+        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is inactive",
     ),
     "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
 }  # fmt: skip

@@ -217,7 +217,7 @@ def test_what_is_added_to_an_address_counts_columns() -> None:
 
 
 def test_a_warp_reaches_its_own_lanes() -> None:
-    with pytest.raises(Fault, match="of a warpgroup reaches lanes"):
+    with pytest.raises(Fault, match="of a warpgroup can access only lanes"):
         execute("", warps="add.u32 n, d, 0x400000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n];")
 
 
@@ -245,7 +245,7 @@ def test_the_second_cta_of_a_pair_may_count_its_lanes_from_128() -> None:
 
 
 def test_the_first_cta_of_a_pair_has_128_lanes() -> None:
-    with pytest.raises(Fault, match="of a warpgroup reaches lanes"):
+    with pytest.raises(Fault, match="of a warpgroup can access only lanes"):
         execute("", ctas=2, warps="add.u32 n, d, 0x800000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {r0}, [n];")
 
 
