@@ -122,8 +122,8 @@ class Names:
     def sketch(self, scope: Scope) -> Sketch:
         """The instructions in a scope by pattern.
 
-        Scopes share one sketch if their instructions are equal apart from constants and the numbers of registers declared with a count, and
-        their names mean symbols that are declared alike.
+        Inner scopes share one sketch if their instructions are equal apart from constants and the numbers of registers declared with a
+        count, and their names mean symbols that are declared alike.
         """
         found = self._sketches.get(scope)
         if found is None:
@@ -134,6 +134,9 @@ class Names:
         blocks = self.in_scope.get(scope) or [_laid((), scope, self.module.children)]
         instructions, mentioned = _instructions(blocks), self.mentioned[scope]
         text = drafted(instructions)
+        if scope.ranges:
+            # mostly the body of a function, which is hardly ever that of another
+            return Sketch(self.shaper(scope), instructions, text, mentioned.apart)
         alike = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
         functions = [one for one in mentioned.symbols if one.kind is Kind.FUNCTION]
         key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *alike, *functions, *mentioned.missing)

@@ -5,10 +5,7 @@ It loads nothing from elsewhere.
 
 from __future__ import annotations
 
-import functools
 import html
-import importlib.resources
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +18,7 @@ from ptxkit.analyses.drawing.tokens import Class
 from ptxkit.analyses.registers.liveness import live_ranges
 from ptxkit.analyses.registers.pressure import pressure
 from ptxkit.analyses.registers.registers import registers
+from ptxkit.report.embedding import resource, script_json
 from ptxkit.syntax import Index
 
 _COLOR = re.compile("|".join(LIGHT.values()))
@@ -40,24 +38,19 @@ def page(scenes: Sequence[Scene]) -> str:
     parts = {
         "title": html.escape(escape_text(heading)),
         "colors": _colors(),
-        "style": _resource("page.css"),
+        "style": resource(__package__, "page.css"),
         "options": "".join([f'<option value="{i}">{html.escape(escape_text(one.name))}</option>' for i, one in enumerate(scenes)]),
         "legend": _legend(scenes),
         "pictures": "\n".join(pictures),
-        "data": _json(data),
-        "script": _resource("page.js"),
+        "data": script_json(data),
+        "script": resource(__package__, "page.js"),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _resource("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], resource(__package__, "page.html"))
 
 
 def escape_text(text: str) -> str:
     """The text without characters that a page cannot contain, such as lone surrogates."""
     return html.unescape(escape(text))
-
-
-@functools.cache
-def _resource(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _colors() -> str:
@@ -81,12 +74,6 @@ def _picture(one: Scene, number: int) -> str:
     view = box[1] if box else "0 0 100 100"
     rest = re.sub(r"\n+", "\n", rest.strip())
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="{view}" hidden>{rest}'
-
-
-def _json(data: Any) -> str:
-    """JSON that cannot close the script element around it."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _data(one: Scene, index: Index) -> dict[str, Any]:

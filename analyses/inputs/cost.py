@@ -12,31 +12,20 @@ OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
 IN_FLIGHT = 2
 """Factor on the amount for each instruction if the kernel has operations in flight: warps with different roles wait for each other, and
 errors appear in the second iteration."""
-RUNS = 4
-"""Factor on the amounts for all runs together."""
-LONG, OPERATIONS_BEYOND = 500, 4
+LONG, OPERATIONS_BEYOND = 500, 3
 """The amount for each instruction beyond the first LONG: long kernels are long because their loops are unrolled, and run fewer rounds."""
 
 
 def most_operations(routine: Routine) -> int:
     """The operation limit for one run. It follows from the length of the kernel, and is the same on every machine."""
+    each = OPERATIONS_AN_INSTRUCTION * (IN_FLIGHT if any(has_such(one, _is_in_flight) for one in reached(routine)) else 1)
     length = _length(routine)
-    return OPERATIONS + _for_each(routine) * min(length, LONG) + OPERATIONS_BEYOND * max(0, length - LONG)
-
-
-def all_operations(routine: Routine) -> int:
-    """The operation limit for all runs of a kernel together."""
-    return RUNS * (OPERATIONS + _for_each(routine) * _length(routine))
+    return OPERATIONS + each * min(length, LONG) + OPERATIONS_BEYOND * max(0, length - LONG)
 
 
 def least_operations(routine: Routine) -> int:
     """The number of operations of a run that executes each instruction once, and some of them a few times."""
     return OPERATIONS + _length(routine)
-
-
-def _for_each(routine: Routine) -> int:
-    """The amount for each instruction."""
-    return OPERATIONS_AN_INSTRUCTION * (IN_FLIGHT if any(has_such(one, _is_in_flight) for one in reached(routine)) else 1)
 
 
 def _length(routine: Routine) -> int:

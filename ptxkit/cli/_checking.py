@@ -116,7 +116,7 @@ def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
     try:
         accepted = baseline.read(output.baseline) if output.baseline and not output.update_baseline else None
     except baseline.BadBaseline as error:
-        fail(str(error))
+        _input.fail(str(error))
     folder = str(Path(output.baseline).parent) if output.baseline else "."
     old = 0
     done: list[Examined] = []
@@ -152,12 +152,6 @@ def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
     return 1 if is_bad and not output.exit_zero else 0
 
 
-def fail(reason: str) -> NoReturn:
-    """Exits with 2 and the reason."""
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)
-
-
 @contextlib.contextmanager
 def _recording(path: str | None) -> Iterator[Callable[[Iterable[Diagnostic]], None]]:
     """A function that writes findings to the records file, if there is one."""
@@ -170,7 +164,7 @@ def _recording(path: str | None) -> Iterator[Callable[[Iterable[Diagnostic]], No
         with Records(path) as records:
             yield records.add
     except CannotWrite as error:
-        fail(str(error))
+        _input.fail(str(error))
 
 
 def _new(examined: Examined, accepted: Counter[str], folder: str) -> tuple[Diagnostic, ...]:
@@ -194,12 +188,12 @@ def _write_baseline(done: list[Examined], path: str | None, folder: str) -> NoRe
         raise click.UsageError("--update-baseline needs --baseline FILE, or `baseline` in the configuration")
     unreadable = [examined.unreadable for examined in done if examined.unreadable]
     if unreadable:
-        fail(unreadable[0])
+        _input.fail(unreadable[0])
     found = [(one, baseline.fingerprint(one, examined.lines, folder)) for examined in done for one in examined.diagnostics]
     try:
         files.write(path, baseline.written(found, folder))
     except OSError as error:
-        fail(f"{path}: {error.strerror or error}")
+        _input.fail(f"{path}: {error.strerror or error}")
     click.echo(f"ptxkit: {len(found)} findings are accepted in {path}", err=True)
     sys.exit(0)
 

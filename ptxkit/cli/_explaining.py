@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from ptxkit import files
-from ptxkit.cli import _checking
+from ptxkit.cli import _input
 from ptxkit.diagnostics import Diagnostic
 
 
@@ -35,7 +35,7 @@ def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
                 for diagnostic in found:
                     console.print(render(diagnostic, source.splitlines()), end="\n")
     except files.CannotRead as error:
-        _checking.fail(str(error))
+        _input.fail(str(error))
     if format_ == "json":
         click.echo(json.dumps(json_.document(explained, len(names)), indent=1))
     elif not notes(said):

@@ -11,7 +11,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _input
-from ptxkit.cli.profile import _fail, _launches, _show, _size
+from ptxkit.cli.profile import _launches, _show, _size
 from ptxkit.cli.run import _checks, _schedule
 
 if TYPE_CHECKING:
@@ -152,13 +152,13 @@ def _session(wanted: Wanted) -> Session:
     try:
         module = ptxkit.parse(files.read(wanted.path), wanted.path)
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     launches = _launches(wanted.description, wanted.path, module, (wanted.kernel,) if wanted.kernel is not None else ())
     launch = launches[0]
     if len(launches) > 1:
         click.echo(f"ptxkit: the first of {len(launches)} launches is debugged, that of {launch.kernel}", err=True)
     if any(i >= n for i, n in zip(wanted.cta, launch.grid, strict=True)):
-        _fail(f"CTA {','.join(map(str, wanted.cta))} is not of a grid of {_size(launch.grid)}")
+        _input.fail(f"CTA {','.join(map(str, wanted.cta))} is not of a grid of {_size(launch.grid)}")
     debuggee = _debuggee(module, launch, wanted)
     return Session(debuggee, wanted.checks, wanted.cta)
 
@@ -176,10 +176,10 @@ def _debuggee(module: Module, launch: Launch, wanted: Wanted) -> Debuggee:
         for number in range(len(launch.arguments)):
             made(launch, number)
     except (OSError, BadFile) as error:
-        _fail(f"{launch.kernel}: {error}")
+        _input.fail(f"{launch.kernel}: {error}")
     except ValueError as error:
         _show(getattr(error, "diagnostics", ()), module.text)
-        _fail("nothing is run: the file has errors")
+        _input.fail("nothing is run: the file has errors")
 
     def run(monitors: tuple[Any, ...], checks: tuple[str, ...]) -> tuple[int, str]:
         machine = Machine(target)

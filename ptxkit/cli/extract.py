@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -82,19 +82,19 @@ def command(
         try:
             data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         except OSError as error:
-            _fail(f"{path}: {error.strerror or error}")
+            _input.fail(f"{path}: {error.strerror or error}")
         found += _texts(path, data, every, troubles)
     chosen = [one for one in found if _is_wanted(one, kernels, targets)]
     for trouble in troubles:
-        _say(trouble)
+        _input.say(trouble)
     if not chosen:
         if found:
-            _fail(_why_none(found, kernels, targets))
-        sys.exit(1) if troubles else _fail(f"no PTX in {', '.join(paths)}")
+            _input.fail(_why_none(found, kernels, targets))
+        sys.exit(1) if troubles else _input.fail(f"no PTX in {', '.join(paths)}")
     written = [""] * len(chosen) if only_list or output == "-" else _write(chosen, output)
     if output == "-" and not only_list:
         if len(chosen) > 1:
-            _fail(f"{len(chosen)} texts, and only one can be printed: choose by --target and --kernel")
+            _input.fail(f"{len(chosen)} texts, and only one can be printed: choose by --target and --kernel")
         click.echo(files.encode(chosen[0].text), nl=False)
     elif format_ == "json":
         document = [{**one.as_json(), **({"file": file} if file else {})} for one, file in zip(chosen, written, strict=True)]
@@ -114,7 +114,7 @@ def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Fou
 
     if not binaries.is_binary(data):
         is_text = files.why_not_ptx(files.decode(data), path) is None
-        _fail(f"{path}: " + ("this is PTX itself, not a file that contains some" if is_text else "not a binary file of a known kind"))
+        _input.fail(f"{path}: " + ("this is PTX itself, not a file that contains some" if is_text else "not a binary file of a known kind"))
     contents = binaries.contents(data, every)
     troubles += [f"{path}: {damage}" for damage in contents.damages]
     found = []
@@ -122,7 +122,7 @@ def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Fou
         try:
             text = binaries.text(member.entry)
         except binaries.Missing as error:
-            _fail(f"{path}!{member.name}: {error}")
+            _input.fail(f"{path}!{member.name}: {error}")
         except binaries.Damaged as error:
             troubles.append(f"{path}!{member.name}: {error}")
             continue
@@ -155,14 +155,14 @@ def _write(chosen: list[Found], folder: str) -> list[str]:
         stem = "stdin" if one.path == "-" else Path(one.path).name
         file = str(Path(folder) / f"{stem}.{one.member.number}.{one.member.entry.target}.ptx")
         if file in named:
-            _fail(f"{named[file].path} and {one.path} would both become {file}: extract them into folders of their own")
+            _input.fail(f"{named[file].path} and {one.path} would both become {file}: extract them into folders of their own")
         named[file] = one
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for file, one in named.items():
             files.write(file, one.text)
     except OSError as error:
-        _fail(f"{error.filename or folder}: {error.strerror or error}")
+        _input.fail(f"{error.filename or folder}: {error.strerror or error}")
     return list(named)
 
 
@@ -181,12 +181,3 @@ def _print(found: list[Found]) -> None:
         version = f"{entry.version[0]}.{entry.version[1]}"
         table.add_row(Text(one.name), version, entry.target, str(len(files.encode(one.text))), note, Text(shown))
     Console(width=1 << 16, highlight=False).print(table)
-
-
-def _say(reason: str) -> None:
-    click.echo(f"ptxkit: {reason}", err=True)
-
-
-def _fail(reason: str) -> NoReturn:
-    _say(reason)
-    sys.exit(2)

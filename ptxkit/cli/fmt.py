@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 
 from ptxkit import files, formatter
+from ptxkit.cli import _input
 from ptxkit.cli._settings import Settings
 
 
@@ -35,14 +36,14 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
             before = files.read(name)
             after = _formatted(before, name, width or settings.of(name).width or formatter.WIDTH)
         except (files.CannotRead, formatter.CannotFormat) as error:
-            _say(str(error))
+            _input.say(str(error))
             failed += 1
             continue
         changed += before != after
         if differences:
             _print("".join(_difference(before, after, name)))
         if check and before != after:
-            _say(f"{name} would change")
+            _input.say(f"{name} would change")
         if check or differences:
             continue
         if name == "-":
@@ -51,13 +52,13 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
             try:
                 files.write(name, after)
             except OSError as error:
-                _say(f"{name}: {error.strerror or error}")
+                _input.say(f"{name}: {error.strerror or error}")
                 changed -= 1
                 failed += 1
     unchanged = len(names) - changed - failed
     verb = "would be reformatted" if check or differences else "reformatted"
     counts = ((changed, verb), (unchanged, "already formatted"), (failed, "could not be formatted"))
-    _say(", ".join(f"{count} file{'s' * (count != 1)} {what}" for count, what in counts if count))
+    _input.say(", ".join(f"{count} file{'s' * (count != 1)} {what}" for count, what in counts if count))
     sys.exit(2 if failed else 1 if changed and (check or differences) else 0)
 
 
@@ -86,7 +87,3 @@ def _difference(before: str, after: str, name: str) -> Iterator[str]:
 
 def _print(text: str) -> None:
     click.echo(files.encode(text), nl=False)
-
-
-def _say(text: str) -> None:
-    click.echo(f"ptxkit: {text}", err=True)

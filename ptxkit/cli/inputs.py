@@ -9,7 +9,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _input
-from ptxkit.cli.profile import _fail, _show
+from ptxkit.cli.profile import _show
 
 if TYPE_CHECKING:
     from ptxkit.analyses.inputs.shapes import Shape
@@ -65,11 +65,11 @@ def command(
     try:
         module = ptxkit.parse(files.read(path), path)
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     errors = [one for one in module.diagnostics if one.severity.value == "error"]
     if errors:
         _show(errors, module.text)
-        _fail("nothing is synthesized: the file has errors")
+        _input.fail("nothing is synthesized: the file has errors")
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.analyses.inputs import toml
     from ptxkit.analyses.inputs.launches import FEW, Sizes, example
@@ -78,7 +78,7 @@ def command(
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
     if not found:
-        _fail(f"{path} has no kernel")
+        _input.fail(f"{path} has no kernel")
     names = _input.chosen(found, kernels)
     sizes = Sizes(loops or FEW, scale, uneven=less, small=small, empty=empty)
     made = []
@@ -93,7 +93,7 @@ def command(
     try:
         files.write(output, text)
     except OSError as error:
-        _fail(f"{output}: {error.strerror or error}")
+        _input.fail(f"{output}: {error.strerror or error}")
 
 
 def _shape(shape: Shape, block: str | None) -> Shape:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
 import click
 
@@ -53,14 +52,14 @@ def command(path: str, probes: tuple[str, ...], kernels: tuple[str, ...], output
         click.echo("ptxkit: nothing is written", err=True)
         sys.exit(1)
     except (ValueError, OSError) as error:
-        _fail(str(error))
+        _input.fail(str(error))
     outputs = {} if output == "-" else {output: found.text}
     if manifest:
         outputs[manifest] = found.manifest.to_json()
     try:
         files.write_all(outputs)
     except OSError as error:
-        _fail(f"{error.filename or output}: {error.strerror or error}")
+        _input.fail(f"{error.filename or output}: {error.strerror or error}")
     if output == "-":
         click.echo(files.encode(found.text), nl=False)
     if module.diagnostics:
@@ -80,8 +79,3 @@ def command(path: str, probes: tuple[str, ...], kernels: tuple[str, ...], output
     left = set(sites) & {(one.probe, one.function, one.instruction) for one in refused_sites}
     put = len([site for site in sites if site not in left])
     click.echo(f"ptxkit: {put}{f' of {len(sites)}' if put < len(sites) else ''} site{'' if len(sites) == 1 else 's'}", err=True)
-
-
-def _fail(reason: str) -> NoReturn:
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)

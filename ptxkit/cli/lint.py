@@ -90,7 +90,7 @@ def command(
     try:
         own = dict(map(configuration.parse_severity, _words(severities)))
     except BadConfiguration as error:
-        _checking.fail(str(error))
+        _input.fail(str(error))
 
     names = settings.included(paths)
     chosen = _input.functions_in(names, kernels) if kernels and not show_settings else None

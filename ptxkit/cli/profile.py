@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -96,7 +96,7 @@ def command(
     try:
         _write(profiles, path, probes, csv_folder, json_file, trace_file)
     except OSError as error:
-        _fail(f"{error.filename or ''}: {error.strerror or error}")
+        _input.fail(f"{error.filename or ''}: {error.strerror or error}")
     from ptxkit.rewriters.profiling.isolation import Outcome
 
     outcomes = {profile.outcome for profile in profiles}
@@ -112,10 +112,10 @@ def _launches(description: str, path: str, module: Module, kernels: tuple[str, .
     try:
         everything = read(description)
     except OSError as error:
-        _fail(f"{description}: {error.strerror or error}")
+        _input.fail(f"{description}: {error.strerror or error}")
     except BadLaunch as bad:
         _show(bad.diagnostics, bad.text)
-        _fail("nothing is launched")
+        _input.fail("nothing is launched")
     names = {function.name for function in module.kernels}
     kernels = tuple(_input.chosen(sorted(names), kernels)) if kernels else ()
     mine = [one for one in everything if one.is_for(path)]
@@ -123,9 +123,9 @@ def _launches(description: str, path: str, module: Module, kernels: tuple[str, .
     missing = sorted({one.kernel for one in mine} - names) if not kernels else sorted(set(kernels) - {one.kernel for one in found})
     if missing:
         where = f"{path} has no kernel" if set(missing) - names else f"{description} has no launch of"
-        _fail(f"{where} `{missing[0]}`; there are {', '.join(sorted(names)) or 'none'}")
+        _input.fail(f"{where} `{missing[0]}`; there are {', '.join(sorted(names)) or 'none'}")
     if not found:
-        _fail(f"{description} has no launch for {path}; its kernels are {', '.join(sorted(names)) or 'none'}")
+        _input.fail(f"{description} has no launch for {path}; its kernels are {', '.join(sorted(names)) or 'none'}")
     return found
 
 
@@ -140,7 +140,7 @@ def _instrumented(module: Module, probes: tuple[str, ...]) -> Instrumented:
         click.echo("ptxkit: the probes are refused, nothing is launched", err=True)
         sys.exit(1)
     except ValueError as error:
-        _fail(str(error))
+        _input.fail(str(error))
 
 
 def _run(
@@ -234,8 +234,3 @@ def _show(diagnostics: Any, text: str) -> None:
     lines = text.replace("\r\n", "\n").split("\n")
     for diagnostic in diagnostics:
         console.print(render(diagnostic, lines))
-
-
-def _fail(reason: str) -> NoReturn:
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)

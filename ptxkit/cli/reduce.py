@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.rewriters.reduction import Progress
@@ -50,7 +51,7 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
     try:
         text = files.read(path)
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     out = output or ("stdin" if path == "-" else str(Path(path).with_suffix(""))) + ".reduced.ptx"
     test = Command(command_, timeout)
     module = start = parse(text, path)
@@ -60,19 +61,19 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
         journal = Journal(f"{out}.journal", f"{command_}\0{timeout}\0{no_filter}\0{text}")
         if journal.resumed:
             start = parse(files.read(out), path) if Path(out).is_file() else module
-            _say(f"goes on from {out} and {len(journal.known)} texts that were tried")
+            _input.say(f"goes on from {out} and {len(journal.known)} texts that were tried")
         found = reduced(start, test.succeeds, validity, journal, jobs, show)
         files.write(out, found.module.text)
         journal.close()
     except ValueError:
         journal.close()
-        _say(f"{path}: the command fails on it, before anything is taken away: {command_}")
+        _input.say(f"{path}: the command fails on it, before anything is taken away: {command_}")
         sys.exit(1)
     except KeyboardInterrupt:
         show.end()
-        _fail(f"interrupted; {out} is the smallest so far, and the same command goes on from there")
+        _input.fail(f"interrupted; {out} is the smallest so far, and the same command goes on from there")
     except OSError as error:
-        _fail(f"{error.filename or out}: {error.strerror or error}")
+        _input.fail(f"{error.filename or out}: {error.strerror or error}")
     show.end()
     before = attrs.evolve(found.before, bytes=len(text), instructions=_instructions(module))
     if format_ == "json":
@@ -106,12 +107,3 @@ class _Show:
 
 def _instructions(module: Module) -> int:
     return sum([len(function.instructions) for function in module.functions])
-
-
-def _say(reason: str) -> None:
-    click.echo(f"ptxkit: {reason}", err=True)
-
-
-def _fail(reason: str) -> NoReturn:
-    _say(reason)
-    sys.exit(2)

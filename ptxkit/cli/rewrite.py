@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -92,14 +92,14 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
         click.echo(f"ptxkit: {rewriter.name} is refused, nothing is written", err=True)
         sys.exit(1)
     except ValueError as error:
-        _fail(str(error))
+        _input.fail(str(error))
     outputs = {} if output == "-" else {output: rewrite.text}
     if manifest:
         outputs[manifest] = json.dumps(rewrite.manifest.as_json(), indent=1) + "\n"
     try:
         files.write_all(outputs)
     except OSError as error:
-        _fail(f"{error.filename or output}: {error.strerror or error}")
+        _input.fail(f"{error.filename or output}: {error.strerror or error}")
     if output == "-":
         click.echo(files.encode(rewrite.text), nl=False)
     if module.diagnostics:
@@ -110,11 +110,6 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
     for count, what in ((len(done.changes), "change"), (len(done.probes), "probe"), (len(rewrite.refusals), "refused point")):
         if count:
             click.echo(f"ptxkit: {count} {what}{'' if count == 1 else 's'}", err=True)
-
-
-def _fail(reason: str) -> NoReturn:
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)
 
 
 def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

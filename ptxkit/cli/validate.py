@@ -49,7 +49,7 @@ def command(
     try:
         names = list(files.find(paths))
     except files.CannotRead as error:
-        _fail(str(error))
+        _input.fail(str(error))
     verdicts: list[tuple[str, Verdict]] = []
     unreadable = []
     for name in names:
@@ -74,11 +74,6 @@ def command(
     if unreadable or Outcome.UNAVAILABLE in outcomes:
         sys.exit(2)
     sys.exit(0 if outcomes == {Outcome.VALID} else 1)
-
-
-def _fail(reason: str) -> None:
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)
 
 
 def _print(name: str, verdict: Verdict, text: str) -> None:

@@ -32,7 +32,7 @@ from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 from ptxkit.machine.monitoring import overrides, used
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -894,7 +894,7 @@ class Scheduler:
         results: dict[int, Any] = {}
         going = []
         for group, block in zip(groups, blocks, strict=True):
-            mine = np.isin(group.lanes.place, lanes.place)
+            mine = are_among(group.lanes.place, lanes.place)
             if not mine.any():
                 continue
             del self.parked[group.path]

@@ -5,10 +5,7 @@ All text from the file is embedded as JSON and inserted as text nodes, so none o
 
 from __future__ import annotations
 
-import functools
 import html
-import importlib.resources
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +15,7 @@ import attrs
 from ptxkit.demangling import in_prose, readable
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.origins import own_frame, source_lines
+from ptxkit.report.embedding import resource, script_json
 from ptxkit.report.source import headline
 from ptxkit.syntax import Function, Index, Module
 from ptxkit.view.linking import Links, links
@@ -58,13 +56,13 @@ def page(
     parts = {
         "title": html.escape(_clean(name)),
         "colors": _colors(),
-        "style": _resource("page.css"),
-        "data": _json(
+        "style": resource(__package__, "page.css"),
+        "data": script_json(
             _data(module, index, lines, linked, findings, sass, graphs or Graphs(), set(functions), why or {}, heat) | {"name": name}
         ),
-        "script": _resource("page.js"),
+        "script": resource(__package__, "page.js"),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _resource("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], resource(__package__, "page.html"))
 
 
 def _data(
@@ -155,11 +153,6 @@ def _code(sass: Sass, key_of: Sequence[int], wanted: set[str]) -> dict[str, Any]
     }
 
 
-@functools.cache
-def _resource(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 def _colors() -> str:
     light, dark = ["".join([f"--{name}:{color};" for name, color in theme.items()]) for theme in (LIGHT, DARK)]
     tints = ["--tint:72%;--tone:90%;--lit:80%;", "--tint:42%;--tone:19%;--lit:32%;"]
@@ -173,9 +166,3 @@ def _colors() -> str:
 def _clean(text: str) -> str:
     """The text without lone surrogates and control characters, which a page cannot contain."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", "\ufffd", text)
-
-
-def _json(data: Any) -> str:
-    """JSON that cannot close the script element around it."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -14,6 +14,7 @@ from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.graph import ControlFlow, Via, control_flow
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import CARRY, registers
 from ptxkit.isa.binding import Bound
@@ -134,7 +135,7 @@ def _wgmma(routine: Routine) -> tuple[dict[int, frozenset[str]], frozenset[int]]
             if group.group != "wgmma":
                 continue
             if group.action == "open":
-                opens[i] = _mask(named.writes[i])
+                opens[i] = mask_of(named.writes[i])
             elif group.action == "commit":
                 inside = False
             elif group.action == "wait" and routine.instructions[i].operands[-1].text.strip() == "0":
@@ -157,13 +158,6 @@ def _wgmma(routine: Routine) -> tuple[dict[int, frozenset[str]], frozenset[int]]
                 found[i] = names[state]
             state = 0 if i in waits else state | opens.get(i, 0)
     return found, frozenset(in_group)
-
-
-def _mask(numbers: Sequence[int]) -> int:
-    mask = 0
-    for number in numbers:
-        mask |= 1 << number
-    return mask
 
 
 def before(children: Sequence[Node], at: int) -> int:

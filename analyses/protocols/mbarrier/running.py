@@ -12,9 +12,8 @@ from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
 from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.cost import all_operations
 from ptxkit.analyses.inputs.example import Argument, Example, Number
-from ptxkit.analyses.inputs.launches import Sizes, example
+from ptxkit.analyses.inputs.launches import Sizes, example, most_operations
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
@@ -29,9 +28,8 @@ ROUNDS = 13
 """Maximum value of scalars at first: more than most rings have stages, and no multiple of their number."""
 GROWTH, MOST_GROWTHS = 16, 3
 """Factor by which arrays grow after a run leaves them, and how often."""
-BUDGETS = 2
-"""Limit for all launches of a kernel, as a multiple of that for its runs under all monitors: many waits happen before a ring wraps
-around."""
+RUNS = 8
+"""Budget for all launches of a kernel, as a multiple of the longest permitted run. Many waits happen before a ring wraps around."""
 SECONDS = 60.0
 """Time limit for one launch in seconds. Runs are bounded by a count of operations; this limit only matters on a busy machine."""
 STOPS = ("deadlock", "standstill", "mbarrier")
@@ -74,7 +72,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
     from ptxkit.analyses.execution.straying import strayed_to, would_be_inside
 
     at = {routine.where(i): i for i in range(len(routine.instructions))}
-    left = BUDGETS * all_operations(routine)
+    left = RUNS * most_operations(routine)
     last = None
     for shape in shapes(routine)[:MOST_SHAPES]:
         likely = example(routine, shape, Sizes(counts=ROUNDS))

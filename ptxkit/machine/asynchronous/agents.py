@@ -89,6 +89,8 @@ class Flight:
         self.land = land
         self.read = read
         self.signals = signals
+        self.signalled = frozenset(signals.ravel().tolist()) if signals is not None else frozenset()
+        """The mbarriers among `signals`, and -1 if there is none for some lane."""
         self.footprints = footprints
         self.after = after
         self.queue = ""
@@ -233,8 +235,9 @@ class Agents:
     def signal(self, barriers: Array) -> bool:
         """Completes the operations that signal one of these mbarriers, for the lanes that signal it. Returns whether there were any."""
         changed = False
+        wanted = frozenset(barriers.tolist())
         for flight in list(self.flights):
-            if flight.signals is not None:
+            if flight.signals is not None and not wanted.isdisjoint(flight.signalled):
                 changed |= flight.complete(np.isin(flight.signals, barriers).any(axis=1))
         return changed
 

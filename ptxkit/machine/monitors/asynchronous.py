@@ -24,14 +24,14 @@ from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.pieces import distinct, expanded, matching, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
 
 Array = np.ndarray[Any, Any]
 WARP, WARPGROUP = 32, 128
-BYTES_AN_OPERATION = 512
+BYTES_AN_OPERATION = 2048
 """Tracking this many bytes in flight costs as much as executing an operation."""
 WORD = 4
 SIGNALLED = "mbarrier"
@@ -233,11 +233,11 @@ class InFlight:
         changed = False
         for one in self.flying:
             if one.flight is flight and one.footprint.signal is not None:
-                chosen = np.flatnonzero(one.left & np.isin(one.footprint.lane, positions))
+                chosen = np.flatnonzero(one.left & are_among(one.footprint.lane, positions))
                 changed |= self._signalled(one, chosen, one.footprint.signal[chosen], flight.lanes)
             elif flight.after and one.flight.queue == flight.after and one.flight.number < flight.number:
                 places = flight.lanes.place[positions]
-                chosen = np.flatnonzero(one.left & np.isin(one.place, places))
+                chosen = np.flatnonzero(one.left & are_among(one.place, places))
                 if not len(chosen):
                     continue
                 where = dict(zip(places.tolist(), positions.tolist(), strict=True))
@@ -315,7 +315,7 @@ class InFlight:
         for one in self.flying:
             if one.flight.queue != "bulk" or one.footprint.kind != "read" or one.footprint.space != ".shared":
                 continue
-            rows = np.flatnonzero(one.left & np.isin(one.place, lanes.place))
+            rows = np.flatnonzero(one.left & are_among(one.place, lanes.place))
             if len(rows):
                 rule, why = self._lacking(one, int(rows[0]))
                 self.races.unawaited(one, int(rows[0]), len(rows), rule or "A014", why)
@@ -377,7 +377,7 @@ class InFlight:
                     left = np.flatnonzero(one.left)
                     if space == TENSOR and kind.group == one.kind.group:
                         # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
-                        left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
+                        left = left[~are_among(one.place[left] + self.races.knowledge.first, thread)]
                     now, row = overlaps(at, size, one.footprint.at[left], one.footprint.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)
@@ -401,7 +401,12 @@ class InFlight:
         reads = self._reads_of(space)
         now, row = overlaps(at, size, reads.at, reads.size)
         place = thread[now] - races.knowledge.first
-        bad = np.flatnonzero(~self.happens_before(kind, place, reads.agent[row], reads.stamp[row]))
+        ordered = self.happens_before(kind, place, reads.agent[row], reads.stamp[row])
+        if space == TENSOR:
+            # MMAs and copies of one thread are ordered (9.1: 9.7.16.11)
+            piped = np.array([one.kind.group == kind.group for one in reads.of], bool)[reads.number[row]]
+            ordered |= piped & (self.issuers_of(reads.agent[row]) == thread[now])
+        bad = np.flatnonzero(~ordered)
         number = reads.number[row[bad]]
         for each in distinct_numbers(number).tolist():
             mine = bad[number == each]

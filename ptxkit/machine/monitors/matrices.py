@@ -22,7 +22,7 @@ from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 from ptxkit.syntax import Name, Vector
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Matrices(Monitor):
             if flight is None:
                 continue
             kept = of.of(flight.site.body.holds(flight.site)[1]) if flight.queue == WGMMA else np.zeros(0, np.int64)
-            is_source = np.isin(rows, kept)[:, None]
+            is_source = are_among(rows, kept)[:, None]
             wrong = (held == number) & ((is_source & (how == "write") & sources) | (~is_source & results))
             if wrong.any():
                 row, lane = (int(x[0]) for x in np.nonzero(wrong))

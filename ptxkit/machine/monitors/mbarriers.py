@@ -34,7 +34,7 @@ from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, s
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.operation import Operation
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
@@ -513,7 +513,7 @@ class Mbarriers(Monitor):
         if not iterating:
             return ()
         places = np.concatenate(iterating)
-        return tuple([wait for wait in self._polled.values() if np.isin(wait.lanes.place, places).any()])
+        return tuple([wait for wait in self._polled.values() if are_among(wait.lanes.place, places).any()])
 
     def _refused(self, fault: Fault) -> None:
         """Reports an undefined operation."""

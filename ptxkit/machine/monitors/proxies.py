@@ -27,7 +27,7 @@ from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
 from ptxkit.machine.monitors.pieces import distinct, expanded
 from ptxkit.machine.monitors.shadow import Entries, Shadow
-from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
@@ -215,8 +215,8 @@ class Fences:
             if not known.any():
                 continue
             earlier = stamp <= fence.stamp
-            own &= ~(np.isin(thread, threads) & earlier)
-            mine = np.isin(thread, threads[known]) & earlier
+            own &= ~(are_among(thread, threads) & earlier)
+            mine = are_among(thread, threads[known]) & earlier
             rows = np.flatnonzero(left & ~mine)
             left &= ~mine
             if len(rows):

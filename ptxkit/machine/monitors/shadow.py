@@ -16,7 +16,7 @@ from ptxkit.machine.memory.sparse import zeros
 from ptxkit.machine.values.distinct import distinct_numbers
 
 Array = np.ndarray[Any, Any]
-COMPACT, MERGE = 1 << 15, 1 << 24
+COMPACT, MERGE = 1 << 16, 1 << 24
 """A log with more than COMPACT entries is compacted: entries that no access can race with are dropped. With more than MERGE entries, the
 last access of each kind by a thread to a piece replaces the earlier ones."""
 FEW, SMALL = 32, 1 << 16
@@ -62,7 +62,14 @@ class Entries:
     code: Array
 
     def at(self, rows: Array) -> Entries:
-        return Entries(*[chosen(getattr(self, name.name), rows) for name in attrs.fields(Entries)])
+        return Entries(
+            chosen(self.piece, rows),
+            chosen(self.thread, rows),
+            chosen(self.stamp, rows),
+            chosen(self.site, rows),
+            chosen(self.strength, rows),
+            chosen(self.code, rows),
+        )
 
     def replaces(self, before: Entries) -> bool:
         """Whether these are a later repetition of the same weak accesses."""

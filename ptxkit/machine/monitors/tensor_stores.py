@@ -17,6 +17,7 @@ from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.pieces import distinct
 from ptxkit.machine.monitors.shadow import Entries
+from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.kinds import Kind
@@ -46,7 +47,7 @@ class TensorStores:
     def waited(self, lanes: Any) -> None:
         """Warps have waited for their stores."""
         knowledge = self.races.knowledge
-        for warp in np.unique(knowledge.warp_of(lanes.place + knowledge.first)).tolist():
+        for warp in distinct_numbers(knowledge.warp_of(lanes.place + knowledge.first)).tolist():
             self.waits.setdefault(warp, []).append(knowledge.stamp)
         knowledge.tick()
 

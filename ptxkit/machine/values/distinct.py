@@ -1,4 +1,4 @@
-"""The distinct numbers of an array.
+"""The distinct numbers of an array, and which of its numbers are among others.
 
 `np.unique` would import masked arrays, which takes as long as a small launch, and is slower than the sort itself.
 """
@@ -10,6 +10,22 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+
+MOST = 1 << 16
+"""Numbers below this are looked up in a table, which is ten times faster than `np.isin`."""
+
+
+def are_among(values: Array, others: Array) -> Array:
+    """Which of these numbers, none of them negative, are among the others."""
+    if not len(values) or not len(others):
+        return np.zeros(len(values), bool)
+    most = max(int(values.max()), int(others.max()))
+    if most >= MOST:
+        return np.isin(values, others)
+    table = np.zeros(most + 1, bool)
+    table[others] = True
+    return table[values]
 
 
 def distinct_numbers(values: Any) -> Array:

@@ -138,7 +138,29 @@ AGAIN = f"""@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {PARTS["w
 MORE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 1; @!%p4 bra MORE; {HANDED_OVER}"""
 READ_BACK = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13]; tcgen05.wait::ld.sync.aligned; bar.sync 0;"
 BEFORE = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r14];"
+TWO = f"{PARTS['fence']} .shared .align 8 .b8 other[8]; .shared .align 4 .b8 flag[4]; mov.u32 %r14, other; mov.u32 %r16, flag;"
+HALF = 1 << 4 | 1 << 7 | 1 << 10 | 4 << 17 | 8 << 24
+SEEN_BY_ANOTHER = f"""
+add.u32 %r15, %r2, 32; setp.eq.u32 %p5, %r1, 32;
+@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r15], [%r2], %rd4, {HALF}, %p3;
+{BEFORE}
+@!%p5 bra SPIN;
+ANOTHER: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r14], 0; @!%p4 bra ANOTHER;
+st.relaxed.cta.shared.u32 [%r16], 1;
+SPIN: @!%p1 bra ON;
+ld.relaxed.cta.shared.u32 %r17, [%r16]; setp.eq.u32 %p6, %r17, 0; @%p6 bra SPIN;
+ON: @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {HALF}, %p1;
+"""
 TENSOR_CASES = {
+    "a product that a thread writes where one of its own has read, as only another thread knows": (
+        {
+            "fence": f"{TWO} @%p1 mbarrier.init.shared::cta.b64 [%r14], 1; @%p1 st.shared.u32 [%r16], 0;",
+            "what": HALF,
+            "early": SEEN_BY_ANOTHER,
+            "last": "bar.sync 0; @%p1 mbarrier.inval.shared::cta.b64 [%r14];",
+        },
+        [],
+    ),
     "what an earlier commit signals, after a later one": (
         {
             "fence": f"{PARTS['fence']} .shared .align 8 .b8 other[8]; mov.u32 %r14, other; @%p1 mbarrier.init.shared::cta.b64 [%r14], 1;",
