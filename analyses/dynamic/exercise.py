@@ -48,7 +48,7 @@ from ptxkit.analyses.inputs.shapes import (
     read,
     shapes,
 )
-from ptxkit.analyses.inputs.single import suits_one_thread
+from ptxkit.analyses.inputs.single import group, suits_one_thread
 from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
@@ -123,6 +123,7 @@ OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
 """Names of findings about the initialization of mbarriers."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
+LACKS_THREADS = "the launch reads shared memory that no thread has written: it may lack the threads of a launch by the host"
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
 """Names of findings about two unordered accesses."""
 
@@ -148,8 +149,9 @@ class Found:
     other_shapes: bool | None = True
     """Whether it also appears with all other thread blocks that were tried, if the kernel does not specify its own; None if time ran out
     first."""
-    one_thread: bool = True
-    """Whether it appears with a single thread, if no address and no branch depends on the thread index."""
+    few_threads: bool = True
+    """Whether it appears with a single thread, if no address and no branch depends on the thread index, and with a single group of
+    threads, if nothing tells groups apart."""
     is_whole: bool = False
     """Whether the size of the thread block is certain: no larger one is plausible, for a finding about uninitialized memory, or no
     smaller one, for a finding about a barrier."""
@@ -167,6 +169,8 @@ class Found:
     """Contents of memory and schedule of the run."""
     doubt: str = ""
     """Why the finding is dropped without further runs; empty if it is not."""
+    first_lines: bool = False
+    """Whether only the first lines of each matrix that a descriptor describes were read."""
 
 
 @attrs.frozen
@@ -309,6 +313,7 @@ class Exercise:
         wrong: list[Launched] = []
         is_always_wrong = True
         hidden: Launched | None = None
+        of_warps: Launched | None = None
         waits = False
         last: tuple[int, int] | None = None
         said = choices[0].block if is_said(self.routine, choices[0].block) else None
@@ -337,7 +342,12 @@ class Exercise:
             if wrong and not outside and _reads_rubbish(ran) and said is not None:
                 # it leaves an array with the specified block, and reads unwritten memory with a smaller one
                 continue
-            if not outside and not is_stuck and not self._is_for_a_warp(ran, shape):
+            is_of_warps = not outside and not is_stuck and self._is_for_a_warp(ran, shape)
+            of_warps = of_warps or ((ran, shape) if is_of_warps and not _reads_rubbish(ran) else None)
+            if of_warps is not None and not outside and _reads_rubbish(ran):
+                # a block of one warp, or another smaller one, lacks threads: the kernel is for several warps
+                return of_warps
+            if not outside and not is_stuck and not is_of_warps:
                 if sizes != Sizes() or not self._is_hidden_by_sizes(shape):
                     return ran, shape
                 hidden = hidden or (ran, shape)
@@ -514,7 +524,8 @@ class Exercise:
         others = (RANDOM, ZEROS) if self.contents is COUNT else (RANDOM, COUNT) if self.contents is ZEROS and ran.depends_on_data else ()
         flags = ran.observer.flags if self.contents is ZEROS else {}
         self.contents = COUNT if COUNT in others else self.contents
-        doubts = {id(finding): self.doubt(finding, ran.example) for finding in ran.wrong}
+        lacks = self._may_lack_threads(ran)
+        doubts = {id(one): self.doubt(one, ran.example) or (LACKS_THREADS if lacks and _is_race(one) else "") for one in ran.wrong}
         asked = [finding for finding in ran.wrong if not doubts[id(finding)]]
         # a race in a shared variable is confirmed by any other race in it, on any lines
         self.lines = None if any(_is_of_one_variable(one, one) for one in asked) else frozenset().union(*map(_lines, asked))
@@ -525,7 +536,7 @@ class Exercise:
         left = tuple([finding for finding, shows in zip(ran.wrong, resized, strict=True) if shows])
         reshaped = self._of_other_shapes(left, shape, sizes_of)
         sure = self._in_order(reshaped or (), launched, sizes_of, contents)
-        alone = self._of_one_thread(sure, shape, sizes_of)
+        alone = self._of_few_threads(sure, shape, sizes_of)
         sites = {id(site): self.code.line(site.path) for site in ran.depends} if sure else {}
         stores = {self.code.line(site.path) for site in ran.stores} if any(map(_is_of_writes, sure)) else set()
         tables = {self.code.line(site.path) for site in ran.by_tables} if any(map(_is_global_race, sure)) else set()
@@ -556,7 +567,15 @@ class Exercise:
                 contents,
                 schedule,
                 doubts[id(finding)],
+                self.first_lines,
             )
+
+    def _may_lack_threads(self, ran: Ran) -> bool:
+        """Whether a run reads shared memory that no thread has written, with a block that the kernel does not specify: a block of the host
+        may have the threads that write it, and others elsewhere."""
+        block = ran.example.block
+        unwritten = [one for one in ran.wrong if one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared"]
+        return not is_said(self.routine, block) and any(not may_be_whole(self.routine, one, block) for one in unwritten)
 
     def _depends(self, finding: Finding, lines: set[int], again: list[Ran]) -> bool:
         """Whether a finding depends on synthesized contents: because one of `lines` does, or because threads do not diverge with other
@@ -759,18 +778,20 @@ class Exercise:
             return False
         return math.prod(shape.block) not in elements(self.routine) or needs(self.routine, "warp")
 
-    def _of_one_thread(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
-        """The findings that also appear with one thread, if the kernel may have only one."""
+    def _of_few_threads(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
+        """The findings that also appear with one thread, or one group of threads, if the kernel may have no more."""
         alone = self._alone(shape)
         return self._also(found, alone, sizes) if found and alone is not None else found
 
     def _alone(self, shape: Shape) -> Shape | None:
-        """The shape with one thread, if the kernel does not specify its block and does nothing that needs several threads."""
+        """The shape with one thread, or one group of threads, if the kernel does not specify its block and does nothing that needs more."""
         is_single = suits_one_thread(self.routine)
-        if launch(self.routine).threads is not None or not (is_single or fewest(self.routine) == 1):
+        count = 1 if is_single or fewest(self.routine) == 1 else group(self.routine)
+        if launch(self.routine).threads is not None or not count:
             return None
         is_one = (is_single or not distinguishes_ctas(self.routine)) and cluster_size(self.routine) is None
-        return Shape((1, 1, 1), (1, 1, 1), None) if is_one else attrs.evolve(shape, block=(1, 1, 1))
+        block = (count, 1, 1)
+        return Shape(block, (1, 1, 1), None) if is_one else attrs.evolve(shape, block=block)
 
     def _also(self, found: tuple[Finding, ...], shape: Shape, sizes: Sizes) -> tuple[Finding, ...]:
         """The findings that a run with another shape does not refute. A shape that leaves a shared array is no launch; it refutes only

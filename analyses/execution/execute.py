@@ -755,7 +755,8 @@ class _Executing:
                 return
             assert classes is not None and observer.standing is not None
             # where CTAs deviate by their data, many restarts would end with all of them watched
-            classes = divided(classes, observer.standing.apart) if is_usual or attempt < MOST_RESTARTS else None
+            ctas = math.prod(self.launch.grid)
+            classes = divided(classes, observer.standing.apart, ctas) if is_usual or attempt < MOST_RESTARTS else None
             if is_usual:
                 self.classes = classes
 

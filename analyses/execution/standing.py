@@ -20,6 +20,8 @@ APART = "apart"
 """Kind of the fault that ends a run so that it is restarted with more CTAs watched."""
 MOST = 8
 """Maximum number of classes of CTAs that deviate; if there are more, all CTAs are watched."""
+PER_CLASS = 4
+"""Least number of CTAs of the grid for each such class."""
 MOST_GROUPS = 64
 """Maximum number of cached groups of lanes."""
 
@@ -154,11 +156,12 @@ def _period(numbers: Array, deviates: Array) -> int:
     return 0
 
 
-def divided(classes: Classes, apart: frozenset[int]) -> Classes | None:
-    """The classes with the CTAs `apart` in one of their own; None if they are no part of a class, or there would be too many classes."""
+def divided(classes: Classes, apart: frozenset[int], ctas: int) -> Classes | None:
+    """The classes with the CTAs `apart` in one of their own; None if they are no part of a class, or there would be too many classes for a
+    grid of `ctas` CTAs: watching all takes less than a restart for each class."""
     kept = tuple([members - apart for members in classes])
     found = (*kept, apart)
-    return found if apart and all(found) and len(found) <= MOST else None
+    return found if apart and all(found) and len(found) <= min(MOST, max(1, ctas // PER_CLASS)) else None
 
 
 @attrs.frozen(eq=False)

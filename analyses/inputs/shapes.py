@@ -310,8 +310,21 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     tiles = _tiles(routine)
     own = [size for size in choices if all(side <= tiles.get(axis, side) for axis, side in zip(AXES, size, strict=True))]
     choices = own if max(map(math.prod, own), default=1) > 1 else choices
-    # prefer blocks with as many threads as an array has elements
-    return tuple(sorted(dict.fromkeys(choices), key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+    # prefer blocks that have the threads which are named, and then those with as many threads as an array has elements
+    least = _named(routine)
+    lacks = {size: any(side < least.get(axis, 1) for axis, side in zip(AXES, size, strict=True)) for size in choices}
+    return tuple(sorted(lacks, key=lambda size: (lacks[size], math.prod(size) not in areas))) or ((1, 1, 1),)
+
+
+def _named(routine: Routine) -> dict[str, int]:
+    """By axis, how many threads comparisons of the index with constants name: 16 for `%tid.y == 15` and for `%tid.y < 16`."""
+    found: dict[str, int] = {}
+    for term in {part: None for of in reached(routine) for whole in conditions(of) for part in walk(whole)}:
+        index, number = _compared(term) or (term, 0)
+        name, _, axis = _index_name(index).partition(".")
+        if name == "%tid" and 0 < number < MOST_THREADS:
+            found[axis] = max(found.get(axis, 1), number + (term.operator == "eq"))
+    return found
 
 
 @fact

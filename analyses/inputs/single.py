@@ -1,4 +1,5 @@
-"""Kernels that one thread may execute: all threads do the same, other than those that a number of the launch leaves out."""
+"""Kernels that few threads may execute: all threads do the same, other than those that a number of the launch leaves out, or what a thread
+does depends on its place in a group only."""
 
 from __future__ import annotations
 
@@ -51,9 +52,55 @@ def suits_one_thread(routine: Routine) -> bool:
     return True
 
 
+@fact
+def group(routine: Routine) -> int:
+    """Number of threads in a group, at most a warp, if nothing in a kernel tells groups apart; 0 if anything may.
+
+    Of the index of a thread, it uses only the low bits, and all of it only to find the membermask of the group. Nothing in such a kernel
+    says that it is for more than one group.
+    """
+    if len(reached(routine)) > 1 or has_such(routine, lambda bound: bool(bound.barrier or bound.asynchronous)):
+        return 0
+    known, numbering, bounds = values(routine), ssa(routine), bindings(routine)
+    sizes: set[int] = set()
+    done: set[int] = set()
+    new = [number for i, bound in enumerate(bounds) if isinstance(bound, Bound) and _asks(bound) for number in numbering.definitions[i]]
+    while new:
+        number = new.pop()
+        if number in done:
+            continue
+        done.add(number)
+        new += numbering.operand_of.get(number, ())
+        for i in numbering.readers[number]:
+            bound = bounds[i]
+            bits = next(iter(known.written(i)), None)
+            if not isinstance(bound, Bound):
+                return 0
+            if bits is not None and bits.operator == "and" and (bits.args[1].constant or 0) + 1 in GROUPS:
+                sizes.add((bits.args[1].constant or 0) + 1)
+            elif not _says_members(routine, i, bound, number):
+                if bound.flow or routine.instructions[i].guard is not None or bound.memory or bound.converges is not None:
+                    return 0
+                new += numbering.definitions[i]
+    return max(sizes, default=0)
+
+
+GROUPS = (2, 4, 8, 16, 32)
+"""The numbers of threads that a group may have."""
+
+
 def _involves_others(bound: Bound) -> bool:
     """Whether an instruction involves several threads, or returns what another thread has done."""
     return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.form.mnemonic == "atom")
+
+
+def _says_members(routine: Routine, i: int, bound: Bound, number: int) -> bool:
+    """Whether an instruction takes a value as its membermask, and as nothing else."""
+    members, numbering = bound.members, ssa(routine)
+    if members is None or numbering.uses[i].count(number) != 1:
+        return False
+    node = routine.instructions[i].operands[members.path[0]]
+    return any(numbering.read(i, one) == number for one in registers(routine).of(i, node))
 
 
 def _asks(bound: Bound) -> bool:
@@ -74,4 +121,4 @@ def _is_of_own_memory(routine: Routine, i: int, access: Access, number: int) -> 
     return access.space in _OWN and number in where and access.memory.access != "read-write"
 
 
-__all__ = ["suits_one_thread"]
+__all__ = ["group", "suits_one_thread"]

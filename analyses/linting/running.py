@@ -264,8 +264,8 @@ def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
         return "its address comes from synthesized memory contents: the host may give each thread its own elements"
     if not one.is_read:
         return "no thread reads the stored value"
-    if not one.one_thread:
-        return "not shown with one thread, and nothing in the kernel needs several"
+    if not one.few_threads:
+        return "not shown with as few threads as the kernel tells apart"
     if not one.other_contents:
         return "not shown with all synthesized contents of memory"
     if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
@@ -328,7 +328,8 @@ def _replay(one: Found) -> list[str]:
     path, kernel = one.finding.diagnostic.path or "-", one.example.kernel
     fill = () if one.contents.name == "count" else ("--fill", FILLS[one.contents.name])
     make = ["ptxkit", "inputs", path, "-k", kernel, *one.example.options, *fill, "-o", "launch.toml"]
-    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule)]
+    lines = ("--first-lines",) if one.first_lines else ()
+    run = ["ptxkit", "run", path, "--launch", "launch.toml", "--check", "all", "--schedule", str(one.schedule), *lines]
     return [shlex.join(make), shlex.join(run)]
 
 

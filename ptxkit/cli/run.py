@@ -72,6 +72,11 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option(
     "--budget", default=600.0, show_default=True, metavar="SECONDS", type=click.FloatRange(0, min_open=True), help="Seconds for one launch."
 )
+@click.option(
+    "--first-lines",
+    is_flag=True,
+    help="Read only the first lines of each matrix that a wgmma or tcgen05 descriptor describes; the rest counts as zeros.",
+)
 @click.option("--stats", is_flag=True, help="Count what is executed: instructions, divergence, sectors, bank conflicts, bytes, waits.")
 @click.option(
     "--top", default=20, show_default=True, metavar="N", type=click.IntRange(0), help="How many rows of a table of --stats are shown."
@@ -86,6 +91,7 @@ def command(
     checks: tuple[str, ...],
     target: str | None,
     budget: float,
+    first_lines: bool,
     stats: bool,
     top: int,
     csv_folder: str | None,
@@ -115,10 +121,11 @@ def command(
         _show(getattr(error, "diagnostics", ()), module.text)
         _input.fail("nothing is run: the file has errors")
     replay = ["ptxkit", "run", path, "--launch", description, "--check", ",".join(checks), "--schedule", str(schedule)]
+    replay += ["--first-lines"] if first_lines else []
     records = []
     for number, launch in enumerate(launches):
         counters = _counters() if stats or csv_folder is not None else None
-        record = _one(machine, code, module, launch, schedule, budget, checks, replay, counters)
+        record = _one(machine, code, module, launch, schedule, budget, checks, first_lines, replay, counters)
         if counters is not None:
             record["stats"] = _counted(counters, number, launch, top if stats else 0, csv_folder)
         records.append(record)
@@ -143,17 +150,19 @@ def _one(
     schedule: str | int,
     budget: float,
     checks: tuple[str, ...],
+    first_lines: bool,
     replay: list[str],
     counters: Any = None,
 ) -> dict[str, Any]:
     """Runs a launch, prints the results, and returns its record."""
     from ptxkit.machine import Fault
     from ptxkit.machine.monitors import monitors_of, not_covered
+    from ptxkit.machine.monitors.first_lines import FirstLines
     from ptxkit.rewriters.profiling.array_files import BadFile
     from ptxkit.rewriters.profiling.execution import execute
 
     monitors = monitors_of(checks) if checks else ()
-    watching = (*monitors, *([counters] if counters is not None else []))
+    watching = (*monitors, *([FirstLines()] if first_lines else []), *([counters] if counters is not None else []))
     record: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     with _Progress(launch) as progress:
         try:

@@ -115,6 +115,41 @@ ret;
 """
 
 
+BEYOND = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry beyond(.param .u64 x)
+{
+.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %a; .reg .f32 %f<4>;
+.shared .align 1024 .b8 A[2048];
+mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4; mov.u32 %r3, A; add.u32 %r2, %r2, %r3;
+st.shared.v4.u32 [%r2], {%r1, %r1, %r1, %r1};
+fence.proxy.async.shared::cta;
+shr.u32 %r3, %r3, 4; cvt.u64.u32 %a, %r3; or.b64 %a, %a, 0x4000004000010000;
+setp.ne.u32 %p, %r1, -1;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %a, %a, %p, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+ret;
+}
+"""
+
+
+def test_the_first_lines_of_a_matrix_that_leaves_its_variable(folder: Path) -> None:
+    (folder / "beyond.toml").write_text(WILD.replace("wild", "beyond").replace("block = 1", "block = 128"))
+    source = folder / "beyond.ptx"
+    source.write_text(BEYOND)
+    command = ["run", str(source), "--launch", str(folder / "beyond.toml"), "--check", "all", "--json", str(folder / "out.json")]
+    assert CliRunner().invoke(main, command).exit_code == 1
+    assert json.loads((folder / "out.json").read_text())["launches"][0]["fault"]["rule"] == "fault"
+    assert CliRunner().invoke(main, [*command, "--first-lines"]).exit_code == 1
+    (launch,) = json.loads((folder / "out.json").read_text())["launches"]
+    assert launch["outcome"] == "ended"
+    assert [finding["rule"] for finding in launch["findings"]] == ["S003"]
+    assert launch["findings"][0]["witness"]["replay"].endswith("--first-lines --kernel beyond")
+
+
 def test_checks(folder: Path) -> None:
     launch = WILD.replace("wild", "race").replace("block = 1", "block = 32")
     (folder / "race.toml").write_text(launch)

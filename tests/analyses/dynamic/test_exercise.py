@@ -94,7 +94,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
 def test_one_thread_where_nobody_does_more() -> None:
     done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
 
-    assert [one.one_thread for one in done.found] == [False]
+    assert [one.few_threads for one in done.found] == [False]
 
 
 @pytest.mark.parametrize(("value", "one_thread"), [("mov.u32 %r4, 1;", False), ("mov.u32 %r4, %r1;", True)])
@@ -103,7 +103,7 @@ def test_one_thread_where_a_number_of_the_launch_may_leave_out_all_others(value:
     start = "ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x;"
     done = exercised(f"{start} {body} st.global.u32 [%rd1], %r4; END:", ".param .u64 p, .param .u32 n")
 
-    assert {one.one_thread for one in done.found} == {one_thread}
+    assert {one.few_threads for one in done.found} == {one_thread}
 
 
 def test_a_number_of_threads_does_not_say_how_long_each_dimension_is() -> None:
@@ -574,6 +574,7 @@ def test_the_first_lines_of_a_matrix_that_leaves_its_variable_race() -> None:
     (one,) = matrices("").found
 
     assert one.finding.diagnostic.rule == "S003"
+    assert one.first_lines
 
 
 def test_a_matrix_that_leaves_its_variable_is_no_finding_and_the_run_refutes_nothing() -> None:
@@ -607,6 +608,32 @@ def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: b
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
     assert {one.other_sizes for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {shows}
+
+
+ROWS = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.y;
+mov.u32 %r4, %ctaid.x; mad.lo.u32 %r4, %r4, %r3, %r2; mad.lo.u32 %r5, %r4, 128, %r1; mul.wide.u32 %rd2, %r5, 4; add.s64 %rd3, %rd1, %rd2;
+ld.global.u32 %r6, [%rd3]; mov.u32 %r7, s; shl.b32 %r8, %r1, 2; add.u32 %r7, %r7, %r8; st.shared.u32 [%r7], %r6; bar.sync 0;
+setp.gt.u32 %p1, %r1, 63; @%p1 bra END; ld.shared.u32 %r6, [%r7+256]; ld.shared.u32 %r5, [%r7]; add.u32 %r6, %r6, %r5;
+st.shared.u32 [%r7], %r6; st.global.u32 [%rd3], %r6; END:"""
+
+
+@pytest.mark.parametrize(("directives", "is_certain"), [("", False), (".reqntid 128, 2", True)])
+def test_a_block_that_may_lack_threads_shows_no_race(directives: str, is_certain: bool) -> None:
+    done = exercised(ROWS, directives=directives)
+
+    races = [one for one in done.found if one.finding.diagnostic.rule == "S003"]
+    assert {bool(one.doubt) for one in races} == {not is_certain}
+
+
+def test_a_warp_that_reads_what_others_have_to_write_is_not_the_block() -> None:
+    body = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s;
+    add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1; setp.ne.s32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r4, 0; mov.u32 %r5, 0;
+    L: ld.shared.u32 %r6, [%r3]; add.u32 %r4, %r4, %r6; add.u32 %r3, %r3, 4; add.u32 %r5, %r5, 1; setp.ne.s32 %p2, %r5, 128; @%p2 bra L;
+    st.global.u32 [%rd1], %r4; END:"""
+    done = exercised(body)
+
+    assert done.example is not None and done.example.block == (128, 1, 1)
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S003", "")]
 
 
 GUESSED = """.version 9.0

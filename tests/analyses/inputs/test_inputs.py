@@ -80,6 +80,10 @@ mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEM
     assert len({part for at, part in made.parts if at >= 8}) == count
 
 
+PLANE = """.shared .align 4 .b8 s[64]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, s; shl.b32 %r4, %r1, 2; add.u32 %r3, %r3, %r4;
+shl.b32 %r4, %r2, 2; add.u32 %r3, %r3, %r4; st.shared.u32 [%r3], %r1;"""
+
+
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
     [
@@ -89,8 +93,11 @@ mul.lo.u32 %r6, %r1, %r3; mul.lo.u32 %r7, %r5, %r4; add.u32 %r1, %r6, %r7; {ELEM
         ("bar.sync 0;", "", (64, 1, 1)),
         ("mov.u32 %r1, 1;", "", (1, 1, 1)),
         (f"{NUMBER} {ELEMENT}", ".maxntid 128", (128, 1, 1)),
+        (PLANE, "", (4, 4, 1)),
+        (f"{PLANE} setp.eq.u32 %p1, %r1, 7; @%p1 ret;", "", (16, 16, 1)),
+        (f"{PLANE} setp.lt.u32 %p1, %r1, 64; @%p1 ret;", "", (64, 4, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread"],
+    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane", "a column", "columns"],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block
