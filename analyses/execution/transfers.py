@@ -39,7 +39,7 @@ class Transfers(Monitor):
     memory.
 
     The launch ends (`SETTLED`) once it has gone on without a new phase for as many operations as it took to the last one, and at least
-    for `patience` operations in all.
+    for `patience` operations in all. Before the first phase, it goes on.
     """
 
     follows_undefined = True
@@ -67,7 +67,7 @@ class Transfers(Monitor):
         self.operations = launch.operations
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        if self._now > max(self.patience, 2 * self._last):
+        if self._last and self._now > max(self.patience, 2 * self._last):
             raise Stop(SETTLED, "mbarriers have repeated their phases for long enough")
         bound = lanes.site.bound
         if not isinstance(bound, Bound):

@@ -60,8 +60,8 @@ suspicion. Not in the list are rules about generic addresses in the wrong state 
 releases."""
 RELEASES = frozenset(("wgmma-operand-slot-released",))
 """Rules about data that is written while it is still being read. A run to completion shows this if anything does write it."""
-ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form"))
-"""Rules about the address of an mbarrier."""
+ADDRESSES = frozenset(("mbarrier-alignment", "mbarrier-remote-form", "tmem-alloc-after-relinquish"))
+"""Rules about the address of an mbarrier, or whether tensor memory is allocated there."""
 
 
 def _is_of_an_access(one: Diagnostic) -> bool:
@@ -188,7 +188,7 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
 def _is_same(argued: Diagnostic, shown: Diagnostic) -> bool:
     """Whether an inferred finding and a shown one have the same cause: the same family, and a common line.
 
-    An error in an mbarrier's address does not confirm findings of other rules there.
+    An error in an address does not confirm findings of other rules there.
     """
     if argued.rule[0] != shown.rule[0] or argued.function != shown.function:
         return False

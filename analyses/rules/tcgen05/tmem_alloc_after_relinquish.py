@@ -30,7 +30,7 @@ RULE = Rule(
         .target sm_100a
         .address_size 64
         .entry k()
-        .reqntid 128
+        .reqntid 32
         {
         .reg .pred %p<4>;
         .reg .b32 %r<16>;
@@ -49,7 +49,7 @@ RULE = Rule(
         .target sm_100a
         .address_size 64
         .entry k()
-        .reqntid 128
+        .reqntid 32
         {
         .reg .pred %p<4>;
         .reg .b32 %r<16>;

@@ -254,6 +254,11 @@ def test_a_run_ends_once_mbarriers_repeat_their_phases(rounds: int, sizes: list[
     assert sorted(bytes_of(routine).values()) == sizes
 
 
+def test_a_run_goes_on_to_the_first_phase_however_late() -> None:
+    late = "mov.u32 %r8, 0; T: add.u32 %r8, %r8, 1; membar.cta; setp.lt.u32 %p3, %r8, 1050; @%p3 bra T;"
+    assert bytes_of(kernel(late + APART)) == {("a", 0, 0): 2048, ("b", 0, 0): 8192}
+
+
 def test_phases_beyond_those_that_are_recorded_are_not_added_to_the_last_one() -> None:
     routine = kernel(ROUNDS.replace("ROUNDS", "7"))
     one = example(routine, shapes(routine)[0])
