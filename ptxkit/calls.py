@@ -51,15 +51,15 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     clean: set[tuple[Sketch, Scope | None]] = set()
     # in document order: where a list of targets is declared before an instruction, it is before all that follow
     for scope in sorted(names.in_scope, key=lambda scope: scope.path):
-        alike = (names.sketch(scope), scope.parent)
+        shape = (names.sketch(scope), scope.parent)
         # a label may name a prototype, of which the sketch knows nothing
-        if alike not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
+        if shape not in clean or any(symbol.kind is Kind.LABEL for symbol in scope.symbols.values()):
             wrong: list[Problem] = []
             for path, instruction, _ in names.select(scope, calls.concerned):
                 wrong += calls.instruction(path, instruction, scope)
             yield from wrong
             if not wrong:
-                clean.add(alike)
+                clean.add(shape)
     for path, child in other_statements(names, Targets, Declaration):
         if type(child) is Targets:
             yield from calls.targets(path, child, names.scope_of(path))

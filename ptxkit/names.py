@@ -137,9 +137,9 @@ class Names:
         if scope.ranges:
             # mostly the body of a function, which is hardly ever that of another
             return Sketch(self.shaper(scope), instructions, text, mentioned.apart)
-        alike = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
+        declared = [(one.name, one.kind, one.space, one.type, one.vector, one.dimensions, one.align) for one in mentioned.symbols]
         functions = [one for one in mentioned.symbols if one.kind is Kind.FUNCTION]
-        key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *alike, *functions, *mentioned.missing)
+        key = (spelled_out(instructions, mentioned.apart) if mentioned.apart else text, *declared, *functions, *mentioned.missing)
         found = self._equal_scopes.get(key)
         if found is None:
             found = self._equal_scopes[key] = Sketch(self.shaper(scope), instructions, text, mentioned.apart)

@@ -43,6 +43,8 @@ class Routine:
     binder: Binder
     siblings: list[Routine] = attrs.field(factory=list)
     """All functions of the module with a body, in order. Functions that are called from here are among them."""
+    executes: bool = True
+    """Whether facts may be computed by executing the kernel on the machine."""
     _known: dict[Any, Any] = attrs.field(factory=dict, init=False)
 
     def forget(self) -> None:
@@ -94,17 +96,17 @@ def _alone(function: Function) -> Routine:
     return routines(Module((function,)))[0]
 
 
-def routines(module: Module, which: Container[int] | None = None) -> tuple[Routine, ...]:
+def routines(module: Module, which: Container[int] | None = None, *, executes: bool = True) -> tuple[Routine, ...]:
     """The functions of a module that have a body. Facts are cached in the returned objects, so call this once and keep the result.
 
     `which` selects functions by their index among the children of the module. The routines know nothing of functions that are left out;
-    there must be no calls between these and the selected ones.
+    there must be no calls between these and the selected ones. Without `executes`, no fact is computed by an execution.
     """
     names = resolve(module)
     binder = Binder(module, names, None, None)
     found: list[Routine] = []
     wanted = [(i, child) for i, child in enumerate(module.children) if _has_body(child) and (which is None or i in which)]
-    found += [_routine(module, names, binder, i, child, found) for i, child in wanted]
+    found += [_routine(module, names, binder, i, child, found, executes) for i, child in wanted]
     return tuple(found)
 
 
@@ -112,7 +114,7 @@ def _has_body(node: Node) -> bool:
     return isinstance(node, Function) and node.body is not None
 
 
-def _routine(module: Module, names: Names, binder: Binder, index: int, function: Node, siblings: list[Routine]) -> Routine:
+def _routine(module: Module, names: Names, binder: Binder, index: int, function: Node, siblings: list[Routine], executes: bool) -> Routine:
     assert isinstance(function, Function) and function.body is not None
     instructions: list[Instruction] = []
     paths: list[Path] = []
@@ -161,4 +163,5 @@ def _routine(module: Module, names: Names, binder: Binder, index: int, function:
         lists,
         binder,
         siblings,
+        executes,
     )

@@ -34,10 +34,14 @@ PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls
 class Facts:
     """Facts about a module, each computed when a rule first asks for it."""
 
-    def __init__(self, module: Module, target: str | None = None, version: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, module: Module, target: str | None = None, version: tuple[int, int] | None = None, *, executes: bool = True
+    ) -> None:
         self.module = module
         self.target = target
         self.version = version
+        self.executes = executes
+        """Whether facts of kernels may be computed by executing them."""
 
     @functools.cached_property
     def index(self) -> Index:
@@ -91,7 +95,7 @@ class Facts:
         """The functions with a body, as routines that hold their facts."""
         from ptxkit.analyses.framework.routine import routines  # what only reads the text needs none
 
-        return routines(self.module)
+        return routines(self.module, executes=self.executes)
 
     def routine(self, function: Function) -> Routine:
         """The routine of a function of this module. Raises KeyError if the function has no body."""

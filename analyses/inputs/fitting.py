@@ -63,7 +63,7 @@ def fits(routine: Routine) -> Fits:
     if not is_argued_guess(routine):
         return Fits({}, {}, True)
     choices = shapes(routine)
-    if not is_available() or not choices:
+    if not routine.executes or not is_available() or not choices:
         return Fits({}, {}, False)
     # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.execution.execute import module_code

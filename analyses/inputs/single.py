@@ -1,5 +1,5 @@
 """Kernels that few threads may execute: all threads do the same, other than those that a number of the launch leaves out, or what a thread
-does depends on its place in a group only."""
+does depends on its position in a group only."""
 
 from __future__ import annotations
 

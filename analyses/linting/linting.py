@@ -40,6 +40,7 @@ def lint(
     def find(facts: Facts, rules: tuple[Rule, ...]) -> list[Diagnostic]:
         return _found(facts, rules, run, tuple(also), budget, store if budget is None and not also else None, only)
 
+    facts = facts if facts is not None else Facts(module, target, version, executes=run)
     return linting.lint(module, rules, target, version, ignores=ignores, facts=facts, find=find)
 
 
@@ -61,7 +62,7 @@ def _found(
     keys = keys_of(facts, parts, rules, run) if store is not None else ()
     again = _again(facts, parts, keys, store)
     fresh = [part for part in parts if part not in again]
-    judged = PartFacts(facts, fresh)
+    judged = PartFacts(facts, fresh, executes=run)
     argued: dict[Part | None, list[Diagnostic]] = {}
     found: list[Diagnostic] = []
     for rule in rules:

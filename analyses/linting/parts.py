@@ -88,15 +88,15 @@ def has_errors(facts: Facts) -> bool:
 class PartFacts(Facts):
     """Facts of a module, restricted to the functions of some parts."""
 
-    def __init__(self, facts: Facts, parts: Sequence[Part]) -> None:
-        super().__init__(facts.module, facts.target, facts.version)
+    def __init__(self, facts: Facts, parts: Sequence[Part], *, executes: bool = True) -> None:
+        super().__init__(facts.module, facts.target, facts.version, executes=executes)
         self._whole = facts
         _share(facts, self)
         self.is_asked = False
         """Whether `routines` has been read."""
         children = frozenset([i for part in parts for i in part.children])
-        self._is_whole = children >= {i for (i,), _ in facts.functions}
-        self._fresh = facts.routines if self._is_whole else routines(facts.module, children)
+        self._is_whole = executes == facts.executes and children >= {i for (i,), _ in facts.functions}
+        self._fresh = facts.routines if self._is_whole else routines(facts.module, children, executes=executes)
 
     @property
     def routines(self) -> tuple[Routine, ...]:

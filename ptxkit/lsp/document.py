@@ -51,7 +51,7 @@ class Document:
         if self._facts is None:
             with self._making:
                 if self._facts is None:
-                    facts = Facts(parse(self.text, self.path), self.settings.target, _version(self.settings.ptx))
+                    facts = Facts(parse(self.text, self.path), self.settings.target, _version(self.settings.ptx), executes=False)
                     # the facts hold both from here on
                     _ = facts.names, facts.index.line_starts
                     self._facts = facts

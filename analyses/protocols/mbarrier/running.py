@@ -57,7 +57,7 @@ class Ran:
 @fact
 def run(routine: Routine) -> Ran | None:
     """The first launch of a kernel that works; None if none does, if nothing can be executed, or if the kernel has no mbarriers."""
-    if not is_available():
+    if not routine.executes or not is_available():
         return None
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None

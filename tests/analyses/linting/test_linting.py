@@ -48,6 +48,22 @@ def test_without_a_run_nothing_is_an_error_that_could_be_shown() -> None:
         assert all(one.rule[0] in "EVF" for one in argued)
 
 
+def test_without_a_run_nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Executed(Exception):
+        """Raised in place of a launch."""
+
+    def launch(*_: object, **__: object) -> None:
+        raise Executed
+
+    monkeypatch.setattr("ptxkit.machine.launch", launch)
+    path = FOLDER.parent / "kernels" / "mbarrier.sm_90a.ptx"
+    module = ptxkit.parse(path.read_text(), str(path))
+
+    lint(module, run=False)
+    with pytest.raises(Executed):
+        lint(module)
+
+
 def test_what_is_argued_and_shown_is_one_finding() -> None:
     rule = select(["S003"])[0]
     found = lint(ptxkit.parse(in_module(rule.bad)), [rule])
