@@ -34,9 +34,7 @@ PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls
 class Facts:
     """Facts about a module, each computed when a rule first asks for it."""
 
-    def __init__(
-        self, module: Module, target: str | None = None, version: tuple[int, int] | None = None, *, executes: bool = True
-    ) -> None:
+    def __init__(self, module: Module, target: str | None = None, version: tuple[int, int] | None = None, *, executes: bool = True) -> None:
         self.module = module
         self.target = target
         self.version = version
