@@ -33,6 +33,7 @@ class TensorMemory:
         self.taken: dict[int, int] = {}
         """The number of columns of each allocation, by its first column."""
         self.permit = True
+        self.has_allocated = False
 
     def room(self, columns: int) -> int:
         """The first of this many free columns, or -1 if there are none."""

@@ -78,6 +78,7 @@ def _alloc(op: Operation) -> Semantics:
             if at < 0:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there are fewer", "tensor memory")
             memory.taken[at] = columns
+            memory.has_allocated = True
             memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
             one.store(space, np.broadcast_to(dst, lanes.count)[first : first + 1], np.full(1, at, np.uint32))
 
@@ -93,7 +94,7 @@ def _dealloc(op: Operation) -> Semantics:
             memory = memories[lanes.cta[first]]
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
-                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor columns")
+                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", _kind(memory))
             _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 
@@ -115,7 +116,13 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
     """Faults if cells do not exist or are not allocated."""
     if lane + rows > LANES or column + columns > COLUMNS or not memory.allocated(column, column + columns - 1):
         what = f"lanes {lane} to {lane + rows - 1} and columns {column} to {column + columns - 1} of tensor memory"
-        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor columns")
+        lanes.fault(None, f"access to {what}, not all of which are allocated", _kind(memory))
+
+
+def _kind(memory: TensorMemory) -> str:
+    """Kind of a fault of columns that are not allocated. A CTA that never allocates any is part of something else, such as a test of one
+    instruction, and its addresses are those of an example launch."""
+    return "tensor columns" if memory.has_allocated else "tensor memory"
 
 
 def _notify(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
