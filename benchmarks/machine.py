@@ -1,12 +1,14 @@
 """How fast the machine executes: instructions of threads a second, for kernels of several kinds; growth with the number of threads; memory.
 
     python benchmarks/machine.py [--numba PYTHON] [--sketch ../shared/sketches] [--growth] [--busy] [--times 3]
+    python benchmarks/machine.py --memory
 
 `--numba` is a Python that has Numba: the same kernels in its CUDA simulator, in the same run, on fewer threads where it would take
 minutes; compared
 are threads a second. `--sketch` is a folder with `machine.py`, the sketch that the machine must not be slower than, and its `machine.ptx`.
 With `--busy` times are those of the processor, for a computer that does other work besides.
-`--growth` runs 10^5, 10^6 and 10^7 threads. Every result is checked against NumPy.
+`--growth` runs 10^5, 10^6 and 10^7 threads; `--memory` nothing but 10^6 threads of a kernel with 40 registers that are live at once.
+Every result is checked against NumPy.
 """
 
 from __future__ import annotations
@@ -120,6 +122,34 @@ def growth(code: Any, machine: Machine) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(f"{count:10} threads: {best:7.3f} s, {best / count * 1e9:7.1f} ns a thread; the process took {peak} MiB at most so far")
     print(f"growth from 10^5 to 10^7 threads: {rates[-1] / rates[0]:.2f} (linear is 1)")
+
+
+def memory(threads: int = 1_000_000, registers: int = 40, block: int = 250) -> None:
+    """What a launch adds to the memory of the process, of a kernel in which all registers are live between two barriers."""
+    numbers = range(registers)
+    makes = "\n".join([f"mad.lo.u32 %v{i}, %r1, {2 * i + 1}, {i};" for i in numbers])
+    adds = "\n".join([f"add.u32 %r5, %r5, %v{i};" for i in numbers])
+    machine = Machine("sm_80")
+    code = machine.load(f"""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry k(.param .u64 out) {{
+        .reg .b32 %r<9>; .reg .b32 %v<{registers}>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r1, %r2, %r3, %r4;
+        {makes}
+        bar.sync 0;
+        mov.u32 %r5, 0;
+        {adds}
+        mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r5;
+        ret; }}""")
+    out = np.zeros(threads, np.uint32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    machine.launch(code, "k", out, grid=threads // block, block=block)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    assert (out == np.arange(threads) * registers**2 + sum(numbers)).all()
+    print(f"{threads} threads with {registers} registers: {after} MiB for the process, of which the launch {after - before}")
 
 
 SIMULATED = """
@@ -253,11 +283,15 @@ def main() -> None:
     parser.add_argument("--numba", metavar="PYTHON")
     parser.add_argument("--sketch", type=Path, metavar="FOLDER")
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
     if options.busy:
         time.perf_counter = time.process_time
+    if options.memory:
+        memory()
+        return
     machine = Machine("sm_80")
     code = machine.load(re.sub(r"\r", "", PTX.read_text()))
     rates = {}

@@ -16,7 +16,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
 from ptxkit.patterns import Sketch
-from ptxkit.problem import Problem
+from ptxkit.problem import Problem, short_text
 from ptxkit.syntax import (
     Address,
     Alias,
@@ -162,7 +162,7 @@ class _Calls:
         operands = list(enumerate(instruction.operands, first))
         results = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
         if operands and isinstance(operands[0][1], Apply):
-            message = f"`{_short(operands[0][1])}` is no callee"
+            message = f"`{short_text(operands[0][1])}` is no callee"
             yield Problem("bad-call-target", (*path, operands[0][0]), message, ("a comma comes before the arguments",))
             return
         if not operands or not isinstance(operands[0][1], Name):
@@ -295,9 +295,10 @@ class _Calls:
         wanted = _spelled(parameter)
         value = constant_value(node)
         if value is None or is_result:
-            return f"`{_short(node)}` is no {what}", "a register or a `.param` variable is needed" if is_result else f"{wanted} is needed"
+            needed = "a register or a `.param` variable" if is_result else wanted
+            return f"`{short_text(node)}` is no {what}", f"{needed} is needed"
         if parameter.declarator.dimensions or not _holds_constant(formal, value):
-            return f"constant `{_short(node)}` for {wanted}", ""
+            return f"constant `{short_text(node)}` for {wanted}", ""
         return None
 
     def named(self, name: str, parameter: Parameter, formal: Type, what: str, scope: Scope) -> tuple[str, str] | None:
@@ -453,8 +454,3 @@ def _spelled_symbol(symbol: Symbol) -> str:
     what = "register" if symbol.kind is Kind.REGISTER else "variable"
     name = symbol.name if symbol.count is None else f"{symbol.name}<{symbol.count}>"
     return f"`{width}{symbol.type}{sizes}` {what} `{name}`"
-
-
-def _short(node: Node) -> str:
-    text = " ".join(node.text.split())
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -9,7 +9,7 @@ from ptxkit.directives import availability, plain_integer
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Symbol, names_in
-from ptxkit.problem import Problem
+from ptxkit.problem import Problem, short_text
 from ptxkit.syntax import (
     Apply,
     Braces,
@@ -66,7 +66,7 @@ def initializer_problems(
         yield Problem(KIND, at, f"an initial value for all of `{name}<>`", ("each variable with a value is declared by itself",))
         return
     if known is not None and known.kind == "opaque" and not isinstance(value, Braces):
-        yield Problem(KIND, at, f"`{_short(value)}` for a `{known.name}`", ("a list of properties in braces is needed",))
+        yield Problem(KIND, at, f"`{short_text(value)}` for a `{known.name}`", ("a list of properties in braces is needed",))
     if known is None or known.kind in ("opaque", "predicate"):
         return
     if known.name in (".f16", ".f16x2"):
@@ -102,7 +102,7 @@ class _Check:
             yield from self.scalar(path, node)
             return
         if not isinstance(node, Braces):
-            yield Problem(KIND, path, f"`{_short(node)}` for {'an array' if sizes else 'a vector'}", ("a list in braces is needed",))
+            yield Problem(KIND, path, f"`{short_text(node)}` for {'an array' if sizes else 'a vector'}", ("a list in braces is needed",))
             return
         if "," in node.shape.tokens[-1]:
             yield Problem(KIND, path, "a comma behind the last value")
@@ -154,19 +154,19 @@ class _Check:
         value = constant_value(node)
         if isinstance(value, float):
             if element.kind not in ("float", "untyped"):
-                yield Problem(KIND, path, f"float `{_short(node)}` for `{element.name}`", ("an integer is needed",))
+                yield Problem(KIND, path, f"float `{short_text(node)}` for `{element.name}`", ("an integer is needed",))
             elif (
                 value in (float("inf"), float("-inf"))
                 and isinstance(node, Number)
                 and node.text.lstrip("-")[:2].lower() not in ("0f", "0d")
             ):
-                yield Problem(KIND, path, f"`{_short(node)}` is beyond any float")
+                yield Problem(KIND, path, f"`{short_text(node)}` is beyond any float")
         elif isinstance(value, int):
             if element.kind == "float":
                 notes = ("a float has a point or starts with 0f or 0d",)
-                yield Problem(KIND, path, f"integer `{_short(node)}` for `{element.name}`", notes)
+                yield Problem(KIND, path, f"integer `{short_text(node)}` for `{element.name}`", notes)
             elif isinstance(node, Number) and abs(value) >= 10**20:
-                yield Problem(KIND, path, f"`{_short(node)}` is beyond 64 bits")
+                yield Problem(KIND, path, f"`{short_text(node)}` is beyond 64 bits")
 
     def address(self, path: Path, node: Node) -> Iterator[Problem]:
         """The address of a variable or function: `x`, `x + 4`, `generic(x)`, `generic(x) + 4`, `0xff00(x)`."""
@@ -177,7 +177,7 @@ class _Check:
             children = node.children
             if len(children) != 3 or children[1].text != "+" or not isinstance(plain_integer(children[2]), int):
                 yield Problem(
-                    KIND, path, f"`{_short(node)}` is no initial value", ("an address may have a constant added to it, nothing else",)
+                    KIND, path, f"`{short_text(node)}` is no initial value", ("an address may have a constant added to it, nothing else",)
                 )
                 return
             base, at, offset = children[0], (*path, 0), True
@@ -194,7 +194,7 @@ class _Check:
         inner = _only(base.children[1]) if isinstance(base, Apply) and base.children[0].text == "generic" else None
         if not isinstance(inner, Name):
             notes = ("`x`, `x + 4`, `generic(x)`, `generic(x) + 4` and `0xff00(x)` are addresses",)
-            yield Problem(KIND, path, f"`{_short(base)}` is no initial value", notes)
+            yield Problem(KIND, path, f"`{short_text(base)}` is no initial value", notes)
             return
         yield from availability(path, "`generic()`", "generic-initializer", self.version, self.target)
         yield from self.symbol((*path, 1, 0), inner, offset, generic=True)
@@ -221,7 +221,7 @@ class _Check:
     def wide_enough(self, path: Path, node: Node) -> Iterator[Problem]:
         if self.element.name not in (".u32", ".u64"):
             notes = ("an address is held by `.u64` or `.u32`", "byte by byte it is held by `.u8`: 0xff(x), 0xff00(x), …")
-            yield Problem(KIND, path, f"address `{_short(node)}` for `{self.element.name}`", notes)
+            yield Problem(KIND, path, f"address `{short_text(node)}` for `{self.element.name}`", notes)
 
     def symbol(self, path: Path, name: Name, offset: bool, generic: bool) -> Iterator[Problem]:
         symbol = self.names.lookup(path, name.text)
@@ -266,8 +266,3 @@ def _only(node: Node) -> Node | None:
 
 def _length(node: Braces) -> int:
     return sum([child.text.count(",") + 1 if isinstance(child, Numbers) else 1 for child in node.children])
-
-
-def _short(node: Node) -> str:
-    text = " ".join(node.text.split())
-    return text if len(text) <= 40 else text[:39] + "…"

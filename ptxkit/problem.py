@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.frozen import frozen
-from ptxkit.syntax import Path
+from ptxkit.syntax import Node, Path
 
 
 @frozen
@@ -17,3 +17,9 @@ class Problem:
     related: tuple[tuple[Path, str], ...] = ()
     doubtful: bool = False
     """Whether it may be valid in a PTX version newer than the table: then it is a warning."""
+
+
+def short_text(node: Node) -> str:
+    """The text of a node on one line, of at most 40 characters."""
+    text = " ".join(node.text.split())
+    return text if len(text) <= 40 else text[:39] + "…"

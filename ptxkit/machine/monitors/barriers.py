@@ -21,13 +21,12 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
-from ptxkit.machine.operation import Operation
+from ptxkit.machine.monitors.sites import Sites
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import constant_value
 
@@ -74,9 +73,7 @@ class Barriers(Monitor):
     def begin(self, launch: Launch) -> None:
         self.launch = launch
         self.collected = Collected(launch)
-        self._forms: dict[int, tuple[str, ...]] = {}
-        self._sites: list[Site] = []
-        self._numbers: dict[int, int] = {}
+        self._sites = Sites()
         self._first = -1
         self._open: dict[tuple[int, int], Site] = {}
         """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
@@ -226,7 +223,7 @@ class Barriers(Monitor):
     # --- barriers of a CTA
 
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
-        given = self._given(bound, arguments)
+        given = self._sites.given(bound, arguments)
         operand = bound.barrier[0].operand
         number, count = np.asarray(given[operand]).astype(np.int64), given.get(bound.threads.name) if bound.threads is not None else None
         waits = any(barrier.action == "wait" for barrier in bound.barrier)
@@ -255,7 +252,7 @@ class Barriers(Monitor):
 
     def _compare(self, lanes: Any, key: Array, phase: Array, expected: Array, kind: int, waits: bool) -> None:
         """Compares arrivals with earlier ones in the same phase, and with the expected thread count."""
-        barriers, site = self.residents.barriers, self._number(lanes.site)
+        barriers, site = self.residents.barriers, self._sites.number(lanes.site)
         keys, first, counts = np.unique(key, return_index=True, return_counts=True)
         now = phase[first]
         self._unwaited(keys[(self._phase[keys] >= 0) & (self._phase[keys] < now)])
@@ -427,7 +424,7 @@ class Barriers(Monitor):
         barriers = self.residents.barriers
         key = lanes.cta * BARRIERS + number
         phase = barriers.phase[key]
-        here = (self._phase[key] == phase) & (self._site[key] == self._number(site)) & (self._expected[key] == 0)
+        here = (self._phase[key] == phase) & (self._site[key] == self._sites.number(site)) & (self._expected[key] == 0)
         return np.flatnonzero(here & (barriers.arrived[key] > 0) & (self._came[number, lanes.place] != phase)), key
 
     def _found_missing(self, lanes: Any, past: Array, key: Array, number: int, site: Site, how: str, what: str) -> None:
@@ -475,7 +472,7 @@ class Barriers(Monitor):
     def _masks(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Checks member masks: each executing lane is in its own mask, and all lanes in it have the same mask."""
         assert bound.members is not None
-        mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        mask = np.asarray(self._sites.given(bound, arguments)[bound.members.name]).astype(np.uint32)
         if not mask.ndim and mask == 0xFFFFFFFF:
             return
         masks = np.broadcast_to(mask, lanes.count)
@@ -528,7 +525,7 @@ class Barriers(Monitor):
         """For each warp, the lanes that must execute an instruction, as bits: those in masks, or all."""
         if bound.members is None or not bound.members.reads:
             return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
-        mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        mask = np.asarray(self._sites.given(bound, arguments)[bound.members.name]).astype(np.uint32)
         found: Array = np.bitwise_or.reduce(lanes.by_warp(np.broadcast_to(mask, lanes.count)), axis=1)
         return found
 
@@ -633,19 +630,6 @@ class Barriers(Monitor):
             )
 
     # --- names
-
-    def _given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        names = self._forms.get(id(bound))
-        if names is None:
-            names = self._forms[id(bound)] = order(Operation(bound))
-        return dict(zip(names, arguments, strict=False))
-
-    def _number(self, site: Site) -> int:
-        found = self._numbers.get(id(site))
-        if found is None:
-            found = self._numbers[id(site)] = len(self._sites)
-            self._sites.append(site)
-        return found
 
     def _cta(self, barrier: int) -> str:
         return spoken_index(self.collected.names.thread(self.residents.first + barrier // BARRIERS * self.residents.threads)[0])

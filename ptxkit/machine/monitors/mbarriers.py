@@ -25,7 +25,6 @@ from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.fault import Fault, Wait
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
@@ -33,7 +32,7 @@ from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
 from ptxkit.machine.monitors.races import Races
-from ptxkit.machine.operation import Operation
+from ptxkit.machine.monitors.sites import Sites
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
@@ -121,9 +120,7 @@ class Mbarriers(Monitor):
         if self._leads:
             self.order.begin(launch)
         self._first = -1
-        self._forms: dict[int, tuple[str, ...]] = {}
-        self._sites: list[Site] = []
-        self._numbers: dict[int, int] = {}
+        self._sites = Sites()
         self._polled: dict[int, Wait] = {}
         self._uncommitted: set[int] = set()
         """The CTAs of which tcgen05 operations have been started and not been committed to an mbarrier."""
@@ -173,7 +170,7 @@ class Mbarriers(Monitor):
             return
         bound = lanes.site.bound
         if bound.form.mnemonic == "mbarrier":
-            given = self._given(bound, arguments)
+            given = self._sites.given(bound, arguments)
             if "m" in given:
                 self._operation(lanes, bound, given)
         elif "init-fence" in bound.effects:
@@ -215,13 +212,13 @@ class Mbarriers(Monitor):
         if bound.has(".arrive") or bound.has(".arrive_drop"):
             self._arrive(lanes, bound, given, at, word)
         if bound.has(".test_wait") or bound.has(".try_wait"):
-            names = self._forms[id(bound)]
+            names = self._sites.names(bound)
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
 
     def _note(self, lanes: Any, word: Array) -> None:
         self._thread[word] = lanes.index
         self._stamp[word] = self.order.knowledge.stamp
-        self._site[word] = self._number(lanes.site)
+        self._site[word] = self._sites.number(lanes.site)
 
     def _init(self, lanes: Any, word: Array) -> None:
         self._any = True
@@ -352,7 +349,7 @@ class Mbarriers(Monitor):
             every = distinct_numbers(np.broadcast_to(at, lanes.count)[touched] >> 3)
             self._live[every] = False
             self._live[words] = False
-            self._site[every] = self._site[words] = self._number(site)
+            self._site[every] = self._site[words] = self._sites.number(site)
         name = spoken_mbarrier(self.collected, word << 3)
         message = (
             f"{self._who(lanes, lane)} {DOES[access.kind]} {bytes_of(size)} as data over mbarrier {name}, initialized on line"
@@ -443,7 +440,7 @@ class Mbarriers(Monitor):
         rank = owner[far] % self.launch.cluster_size
         # a thread that waits for an arrival knows of it; the mbarrier was published before
         self._remote[rank, lanes.place[far]] = self.order.knowledge.stamp - _is_operation(site.bound)
-        self._remote_site[rank, lanes.place[far]] = self._number(site)
+        self._remote_site[rank, lanes.place[far]] = self._sites.number(site)
 
     def exit(self, lanes: Any) -> None:
         """When the last threads of a CTA exit, accesses of other CTAs to its shared memory must happen before."""
@@ -565,19 +562,6 @@ class Mbarriers(Monitor):
 
     def _cta(self, cta: int) -> str:
         return spoken_index(self.collected.names.thread(self.residents.first + cta * self.residents.threads)[0])
-
-    def _given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        names = self._forms.get(id(bound))
-        if names is None:
-            names = self._forms[id(bound)] = order(Operation(bound))
-        return dict(zip(names, arguments, strict=False))
-
-    def _number(self, site: Site) -> int:
-        found = self._numbers.get(id(site))
-        if found is None:
-            found = self._numbers[id(site)] = len(self._sites)
-            self._sites.append(site)
-        return found
 
 
 _REFUSED = (

@@ -1,0 +1,43 @@
+"""The instructions that a monitor has seen, by number, so that arrays can hold them; and their arguments by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.operation import Operation
+
+if TYPE_CHECKING:
+    from ptxkit.isa.binding import Bound
+    from ptxkit.machine.code import Site
+
+
+class Sites:
+    """Instructions, numbered from 0 in the order in which a monitor first asks for them."""
+
+    def __init__(self) -> None:
+        self._sites: list[Site] = []
+        self._numbers: dict[int, int] = {}
+        self._forms: dict[int, tuple[str, ...]] = {}
+
+    def __getitem__(self, number: int) -> Site:
+        return self._sites[number]
+
+    def number(self, site: Site) -> int:
+        """The number of an instruction."""
+        found = self._numbers.get(id(site))
+        if found is None:
+            found = self._numbers[id(site)] = len(self._sites)
+            self._sites.append(site)
+        return found
+
+    def names(self, bound: Bound) -> tuple[str, ...]:
+        """The names of the arguments of an instruction, in order."""
+        found = self._forms.get(id(bound))
+        if found is None:
+            found = self._forms[id(bound)] = order(Operation(bound))
+        return found
+
+    def given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        """The arguments of an instruction by name."""
+        return dict(zip(self.names(bound), arguments, strict=False))
