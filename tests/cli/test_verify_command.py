@@ -299,16 +299,25 @@ class TestDoubts:
         assert json.loads(result.stdout)["findings"][0]["rule"] == rule
 
 
+COLUMN = """mul.lo.u32 %r4, %r1, 128;
+mov.u32 %r3, column;
+add.u32 %r3, %r3, %r4;
+st.shared.u32 [%r3], %r1;
+END:"""
+
+
 @pytest.mark.parametrize(
-    ("name", "note"),
+    ("before", "after", "note"),
     [
-        ("transpose_bank_conflict", "32-way bank conflict: the lanes are served in 32 passes (L001) in line 64"),
-        ("saxpy_unreachable", "control never reaches this (R003) in line 45"),
-        ("saxpy_unused_decls", "register `%never` is never used (R004) in line 16"),
+        ("END:", COLUMN, "32-way bank conflict: the lanes are served in 32 passes (L001) in line 20"),
+        ("ret;", "ret;\nmov.u32 %r4, 1;\nret;", "control never reaches this (R003) in line 18"),
+        ("ret;", ".reg .b32 %never;\nret;", "register `%never` is never used (R004) in line 17"),
     ],
 )
-def test_what_no_execution_is_wrong_for_is_named(name: str, note: str) -> None:
-    found = report(str(PAIRS / f"{name}.bad.ptx"))
+def test_what_no_execution_is_wrong_for_is_named(before: str, after: str, note: str) -> None:
+    text = PTX.replace("[%d3+4]", "[%d3]").replace("\n{\n", "\n{\n.shared .align 4 .b8 column[4096];\n" if after is COLUMN else "\n{\n", 1)
+
+    found = report("-", "--block", "32", "--param", "n=32", text=text.replace(before, after))
 
     assert found["outcome"] == "verified"
     assert f"lint has a note: {note}" in found["not_covered"]
