@@ -162,7 +162,7 @@ class _Calls:
         operands = list(enumerate(instruction.operands, first))
         results = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
         if operands and isinstance(operands[0][1], Apply):
-            message = f"`{short_text(operands[0][1])}` is no callee"
+            message = f"`{short_text(operands[0][1])}` is not a callee"
             yield Problem("bad-call-target", (*path, operands[0][0]), message, ("a comma comes before the arguments",))
             return
         if not operands or not isinstance(operands[0][1], Name):
@@ -285,18 +285,18 @@ class _Calls:
         formal = types().get(parameter.type or "")
         if formal is None:
             return None
-        what = "result" if is_result else "argument"
+        what = "a result" if is_result else "an argument"
         if self.has_abi and formal.name in NARROW and not parameter.declarator.dimensions and vector_of(parameter) == 1:
             return f"`{formal.name}` cannot be passed to or from a function", "`.b8`, `.b16` and wider types can"
         if isinstance(node, Name) and node.text == "_":
-            return None if is_result else ("`_` is no argument", f"{_spelled(parameter)} is needed")
+            return None if is_result else ("`_` is not an argument", f"{_spelled(parameter)} is needed")
         if isinstance(node, Name) and node.text != "WARP_SZ":
             return self.named(node.text, parameter, formal, what, scope)
         wanted = _spelled(parameter)
         value = constant_value(node)
         if value is None or is_result:
             needed = "a register or a `.param` variable" if is_result else wanted
-            return f"`{short_text(node)}` is no {what}", f"{needed} is needed"
+            return f"`{short_text(node)}` is not {what}", f"{needed} is needed"
         if parameter.declarator.dimensions or not _holds_constant(formal, value):
             return f"constant `{short_text(node)}` for {wanted}", ""
         return None
@@ -336,7 +336,9 @@ class _Calls:
         if isinstance(listed, Error):
             return
         if listed is None or isinstance(listed, Prototype) or _is_call_list(listed):
-            yield Problem("bad-target-list", at, f"`{name}` is no list of labels", ("the label of a `.branchtargets` is needed",), related)
+            yield Problem(
+                "bad-target-list", at, f"`{name}` is not a list of labels", ("the label of a `.branchtargets` is needed",), related
+            )
         elif symbol.path > path:
             yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
 
@@ -360,7 +362,7 @@ class _Calls:
             for name in wanted:
                 symbol = scope.symbols.get(name) if count is not None else scope.lookup(name)
                 if count is not None and (symbol is None or symbol.kind is not Kind.LABEL):
-                    yield Problem("bad-target-list", (*path, i), f"`{name}` of `{child.text}` is no label of this scope")
+                    yield Problem("bad-target-list", (*path, i), f"`{name}` of `{child.text}` is not a label of this scope")
                     break
 
     # --- the direction of parameters (5.1.6.4)

@@ -257,7 +257,7 @@ def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: 
     word = declaration.children[words[-1]].text
     known = types().get(word)
     if known is None:
-        yield Problem(kind, at, f"`{word}` is no type")
+        yield Problem(kind, at, f"`{word}` is not a type")
         return None
     if known.registers or known.kind not in (*IN_REGISTERS, "opaque"):
         instead = (
@@ -314,10 +314,10 @@ def _align(path: Path, align: Align, most: int | None) -> Iterator[Problem]:
     value = plain_integer(node)
     if value is None:
         yield Problem(
-            "bad-alignment", (*path, 0), f"`{node.text}` is no plain integer", ("an alignment is a number without sign and operators",)
+            "bad-alignment", (*path, 0), f"`{node.text}` is not a plain integer", ("an alignment is a number without sign and operators",)
         )
     elif not is_power_of_two(value) or value >= 1 << 32:
-        yield Problem("bad-alignment", (*path, 0), f"{value} is no alignment", ("a power of two is needed",))
+        yield Problem("bad-alignment", (*path, 0), f"{value} is not an alignment", ("a power of two is needed",))
     elif most is not None and value > most:
         yield Problem("bad-alignment", (*path, 0), f"a parameter aligned to {value} bytes", (f"at most {most}",))
 
@@ -330,7 +330,9 @@ def _sizes(path: Path, declaration: Declaration, declarator: Declarator) -> Iter
     for i, child in enumerate(declarator.children):
         if isinstance(child, Range):
             if plain_integer(child.children[0]) is None:
-                yield Problem(kind, (*path, i), f"`{child.children[0].text}` is no count", ("it is a number without sign and operators",))
+                yield Problem(
+                    kind, (*path, i), f"`{child.children[0].text}` is not a count", ("it is a number without sign and operators",)
+                )
             if dimensions:
                 yield Problem(kind, (*path, dimensions[0][0]), f"`{name}` is counted and an array", ("one excludes the other",))
     if dimensions and declaration.space == ".reg":
@@ -357,7 +359,7 @@ def _dimensions(path: Path, dimensions: list[tuple[int, Dimension]]) -> Iterator
                 yield Problem("bad-array-size", (*path, i), "only the first dimension may be left out")
         elif plain_integer(dimension.children[0]) is None:
             text = dimension.children[0].text
-            yield Problem("bad-array-size", (*path, i), f"`{text}` is no size", ("it is a number without sign and operators",))
+            yield Problem("bad-array-size", (*path, i), f"`{text}` is not a size", ("it is a number without sign and operators",))
 
 
 # --- functions, kernels, prototypes (7.1, 11.2) -----------------------------------------------------------------------------------
@@ -434,7 +436,7 @@ def _parameter(
                 "bad-attribute", (*path, i), f"an attribute on parameter `{name}`", ("it is for variables in `.global` and for functions",)
             )
     if name == "WARP_SZ" or (name == "_" and use == FORMAL and not is_prototype):
-        yield Problem("unusable-name", (*path, len(parameter.children) - 1), f"`{name}` is no name for a parameter")
+        yield Problem("unusable-name", (*path, len(parameter.children) - 1), f"`{name}` is not a name for a parameter")
     yield from _type(path, parameter, about, use)
     yield from _alignment(path, parameter, MAX_PARAM_ALIGN if use == FORMAL and space == ".param" else None)
     yield from _pointer(path, parameter, about, use)

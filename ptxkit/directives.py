@@ -221,7 +221,7 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
         else:
             # A target newer than the table is likely to occur in a newer file.
             doubtful = version is not None and version > NEWEST and _looks_like_target(word)
-            yield Problem("bad-header", at, f"`{word}` is no target that is known", _target_notes(word), doubtful=doubtful)
+            yield Problem("bad-header", at, f"`{word}` is not a target that is known", _target_notes(word), doubtful=doubtful)
 
 
 def _measured_earlier(known: Architecture, version: Version) -> bool:
@@ -249,7 +249,7 @@ def _address_size(path: Path, statement: Node, before: Node | None, module: Modu
     child = statement.children[0]
     value = plain_integer(child)
     if value not in (32, 64):
-        yield Problem("bad-header", (*path, 0), f"`{child.text}` is no size of addresses", ("it is 32 or 64",))
+        yield Problem("bad-header", (*path, 0), f"`{child.text}` is not a size of addresses", ("it is 32 or 64",))
     elif value == 32 and any(known is not None and known.number >= 90 for known in map(_architecture, module.targets)):
         yield Problem("bad-header", (*path, 0), "addresses of 32 bits are not supported from sm_90 on")
     if type(before) is not nodes.Target:
@@ -411,7 +411,7 @@ def _performance(path: Path, header: Header, owner: str, version: Version | None
         known = directives().get(name)
         if known is None or not name.startswith("."):
             doubtful = version is not None and version > MODELLED
-            yield Problem("bad-directive", at, f"`{name}` is no directive of a function", doubtful=doubtful)
+            yield Problem("bad-directive", at, f"`{name}` is not a directive of a function", doubtful=doubtful)
             continue
         if owner not in known.owners:
             yield Problem("bad-directive", at, f"`{name}` on {_OWNERS[owner]}", (f"it is for {_spoken_owners(known)}",))
@@ -455,13 +455,13 @@ def _values(path: Path, child: PerformanceDirective, known: Directive) -> tuple[
     for j, argument in arguments:
         value = plain_integer(argument)
         if value is None:
-            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` of `{known.name}` is no plain integer")
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` of `{known.name}` is not a plain integer")
         if value < known.least or value >= 1 << 32:
             why = "it is not positive" if value < known.least else "it is beyond 32 bits"
-            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is no value for `{known.name}`", (why,))
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is not a value for `{known.name}`", (why,))
         most = MAX_ABI_PRESERVE.get(known.name)
         if most is not None and value > most:
-            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is no value for `{known.name}`", (f"at most {most}",))
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is not a value for `{known.name}`", (f"at most {most}",))
         values.append(value)
     return tuple(values), None
 
@@ -553,7 +553,7 @@ def _attribute_items(path: Path, attribute: Attribute, space: str | None, versio
         word = item.children[0].text if isinstance(item, AttributeItem) and item.children else item.text
         known = directives().get(word)
         if known is None or "attribute" not in known.owners:
-            yield Problem("bad-attribute", at, f"`{word}` is no attribute", ("there is `.managed` and `.unified`",))
+            yield Problem("bad-attribute", at, f"`{word}` is not an attribute", ("there is `.managed` and `.unified`",))
             continue
         if space != ".global" and not (space == ".func" and word == ".unified"):
             on = "a function" if space == ".func" else f"a variable in `{space}`"
@@ -606,7 +606,7 @@ def _file(path: Path, statement: File, files: dict[int, Path], version: Version 
             continue
         value = plain_integer(child)
         if value is None:
-            yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is no plain integer")
+            yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is not a plain integer")
         elif value >= 1 << 32 and j == 0:
             yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is beyond 32 bits")
         elif j == 0 and value in files:
@@ -622,7 +622,7 @@ def _loc(path: Path, statement: Loc) -> Iterator[Problem]:
     for j, child in enumerate(statement.children):
         if isinstance(child, Number) and not child.text.isdecimal():
             if plain_integer(child) is None:
-                yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is no plain integer")
+                yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is not a plain integer")
         elif len(child.text) > 9 and isinstance(child, Number) and int(child.text[:24]) >= 1 << 32:
             yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is beyond 32 bits")
 
@@ -663,7 +663,9 @@ def _section(path: Path, section: Section, version: Version | None, target: str 
     yield from availability(path, "`.section`", ".section", version, target)
     name = section.name
     if not name.startswith("."):
-        yield Problem("bad-debug-directive", (*path, 0, 0), f"`{name}` is no name of a section", ("it starts with a dot, as .debug_info",))
+        yield Problem(
+            "bad-debug-directive", (*path, 0, 0), f"`{name}` is not a name of a section", ("it starts with a dot, as .debug_info",)
+        )
     if len(section.children) < 2:
         return
     labels: dict[str, Path] = {}

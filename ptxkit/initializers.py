@@ -177,7 +177,10 @@ class _Check:
             children = node.children
             if len(children) != 3 or children[1].text != "+" or not isinstance(plain_integer(children[2]), int):
                 yield Problem(
-                    KIND, path, f"`{short_text(node)}` is no initial value", ("an address may have a constant added to it, nothing else",)
+                    KIND,
+                    path,
+                    f"`{short_text(node)}` is not an initial value",
+                    ("an address may have a constant added to it, nothing else",),
                 )
                 return
             base, at, offset = children[0], (*path, 0), True
@@ -194,7 +197,7 @@ class _Check:
         inner = _only(base.children[1]) if isinstance(base, Apply) and base.children[0].text == "generic" else None
         if not isinstance(inner, Name):
             notes = ("`x`, `x + 4`, `generic(x)`, `generic(x) + 4` and `0xff00(x)` are addresses",)
-            yield Problem(KIND, path, f"`{short_text(base)}` is no initial value", notes)
+            yield Problem(KIND, path, f"`{short_text(base)}` is not an initial value", notes)
             return
         yield from availability(path, "`generic()`", "generic-initializer", self.version, self.target)
         yield from self.symbol((*path, 1, 0), inner, offset, generic=True)

@@ -97,7 +97,7 @@ def _enter(node: Any) -> None:
     else:
         for part in node.children:
             _enter(part)
-        # the function of `Apply` is no operand
+        # the function of `Apply` is not an operand
         parts: tuple[Any, ...] = node.children[1:] if type(node) is Apply else node.children
         names = tuple(chain.from_iterable([part.mentions for part in parts]))
     object.__setattr__(node, "mentions", names)

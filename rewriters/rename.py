@@ -57,7 +57,7 @@ def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "
             if new == symbol.name:
                 continue
             if not _is_name(new, symbol):
-                raise ValueError(f"{new!r} is no name for {symbol.name!r}")
+                raise ValueError(f"{new!r} is not a name for {symbol.name!r}")
             outside[symbol.name] = new
             if scope is root:
                 done.append(f"{symbol.name} -> {new}")

@@ -245,7 +245,7 @@ def _number(name: str, type_: str, given: int | float) -> bytes:
     if kind.startswith(("f", "bf")):
         return packed(kind, [float(given)])
     if not isinstance(given, int):
-        raise TypeError(f"the parameter {name} is of {type_}, {given} is no whole number")
+        raise TypeError(f"the parameter {name} is of {type_}, {given} is not a whole number")
     size = int(kind[1:]) // 8
     if not -(1 << size * 8 - 1) <= given < 1 << size * 8:
         raise ValueError(f"{given} does not fit the parameter {name}, which is of {type_}")

@@ -98,7 +98,7 @@ def _encoded(text: str, type_: str, size: int) -> bytes:
         if known.kind == "float" or isinstance(value, float):
             return _encoded_float(float(value), text, known)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no number that fits into {type_}") from None
+        raise ValueError(f"{text!r} is not a number that fits into {type_}") from None
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         raise ValueError(f"{text} does not fit into {size} bytes")
     return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")

@@ -338,12 +338,12 @@ class _Reader:
 
     def _register(self, text: str, at: int) -> str:
         if not NAME.match(text) or text in self.variables:
-            raise BadLitmus(f"`{text}` is no register", at)
+            raise BadLitmus(f"`{text}` is not a register", at)
         return text
 
     def _label(self, text: str, at: int) -> str:
         if not NAME.match(text):
-            raise BadLitmus(f"`{text}` is no label", at)
+            raise BadLitmus(f"`{text}` is not a label", at)
         return text
 
     def _value(self, text: str, at: int) -> Operand:
@@ -359,7 +359,7 @@ class _Reader:
     def _location(self, text: str, at: int) -> tuple[str, int]:
         match = LOCATED.match(text)
         if match is None or REGISTER.match(match.group("name")):
-            raise BadLitmus(f"`{text}` is no variable", at)
+            raise BadLitmus(f"`{text}` is not a variable", at)
         self._variable(match.group("name"))
         return match.group("name"), int(match.group("offset") or 0)
 
@@ -452,7 +452,7 @@ class _Reader:
             raise BadLitmus("a barrier is written like `bar.cta.sync 0` or `bar.cta.arrive 0`", at)
         self._count(operands, 1, 2, 3, at)
         if not NUMBER.match(operands[0][0]):
-            raise BadLitmus(f"`{operands[0][0]}` is no number", operands[0][1])
+            raise BadLitmus(f"`{operands[0][0]}` is not a number", operands[0][1])
         instance = integer(operands[0][0])
         barrier: tuple[int, Operand] = (instance, 0)
         if len(operands) > 1:

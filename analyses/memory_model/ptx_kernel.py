@@ -169,7 +169,7 @@ class Kernel:
                 continue
             guard = one.node.guard
             if one.bound is None:
-                raise CannotFollow(f"`{one.node.opcode.text}` is no instruction that is known", one.line)
+                raise CannotFollow(f"`{one.node.opcode.text}` is not an instruction that is known", one.line)
             operations = list(self.operations_of(self, thread_index, one, frame))
             if guard is None:
                 yield from operations

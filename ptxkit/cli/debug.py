@@ -36,7 +36,7 @@ class Wanted:
 def _cta(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int, int]:
     parts = [part.strip() for part in value.split(",")]
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
-        raise click.BadParameter(f"{value!r} is no index of a CTA, such as 1,0,0")
+        raise click.BadParameter(f"{value!r} is not an index of a CTA, such as 1,0,0")
     x, y, z = (*[int(part) for part in parts], 0, 0)[:3]
     return x, y, z
 

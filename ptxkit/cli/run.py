@@ -43,7 +43,7 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
     names = tuple([name.strip() for name in value.split(",")])
     for name in names:
         if name != "all" and name not in CHECKS:
-            raise click.BadParameter(f"{name!r} is no check; there are all, {', '.join(CHECKS)}")
+            raise click.BadParameter(f"{name!r} is not a check; there are all, {', '.join(CHECKS)}")
     return names
 
 

@@ -166,7 +166,7 @@ class _Reader:
         """A value for computation, with integers of any size."""
         data = x.data if isinstance(x, Value) else x
         if data is None:
-            raise NoValue(f"{x.name} is no single value")
+            raise NoValue(f"{x.name} is not a single value")
         array = np.asarray(data)
         if array.dtype.names is not None:
             raise NoValue("a value of 128 bits is not computed with")
@@ -184,12 +184,12 @@ class _Reader:
             self.take()
             kind = "." + self.take()[1].lstrip(".")
             if kind not in types():
-                raise NoValue(f"`{kind}` is no type")
+                raise NoValue(f"`{kind}` is not a type")
             found = self.cast(found, kind)
         if self.peek() == "@":
             self.take()
             number = self.take()[1]
-            found = self.of_lane(found, int(number)) if number.isdecimal() else _fail(f"`@{number}` is no lane")
+            found = self.of_lane(found, int(number)) if number.isdecimal() else _fail(f"`@{number}` is not a lane")
         self.depth -= 1
         if not sign or self.state is None:
             return found
@@ -210,7 +210,7 @@ class _Reader:
             space = self.take()[1] if self.at < len(self.tokens) and self.tokens[self.at][0] == "space" else ".generic"
             return self.loaded(address, space, ".b32" if self.peek() != ":" else self.coming_type())
         if kind != "name":
-            raise NoValue(f"`{text}` in `{self.text}` is no value")
+            raise NoValue(f"`{text}` in `{self.text}` is not a value")
         found = self.named(text)
         while self.peek() == "[":
             self.take()
@@ -252,7 +252,7 @@ class _Reader:
         if of.is_uniform and self.peek() != ":":
             kind = ".b32"  # a pointer to an unknown type
         if kind not in types():
-            raise NoValue(f"`{kind}` is no type")
+            raise NoValue(f"`{kind}` is not a type")
         dtype = dtype_of(kind)
         if not 0 <= at * dtype.itemsize <= of.size - dtype.itemsize:
             raise NoValue(f"{of.name} has {of.size // dtype.itemsize} elements of {kind}")
@@ -263,7 +263,7 @@ class _Reader:
         if self.state is None:
             return None
         if kind not in types():
-            raise NoValue(f"`{kind}` is no type")
+            raise NoValue(f"`{kind}` is not a type")
         numbers = np.asarray(self.plain(address))
         if numbers.dtype != object or any(not 0 <= one < 1 << 64 for one in numbers.ravel().tolist()):
             raise NoValue("an address is a whole number of 64 bits")

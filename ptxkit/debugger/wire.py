@@ -27,10 +27,10 @@ def read(stream: IO[bytes]) -> dict[str, Any] | None:
             break
         name, colon, value = line.partition(b":")
         if not colon:
-            raise BadMessage(f"{line[:40]!r} is no header")
+            raise BadMessage(f"{line[:40]!r} is not a header")
         if name.strip().lower() == b"content-length":
             if not value.strip().isdigit() or int(value) > LONGEST:
-                raise BadMessage(f"{value.strip()[:20]!r} is no length")
+                raise BadMessage(f"{value.strip()[:20]!r} is not a length")
             length = int(value)
     body = stream.read(length)
     if len(body) < length:

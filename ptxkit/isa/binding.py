@@ -331,7 +331,7 @@ def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64
     if not candidates:
         known = forms(mnemonic)
         if not known:
-            return Mismatch("unknown-opcode", f"`{mnemonic}` is no known instruction", None, found=mnemonic)
+            return Mismatch("unknown-opcode", f"`{mnemonic}` is not a known instruction", None, found=mnemonic)
         return about_modifiers(opcode, mnemonic, modifiers, known)
     attempts = (attempt for c in candidates for attempt in _attempts(c, operands, address_size))
     best = (-10_000, Mismatch("operand-count", f"`{opcode}` has no such operands", None))

@@ -44,7 +44,7 @@ def about_modifiers(opcode: str, mnemonic: str, modifiers: tuple[str, ...], form
     if wrong in SPACES_AND_MORE:
         return _wrong_space(best.form, wrong, mnemonic)
     if unknown:
-        text = f"`{unknown}` is no modifier of `{mnemonic}`" + (f"; {wanted} is needed" if wanted else "")
+        text = f"`{unknown}` is not a modifier of `{mnemonic}`" + (f"; {wanted} is needed" if wanted else "")
         return Mismatch("unknown-modifier", text, best.form, modifier=unknown, expected=wanted, found=unknown)
     if any(wrong in (c.modifier for c in slot.choices) for slot in best.missing):
         text = f"the modifiers of `{opcode}` are not in the order of `{best.form.syntax}`"

@@ -69,7 +69,7 @@ def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
     A register of `%r<100>` gets its own declaration; at the declaration of a family, the stem of all its registers is changed.
     """
     if not _NAME.fullmatch(new):
-        raise CannotRename(f"`{new}` is no name")
+        raise CannotRename(f"`{new}` is not a name")
     found = document.symbol_at(offset)
     if found is None:
         raise CannotRename("there is no name that something declares")

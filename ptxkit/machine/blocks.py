@@ -231,7 +231,7 @@ def _predicate(body: Body, i: int, guard: Guard) -> int:
     """The register of a guard. Raises `Stop` if it is not a predicate."""
     numbers: tuple[int, ...] = body.named(body.scope_at(i), guard.children[0].text)
     if not numbers or body.types[numbers[0]] != ".pred":
-        raise Stop("unsupported", f"`{guard.text}` is no predicate")
+        raise Stop("unsupported", f"`{guard.text}` is not a predicate")
     return numbers[0]
 
 

@@ -537,7 +537,7 @@ def _number(name: str, symbol: Any, length: int, given: Any) -> bytes:
     if isinstance(given, float | np.floating):
         if kind.startswith(".b") and length in (4, 8):
             return np.dtype(f"f{length}").type(given).tobytes()  # type: ignore[no-any-return]
-        raise TypeError(f"the parameter {name} is of {kind}, {given} is no whole number")
+        raise TypeError(f"the parameter {name} is of {kind}, {given} is not a whole number")
     value = int(given)
     if not -(1 << length * 8 - 1) <= value < 1 << length * 8:
         raise ValueError(f"{value} does not fit the parameter {name}, which is of {kind}")

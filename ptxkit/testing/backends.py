@@ -170,7 +170,7 @@ def _same(name: str, wanted: Mapping[int, Any], other: str, left: Mapping[int, A
     __tracebackhide__ = True
     for i, array in wanted.items():
         if i not in left:
-            raise ValueError(f"argument {i} is no array")
+            raise ValueError(f"argument {i} is not an array")
         found = left[i]
         if array.shape != found.shape:
             raise AssertionError(f"argument {i}: {name} has shape {array.shape}, {other} {found.shape}")

@@ -70,7 +70,7 @@ def with_parameter(module: Module, header: Header, name: str, type_: str) -> tup
     if known is None or known.kind in ("predicate", "opaque"):
         return f"no parameter can be added of type `{type_}`"
     if not header.is_entry:
-        return f"`{header.name.text}` is no kernel: a new parameter would break those who call it"
+        return f"`{header.name.text}` is not a kernel: a new parameter would break those who call it"
     before = layout(header)
     end = before[-1].offset + before[-1].bytes if before else 0
     offset = -(-end // known.bytes) * known.bytes

@@ -62,7 +62,7 @@ def user(plan: Plan, *, at: str, code: str = "", file: str = "", when: str = "be
             own["address"], before = plan.name("at"), put
         unknown = next((name for name in _INPUT.findall(text) if name not in own), None)
         if unknown is not None:
-            raise ValueError(f"user: `{{{unknown}}}` is no input of `{site.instruction.body_text}`; there are {', '.join(own)}")
+            raise ValueError(f"user: `{{{unknown}}}` is not an input of `{site.instruction.body_text}`; there are {', '.join(own)}")
         body = _INPUT.sub(lambda match, own=own: own[match[1]], text)  # type: ignore[misc]
         written = _written(site, body, own)
         if written:

@@ -173,4 +173,4 @@ def test_a_check_that_there_is_not(folder: Path) -> None:
     command = ["run", str(folder / "k.ptx"), "--launch", str(folder / "launch.toml"), "--check", "rices"]
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 2
-    assert "'rices' is no check; there are all, races" in refused.output
+    assert "'rices' is not a check; there are all, races" in refused.output

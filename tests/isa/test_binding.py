@@ -266,14 +266,14 @@ def test_constants_are_checked_afterwards() -> None:
 @pytest.mark.parametrize(
     ("opcode", "operands", "kind", "message"),
     [
-        ("nope.u32", (), "unknown-opcode", "`nope` is no known instruction"),
-        ("add.nope.f32", (F32, F32, F32), "unknown-modifier", "`.nope` is no modifier of `add`"),
+        ("nope.u32", (), "unknown-opcode", "`nope` is not a known instruction"),
+        ("add.nope.f32", (F32, F32, F32), "unknown-modifier", "`.nope` is not a modifier of `add`"),
         ("add", (U32, U32, U32), "modifier-missing", "`add` lacks one of `.u16` `.u32` `.s32` `.u16x2` `.f32` `.f64`"),
         (
             "add.b64",
             (U64, U64, U64),
             "unknown-modifier",
-            "`.b64` is no modifier of `add`; one of `.u16` `.u32` `.s32` `.u16x2` `.f32` `.f64` is needed",
+            "`.b64` is not a modifier of `add`; one of `.u16` `.u32` `.s32` `.u16x2` `.f32` `.f64` is needed",
         ),
         (
             "ld.tex.u32",

@@ -303,7 +303,7 @@ def cuSurfObjectCreate(resource: int) -> int:
 def _object(number: int, kind: type) -> Object:
     found = STATE.objects.get(number)
     if found is None or not isinstance(found.thing, kind):
-        raise Failure("INVALID_VALUE", f"{number:#x} is no {kind.__name__.lower()} object")
+        raise Failure("INVALID_VALUE", f"{number:#x} is not a {kind.__name__.lower()} object")
     return found  # type: ignore[no-any-return]
 
 

@@ -66,7 +66,7 @@ def free(address: int, *kinds: str) -> None:
         return
     found = held().get(address)
     if found is None or found.kind not in kinds:
-        raise Failure("INVALID_VALUE", f"{address:#x} is no allocation")
+        raise Failure("INVALID_VALUE", f"{address:#x} is not an allocation")
     del held()[address]
     if found.kind == "registered":
         STATE.machine.memory.free(address)

@@ -100,7 +100,7 @@ class State:
         """The object of a handle. Raises `Failure` if it is of another kind."""
         found = self._things.get(handle)
         if found is None or not isinstance(found[0], kind):
-            raise Failure("INVALID_HANDLE", f"{handle:#x} is no {kind.__name__}")
+            raise Failure("INVALID_HANDLE", f"{handle:#x} is not a handle of the kind {kind.__name__}")
         return found[0]
 
     def find(self, handle: int) -> Any:

@@ -94,7 +94,9 @@ def _dealloc(op: Operation) -> Semantics:
             memory = memories[lanes.cta[first]]
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
-                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", _kind(memory))
+                one.fault(
+                    None, f"tcgen05.dealloc of {columns} columns at {address:#x}: no allocation has this start and size", _kind(memory)
+                )
             _notify(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 

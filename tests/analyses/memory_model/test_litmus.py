@@ -54,7 +54,7 @@ ASK = "exists (P0:r0 == 1)\n"
         (HEAD + ROW + " | st.release x, 1 ;\n" + ASK, "`st.release` needs a scope", 4, 4),
         (HEAD + ROW + " st.weak x | ;\n" + ASK, "2 operands are needed, not 1", 4, 10),
         (HEAD + ROW + " st.weak x, | ;\n" + ASK, "neither a number nor a register", 4, 12),
-        (HEAD + ROW + " ld.weak r0, r1 | ;\n" + ASK, "`r1` is no variable", 4, 14),
+        (HEAD + ROW + " ld.weak r0, r1 | ;\n" + ASK, "`r1` is not a variable", 4, 14),
         (HEAD + ROW + " goto LC00 | ;\n" + ASK, "has no label LC00", 4, 2),
         (HEAD + ROW + " jump LC00 | ;\n" + ASK, "there is no instruction `jump`", 4, 2),
         (HEAD + ROW + " fence.acq_rel | ;\n" + ASK, "a fence is written like", 4, 2),
