@@ -200,7 +200,7 @@ def test_what_cannot_be_done_is_refused_and_the_session_goes_on(client: Client, 
     assert "nothing is launched" in client.refused("threads")
     assert "`launch` is missing" in client.refused("launch", program=ptx)
     assert "cannot be launched" in client.refused("launch", program=ptx, launch=launch, kernel="nobody")
-    assert "is no check" in client.refused("launch", program=ptx, launch=launch, check="nothing")
+    assert "is not a check" in client.refused("launch", program=ptx, launch=launch, check="nothing")
     client.request("launch", program=ptx, launch=launch, stopOnEntry=True)
     client.event("initialized")
     assert "is running" in client.refused("stackTrace", threadId=1)

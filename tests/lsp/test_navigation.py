@@ -130,7 +130,7 @@ def test_a_renamed_name_means_the_same(words: str, new: str, shown: str) -> None
         ("add.s32 ^sum", "other", "declared there already"),
         ("mov.u32 ^%r1, 5", "%r2", "something else"),
         ("mov.u32 ^%r1, 0", "%r2", "something else"),
-        ("add.s32 ^sum", "not a name", "is no name"),
+        ("add.s32 ^sum", "not a name", "is not a name"),
         ("add.s32 ^sum", "%r1", "something else|declared there already"),
         ("^add.s32 sum", "x", "nothing|no name"),
     ],

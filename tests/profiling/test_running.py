@@ -72,7 +72,7 @@ def test_arguments_that_are_not_the_kernels() -> None:
     with rewriters.instrumented(SCALE, ["block-counts"]) as run:
         for arguments, error, words in (
             ((x, x, 1), TypeError, "scale has 4 parameters, 3 arguments are given"),
-            ((x, x, 1.5, 1), TypeError, "no whole number"),
+            ((x, x, 1.5, 1), TypeError, "not a whole number"),
             ((x, x, 1 << 40, 1), ValueError, "does not fit the parameter n"),
             ((x, x, x, 1), TypeError, "the parameter n has 4 bytes, the argument 8"),
             ((x, object(), 1, 1), TypeError, "cannot be given a object"),

@@ -283,7 +283,7 @@ class TestUser:
         [
             ("mov.u32 {0}\\, 1;", "the kernel's own"),
             ("mov.u32 %r7\\, {0};", "the kernel's own"),
-            ("@{on} st.global.u64 [{nothing}]\\, 1;", "no input"),
+            ("@{on} st.global.u64 [{nothing}]\\, 1;", "not an input"),
             ("mov.u32 {r}\\,;;{", "in"),
         ],
     )
