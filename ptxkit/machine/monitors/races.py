@@ -641,7 +641,8 @@ class Races(Monitor):
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
         elif bound.form.mnemonic not in _BARRIERS:
-            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp":
+            # one that accesses memory itself, such as ldmatrix, is as unordered to other lanes as a load
+            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp" and not bound.memory:
                 self._warp(lanes, ())
         elif bound.has(".warp"):
             self._warp(lanes, arguments)
