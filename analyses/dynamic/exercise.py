@@ -101,8 +101,8 @@ TOGETHER = "CB"
 """The families of rules about what threads must execute together."""
 OF_WARPS = "C"
 """The family of rules about divergence. With equal contents no thread diverges."""
-AT_ENDS = "CBR"
-"""The families of rules whose findings may concern only the last CTA, if not all of its threads have an element."""
+AT_ENDS = "C", "B", "R", "M005"
+"""The families of rules, and rules, whose findings may concern only the last CTA, if not all of its threads have an element."""
 OF_TENSORS = "T"
 """The family of rules about tensor memory. A kernel must free it even if there is nothing to compute."""
 BY_ITSELF = frozenset(("trap", "assert"))
@@ -295,7 +295,7 @@ class Exercise:
         self.contents = COUNT
         return [one for one in found if launched is not None and _is_update(one.finding, launched[0])]
 
-    def _further(self) -> Iterator[tuple[Sizes, Sizes, str]]:
+    def _further(self) -> Iterator[tuple[Sizes, Sizes, str | tuple[str, ...]]]:
         """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY, rest=1), REST_CONTRAST, ""
@@ -830,10 +830,10 @@ def _of_a_warp(shape: Shape) -> Shape:
     return attrs.evolve(shape, block=(WARP, 1, 1))
 
 
-def _is_of_ends(finding: Finding, families: str) -> bool:
+def _is_of_ends(finding: Finding, families: str | tuple[str, ...]) -> bool:
     """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
     not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
-    return finding.diagnostic.rule[:1] in families and "exited" not in finding.witness
+    return finding.diagnostic.rule.startswith(families) and "exited" not in finding.witness
 
 
 def may_be_whole(routine: Routine, finding: Finding, block: tuple[int, int, int]) -> bool:
