@@ -43,6 +43,8 @@ TILES = 4
 """Elements for each thread, so that a CTA processes several tiles."""
 REST_CONTRAST = attrs.evolve(CONTRAST, rest=1)
 EMPTY = Sizes(empty=True)
+OTHER_LEADER = "early"
+"""A schedule under which `elect.sync` elects another lane than usual."""
 OF_TENSORS = "T"
 """The family of rules about tensor memory. A kernel must free it even if there is nothing to compute."""
 Doubting = Callable[["Finding", Example], str]
@@ -128,6 +130,9 @@ def exercise(
     for attempt in with_other_contents(routine, ran) if goes_on else ():
         if found or ran.fault is not None:
             break
+        found = attempt.found(runs, attempt.launch(runs, shape), doubt)
+    if goes_on and not found and ran.fault is None and elects(routine):
+        attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
         found = attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
     if goes_on and is_over and not any(map(_is_sure, found)) and hands_over(routine):
@@ -218,6 +223,11 @@ def _is_read(routine: Routine, i: int) -> bool:
     """Whether a result of the instruction is used."""
     numbering = ssa(routine)
     return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
+
+
+def elects(routine: Routine) -> bool:
+    """Whether the kernel elects a lane of a warp. The ISA does not say which one (9.7.14.14)."""
+    return any(has_such(one, lambda bound: bound.form.mnemonic == "elect") for one in reached(routine))
 
 
 def allocates(routine: Routine) -> bool:

@@ -17,9 +17,8 @@ DIVERGENCE = "C"
 """The family of rules about divergence. With equal contents no thread diverges."""
 TOGETHER = DIVERGENCE + BARRIERS
 """The families of rules about what threads must execute together."""
-AT_ENDS = *TOGETHER, "R", "M005"
-"""The families of rules, and the rule about missing arrivals at an mbarrier, whose findings may concern only the last CTA, if not all of its
-threads have an element."""
+AT_ENDS = *TOGETHER, "R", "mbarrier-arrive-count"
+"""The families of rules, and names of findings, that may concern only the last CTA, if not all of its threads have an element."""
 OUT_OF_BOUNDS = OUTSIDE[1]
 UNINITIALISED = "uninitialised-memory"
 MISALIGNED = "misaligned-access"
@@ -49,8 +48,8 @@ def lines_of(finding: Finding) -> set[int]:
 
 
 def is_of(finding: Finding, families: Sequence[str]) -> bool:
-    """Whether the rule of a finding belongs to one of the families, each named by a letter, or is one of those named."""
-    return finding.diagnostic.rule.startswith(tuple(families))
+    """Whether the rule of a finding belongs to one of the families, each named by a letter, or has one of the names."""
+    return finding.diagnostic.rule[:1] in families or finding.diagnostic.name in families
 
 
 def is_race(finding: Finding) -> bool:

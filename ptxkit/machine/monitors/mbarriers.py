@@ -98,6 +98,7 @@ class Mbarriers(Monitor):
     residents: Residents
     order: Races
     _live: Array
+    _awaited: Array
     _fenced: Array
     _passed: Array
     _arrived: Array
@@ -137,7 +138,8 @@ class Mbarriers(Monitor):
         words = len(self.launch.machine.memory.shared.data) // _ALLOTTED
         if self._first == residents.first and residents.count > len(self._fenced):
             more, wider = words - len(self._live), residents.count - len(self._fenced)
-            self._live, self._awaited = [np.concatenate([column, np.zeros(more, bool)]) for column in (self._live, self._awaited)]
+            self._live = np.concatenate([self._live, np.zeros(more, bool)])
+            self._awaited = np.concatenate([self._awaited, np.zeros(more, bool)])
             self._thread, self._stamp, self._site = [
                 np.concatenate([column, np.full(more, -1)]) for column in (self._thread, self._stamp, self._site)
             ]

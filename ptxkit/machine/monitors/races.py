@@ -48,6 +48,8 @@ Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
+_MATRICES, _SHORT_ROWS = ("ldmatrix", "stmatrix"), (".m8n8", ".m8n16")
+"""Instructions that exchange rows of matrices between lanes, and the shapes with which each lane has one word of a row (9.7.15.4.15)."""
 SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
 """Families of findings: races of all accesses, races of operations in flight among them, and races between proxies."""
@@ -269,7 +271,13 @@ class Races(Monitor):
             if pieces > 1:
                 piece = (piece[:, None] + np.arange(pieces)).ravel()
                 place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
-                code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
+                offset = np.tile(np.arange(pieces) * shadow.grain, lanes.count)
+                code = np.repeat(code, pieces) + code_of(0, offset)
+                # rows that one instruction stores at one address are of different lanes
+                if kind.is_exchange and (access.kind == "read" or len(distinct_numbers(at)) == len(at)):
+                    # each word of a row is in a register of another lane
+                    ahead = np.repeat(lanes.lane % 8 * 4 - lanes.lane, pieces) + offset // 4
+                    place, thread, code = place + ahead, thread + ahead, code_of(4, offset % 4)
             self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
         return True
 
@@ -479,7 +487,7 @@ class Races(Monitor):
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
         """The bytes that threads write to pieces now, one row each; None if unknown."""
         access = self._now
-        if access.values is None or access.kind != "write":
+        if access.values is None or access.kind != "write" or self.kind(access.lanes.site).is_exchange:
             return None
         lanes = access.lanes
         columns = [np.ascontiguousarray(lanes.broadcast(np.asarray(value)[()])).view(np.uint8) for value in access.values]
@@ -942,9 +950,11 @@ class Races(Monitor):
             # arrivals and tests are atomic (9.7.14.15); initialization and invalidation are not
             strength = GPU
         is_end = "dealloc" in bound.effects
+        is_exchange = bound.form.mnemonic in _MATRICES and any(map(bound.has, _SHORT_ROWS)) and self.launch.threads % 32 == 0
         is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
         return Kind(
-            len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object
+            len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object,
+            is_exchange,
         )  # fmt: skip
 
     def _found(
