@@ -4,10 +4,11 @@
                                  PATH...
 
 Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change;
-with `--sample` one kernel of each family of files (`drawing.py`). A mutant counts as *reported* if a rule of the protocol's families, or an
-execution of the kernel, gives an error or warning that it does not give of the original; as *noted* if it only tells of a place, with severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all
-paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions
-alone another of its kind does what the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
+with `--sample` one kernel of each family of files (`drawing.py`). A mutant counts as *reported* if a rule of the protocol's families, or
+an execution of the kernel, gives an error or warning that it does not give of the original; as *noted* if it only tells of a place, with
+severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
+for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
+the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
