@@ -1,7 +1,7 @@
 """Mutation test of the protocol rules: one commit, wait, fence or barrier is deleted or weakened at a time, and the rules must see it.
 
-    python benchmarks/mutants.py [--protocol NAME] [--most N] [--sample] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE]
-                                 PATH...
+    python benchmarks/mutants.py [--protocol NAME] [--most N] [--sample] [--busy] [--largest BYTES] [--budget SECONDS] [--ptxas N]
+                                 [--record FILE] PATH...
 
 Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change;
 with `--sample` one kernel of each family of files (`drawing.py`). A mutant counts as *reported* if a rule of the protocol's families, or
@@ -364,12 +364,15 @@ def main() -> int:
     arguments.add_argument("paths", nargs="+", type=Path)
     arguments.add_argument("--protocol", default="copies", choices=sorted(PROTOCOLS))
     arguments.add_argument("--most", type=int, default=6, help="mutants of each kind of change for each kernel")
+    arguments.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's, for a busy computer")
     arguments.add_argument("--sample", action="store_true", help="one kernel of each family of files")
     arguments.add_argument("--largest", type=int, default=300_000, help="bytes of the largest module")
     arguments.add_argument("--budget", type=float, default=600, help="seconds")
     arguments.add_argument("--ptxas", type=int, default=0, help="have ptxas assemble every Nth mutant")
     arguments.add_argument("--record", type=Path)
     given = arguments.parse_args()
+    if given.busy:
+        time.perf_counter = time.process_time
     protocol = PROTOCOLS[given.protocol]
     verdicts: Counter[tuple[str, str]] = Counter()
     causes: Counter[tuple[str, str]] = Counter()
