@@ -23,7 +23,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.fitting import is_guessed, of_guessed_boxes
+from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, divides, example, is_compared
 from ptxkit.analyses.inputs.outside import Outside, outside
 from ptxkit.analyses.inputs.parameters import Role, parameters
@@ -593,8 +593,6 @@ class Exercise:
         if is_guessed(self.routine):
             # which phases complete depends on the boxes, and what mbarriers there are does not
             asked = [finding for finding in asked if finding.diagnostic.name in OF_INITS]
-        guessed = {self.code.index.span(self.routine.where(i)).line for i in of_guessed_boxes(self.routine)}
-        asked = [finding for finding in asked if not _lines(finding) & guessed]
         presets = {self.code.line(site.path) for site in ran.depends_on_presets} if asked else set()
 
         def can_be_tried(finding: Finding) -> bool:

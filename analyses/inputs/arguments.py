@@ -11,7 +11,7 @@ from ptxkit.analyses.inputs.boxes import Fit, box_of
 from ptxkit.analyses.inputs.coverage import covering
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, MapName, Maps, Number, Structure
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
-from ptxkit.analyses.inputs.scales import factors, most_of
+from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
@@ -90,10 +90,8 @@ def _argument(
         more = strides * STRIDE if sizes.differ and slot.role is Role.STRIDE else 0
         strides += slot.role is Role.STRIDE
         own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
-        leaf = parameter.name, slot.offset, slot.size
-        own = max(own, least.get(leaf, 0))
-        own = min(own, factors(routine).get(leaf, own))
-        most = most_of(routine, leaf, usual) * sizes.scale
+        own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
+        most = most_of(routine, (parameter.name, slot.offset, slot.size), usual) * sizes.scale
         parts.append((slot.offset, _part(routine, parameter, slot, own, most, sizes, more, fits)))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]

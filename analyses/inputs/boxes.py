@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -83,6 +81,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     A copy fills the room before the next copy, if that gives the expect-tx bytes; otherwise these are divided in proportion to the sizes of
     the destination variables.
     """
+    known = values(routine)
     copies = _copies(routine)
     room: dict[MapName, Symbol | None] = {}
     for one in copies:
@@ -104,7 +103,7 @@ def _known(routine: Routine) -> dict[MapName, tuple[int, int, bool | None]]:
     if expecting and not expected:
         # the bytes are computed: what they are a run shows
         found = {name: (USUAL, _element(routine, symbol), None) for name, symbol in room.items()}
-    for name, symbol in _sources(routine).items():
+    for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:
             # a store is as large as the loads, if there are any
@@ -198,27 +197,10 @@ def _name(known: Values, map_: Term) -> MapName:
     return name, offset, 0
 
 
-@fact
-def uncounted(routine: Routine) -> Mapping[int, MapName]:
-    """The instructions that use a map with which no copy signals an mbarrier, as for stores, and that map: no phase counts the bytes of its
-    box. Empty if the map of some instruction is unknown."""
-    maps = _maps(routine)
-    if any(not name for name, _, _ in maps.values()):
-        return {}
-    counted = {maps.get(i) for i, own in steps(routine).items() if any(step.does is Does.COPY for step in own)}
-    return {i: name for i, name in maps.items() if name not in counted}
-
-
-def _maps(routine: Routine) -> dict[int, MapName]:
-    """The map of each instruction that uses one; without a name if it is unknown."""
-    known = values(routine)
-    used = [one for one in accesses(routine) if one.memory.proxy == "tensormap"]
-    return {one.instruction: _name(known, one.address) if one.address is not None else ("", 0, 0) for one in used}
-
-
-def _sources(routine: Routine) -> dict[MapName, Symbol]:
+def _sources(routine: Routine, known: Values) -> dict[MapName, Symbol]:
     """For each map, the shared variable that copies with it read from, if they always start at the same address."""
-    maps = _maps(routine)
+    copies = [one for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None]
+    maps = {one.instruction: _name(known, one.address) for one in copies if one.address is not None}
     found: dict[MapName, Symbol] = {}
     for one in accesses(routine):
         if one.instruction in maps and one.memory.is_async and one.memory.access == "read" and one.where is not None:

@@ -20,7 +20,7 @@ from ptxkit.analyses.execution.available import is_available
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.arguments import Sizes, made
-from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides, uncounted
+from ptxkit.analyses.inputs.boxes import GATHERED, LEAST, Fit, is_argued_guess, stage_strides
 from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example, MapName, made_maps
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -49,8 +49,8 @@ SECONDS = 20.0
 
 @frozen
 class Fits:
-    """The boxes that were found. `is_sure`: mbarriers count no boxes but these and the `others`, which differ where the phases leave a
-    choice, and no phase of any mbarrier contradicts them."""
+    """The boxes that were found. `is_sure`: there are none but these and the `others`, which differ where the phases leave a choice, and no
+    phase of any mbarrier contradicts them."""
 
     boxes: Mapping[MapName, Fit]
     others: Mapping[MapName, Fit]
@@ -73,13 +73,8 @@ def fits(routine: Routine) -> Fits:
 
 
 def is_guessed(routine: Routine) -> bool:
-    """Whether the size of some box that an mbarrier counts had to be guessed."""
+    """Whether the size of some box had to be guessed."""
     return not fits(routine).is_sure
-
-
-def of_guessed_boxes(routine: Routine) -> frozenset[int]:
-    """The instructions that use a tensor map whose box had to be guessed: no mbarrier counts its bytes, as for stores."""
-    return frozenset(uncounted(routine)) if is_argued_guess(routine) else frozenset()
 
 
 def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
@@ -104,8 +99,8 @@ def _fitted(routine: Routine, code: Code, shape: Shape) -> Fits:
             contents = ZEROS
         else:
             break
-    settled = {*found, *uncounted(routine).values()}
-    is_sure &= bool(found) and all(map_ is None or map_.name in settled for _, argument in one.arguments for map_ in made_maps(argument))
+    # a map with which no phase is counted, as of a store, has a box that was synthesized
+    is_sure &= bool(found) and all(map_ is None or map_.name in found for _, argument in one.arguments for map_ in made_maps(argument))
     return Fits(found, {**found, **others}, is_sure)
 
 
@@ -118,25 +113,14 @@ class _Ran:
     """Size of a box in bytes."""
     rooms: Mapping[MapName, int]
     """Least distance in bytes from a destination of a box to the destination of the next copy, or to the next stage."""
-    strides: Mapping[MapName, int]
-    """Least distance in bytes between the destinations of a box in two stages: no box is larger."""
     gathered: frozenset[MapName]
     names: Mapping[int, MapName]
     has_left: bool
 
     def equations(self) -> Equations:
-        """The equations of all phases that some boxes may solve, the most frequent first."""
+        """The equations of all phases, the most frequent first."""
         said = Counter([(self._boxes(one), one.expected - one.others) for one in self.phases if one.boxes and one.expected])
-        return [one for one, _ in said.most_common() if not self._is_too_much(*one)]
-
-    def largest(self) -> dict[MapName, int]:
-        """The largest boxes that stages have room for, of phases whose expect-tx bytes are more than all of these."""
-        asked = [self._boxes(one) for one in self.phases if self._is_too_much(self._boxes(one), one.expected - one.others)]
-        return {name: self.strides[name] for parts in asked for name, _ in parts}
-
-    def _is_too_much(self, parts: frozenset[tuple[MapName, int]], expected: int) -> bool:
-        """Whether a phase expects more bytes than its boxes can have."""
-        return all(name in self.strides for name, _ in parts) and sum([n * self.strides[name] for name, n in parts]) < expected
+        return [one for one, _ in said.most_common()]
 
     def _boxes(self, phase: Phase) -> frozenset[tuple[MapName, int]]:
         return frozenset([(self.names[tensor], count) for tensor, count in phase.boxes.items() if tensor in self.names])
@@ -144,8 +128,7 @@ class _Ran:
     def is_balanced(self, boxes: Mapping[MapName, Fit]) -> bool:
         """Whether all boxes are known, and phases in which the same boxes arrive receive exactly the expect-tx bytes at least once.
 
-        If others of them expect another number, no boxes fit all, and if a phase expects more bytes than stages have room for, none fit
-        it: that is a mistake of the kernel, and not of who chose the boxes.
+        If others of them expect another number, no boxes fit all: that is a mistake of the kernel, and not of who chose the boxes.
         """
         fitting: dict[frozenset[tuple[MapName, int]], bool] = {}
         for one in self.phases:
@@ -153,9 +136,8 @@ class _Ran:
             if len(parts) < len(one.boxes) or any(name not in boxes for name, _ in parts):
                 return False
             if parts:
-                rest = one.expected - one.others
-                is_exact = sum([count * boxes[name].bytes for name, count in parts]) == rest
-                fitting[parts] = fitting.get(parts, False) or is_exact or self._is_too_much(parts, rest)
+                is_exact = sum([count * boxes[name].bytes for name, count in parts]) + one.others == one.expected
+                fitting[parts] = fitting.get(parts, False) or is_exact
         return all(fitting.values())
 
 
@@ -216,7 +198,6 @@ def _seen(one: Example, watch: Transfers, ranges: list[tuple[int, int]], has_lef
         tuple([phase for own in watch.phases.values() for phase in own]),
         sizes,
         _rooms(watch.targets, names, strides),
-        strides,
         frozenset(gathered),
         names,
         has_left,
@@ -237,7 +218,7 @@ def _rooms(targets: Mapping[int, Iterable[int]], names: Mapping[int, MapName], s
 
 
 def _solved(ran: _Ran, choice: int) -> tuple[dict[MapName, Fit], bool]:
-    """The box sizes that solve the equations of a run, and whether the destination of another copy was needed to decide any."""
+    """The box sizes that solve the equations of a run, and whether a distance to the next copy was needed to decide any."""
     found: dict[MapName, int] = {}
     by_room = False
     equations = ran.equations()
@@ -245,11 +226,10 @@ def _solved(ran: _Ran, choice: int) -> tuple[dict[MapName, Fit], bool]:
         new = _next(equations, found)
         if not new:
             new = _of_rooms(equations, found, ran.rooms, choice)
-            by_room |= any(ran.strides.get(name) != size for name, size in new.items())
+            by_room |= bool(new)
         if not new:
             break
         found.update(new)
-    found = {**ran.largest(), **found}
     return {name: Fit(size, name in ran.gathered) for name, size in found.items()}, by_room
 
 

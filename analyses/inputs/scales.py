@@ -1,14 +1,12 @@
-"""How large scalars may be so that addresses stay within arrays, and products in conditions do not overflow: one that counts large pieces
-of an array, or that is multiplied by other scalars, must be small."""
+"""How large scalars may be so that addresses stay within arrays: one that counts large pieces of an array, or that is multiplied by other
+scalars, must be small."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.parameters import Leaf, addresses, conditions, leaf_of
+from ptxkit.analyses.inputs.parameters import Leaf, addresses, leaf_of
 from ptxkit.analyses.registers.ssa import SSA, ssa
-from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 
 REACH = 1 << 24
@@ -24,18 +22,6 @@ def most_of(routine: Routine, leaf: Leaf, number: int) -> int:
     product of several scalars it may be as large as their usual `number`: rows are no shorter than what is in them."""
     alone, among = _most(routine).get(leaf, (REACH, REACH))
     return min(alone, max(among, number))
-
-
-@fact
-def factors(routine: Routine) -> Mapping[Leaf, int]:
-    """For each scalar that conditions multiply by other scalars, the largest power of two with which the product does not overflow. If it
-    did, a count of tiles might be negative, and nothing executed."""
-    found: dict[Leaf, int] = {}
-    for term in dict.fromkeys([one for condition in conditions(routine) for one in walk(condition) if one.operator == "mul"]):
-        leaves = {leaf for one in term.leaves() if (leaf := leaf_of(one)) is not None}
-        most = _root(1 << term.width - 1, len(leaves)) if leaves else 0
-        found.update({leaf: min(most, found.get(leaf, most)) for leaf in leaves})
-    return found
 
 
 @fact
@@ -81,4 +67,4 @@ def _root(number: int, count: int) -> int:
     return 1 << max(0, number.bit_length() - 1) // count
 
 
-__all__ = ["factors", "most_of"]
+__all__ = ["most_of"]

@@ -1,12 +1,12 @@
-"""How large scalars may be so that addresses stay within arrays, and products in conditions do not overflow."""
+"""How large scalars may be so that addresses stay within arrays."""
 
 from __future__ import annotations
 
 import ptxkit
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.example import Number
-from ptxkit.analyses.inputs.launches import Sizes, example
-from ptxkit.analyses.inputs.scales import REACH, factors, most_of
+from ptxkit.analyses.inputs.launches import example
+from ptxkit.analyses.inputs.scales import REACH, most_of
 from ptxkit.analyses.inputs.shapes import shapes
 
 
@@ -27,8 +27,8 @@ def kernel(body: str) -> Routine:
     return routines(ptxkit.parse(text))[0]
 
 
-def numbers(routine: Routine, sizes: Sizes = Sizes()) -> list[object]:  # noqa: B008 (it never changes)
-    arguments = dict(example(routine, shapes(routine)[0], sizes).arguments)
+def numbers(routine: Routine) -> list[object]:
+    arguments = dict(example(routine, shapes(routine)[0]).arguments)
     return [one.value for name in "nm" if isinstance(one := arguments[name], Number)]
 
 
@@ -61,16 +61,3 @@ def test_a_loop_that_multiplies_its_variable_has_an_end() -> None:
     routine = kernel(body)
 
     assert 1 <= most_of(routine, ("n", 0, 4), 256) <= REACH
-
-
-def test_a_product_of_scalars_in_a_condition_does_not_overflow() -> None:
-    tiles = """
-        mul.lo.u32 %r4, %r1, %r2; mul.lo.u32 %r4, %r4, %r5; setp.ge.s32 %p1, %r3, %r4; @%p1 ret;
-        mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2;
-    """
-    routine = kernel(f"ld.param.u32 %r5, [n]; {tiles}")
-    others = kernel(f"mov.u32 %r5, 3; {tiles}")
-
-    assert factors(routine) == {("n", 0, 4): 1 << 15, ("m", 0, 4): 1 << 15}
-    assert factors(others) == factors(routine)
-    assert numbers(routine, Sizes(scale=1 << 12)) == [1 << 15, 1 << 15]
