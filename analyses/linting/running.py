@@ -17,6 +17,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.parameters import belong_together
+from ptxkit.analyses.inputs.rows import has_broken_rows
 from ptxkit.analyses.inputs.shapes import is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
@@ -148,7 +149,8 @@ DIVERGENT = "aligned-barrier-divergent"
 """The rule about threads that miss a barrier."""
 DIVERGING = "C"
 """The family of rules about divergence, which no contents of memory may cause."""
-MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
+SHUFFLE = "shfl-from-inactive-lane"
+MASKED = frozenset(("executor-not-in-membermask", SHUFFLE))
 """Rules about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
 UNWAITED = "async-data-read-without-wait"
 """A rule about two accesses in a family that is about waiting."""
@@ -224,6 +226,8 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from synthesized scalars"
+        if rule.name == SHUFFLE and has_broken_rows(kernel, example):
+            return "a row of this launch is no multiple of a warp, and the host may keep to that"
         is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
         if is_of_numbers and finding.witness.get("space") in OF_HOST:
             return OF_NUMBERS
