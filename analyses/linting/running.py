@@ -17,7 +17,6 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.parameters import belong_together
-from ptxkit.analyses.inputs.rows import has_broken_rows
 from ptxkit.analyses.inputs.shapes import is_said, reached, read
 from ptxkit.analyses.inputs.words import spoken
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
@@ -141,8 +140,6 @@ FAR = 1 << 31
 """Distance from a variable, in bytes, that exceeds any shared or local memory."""
 WAITING = "MBC"
 """Families of rules about threads that wait for others."""
-SHUFFLE = "shfl-from-inactive-lane"
-"""The rule about values from lanes that do not execute a shuffle."""
 MOST_MEMORY = 1 << 26
 """A machine that has allocated this many bytes of global memory is not reused for the next kernel, since freed memory is not allocated
 again."""
@@ -212,8 +209,6 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from synthesized scalars"
-        if rule.name == SHUFFLE and has_broken_rows(kernel, example):
-            return "a row of this launch is no multiple of a warp, and the host may keep to that"
         is_of_numbers = launch(kernel).threads is None and belong_together(kernel)
         if is_of_numbers and finding.witness.get("space") in OF_HOST:
             return OF_NUMBERS
