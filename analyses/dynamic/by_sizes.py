@@ -30,6 +30,7 @@ from ptxkit.analyses.dynamic.findings import (
 from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
+from ptxkit.analyses.inputs.shapes import is_said
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.machine.findings import Finding
 
@@ -40,6 +41,7 @@ DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=T
 """Scalars with arbitrary relations to each other."""
 WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
+OF_BLOCK = Sizes(of_block=True)
 NOT_TRIED = "other sizes were not tried"
 
 
@@ -122,6 +124,20 @@ def _reaching(case: Case, sizes: Sizes) -> Launched | None:
         if other is None or not other.ran.is_timed_out:
             break
     return other
+
+
+def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
+    """With all scalars the length of the thread block, for findings about addresses: the host may pass the size of the CTA, or as many
+    elements as it has threads. For races between CTAs also with a small block, whose loops end soon."""
+    if not any(map(is_of_addresses, found)) or case.is_usual(OF_BLOCK):
+        return found
+    launched = case.resized(OF_BLOCK)
+    left = found if launched is None else _not_refuted_there(found, launched)
+    if not any(map(is_between_ctas, left)) or is_said(case.routine, case.shape.block):
+        return left
+    x, y, z = [min(side, FEW) for side in case.shape.block]
+    small = case.within(attrs.evolve(case.shape, block=(x, y, z)), OF_BLOCK)
+    return keep(left, lambda one: bool(small.outside) or not is_between_ctas(one) or not is_refuted_there(one, small))
 
 
 def with_drawn_numbers(case: Case, found: Findings) -> Findings:
