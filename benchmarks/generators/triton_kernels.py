@@ -2,7 +2,8 @@
 
     python triton_kernels.py FOLDER PACKAGE TARGET… [most=N]
 
-What the package imports and is not there is a stand-in, and statements of its modules that fail nonetheless are passed over. What a kernel's parameters are is guessed by their names, and by what is loaded and stored; where the guess does not compile, the kernel is left out.
+What the package imports and is not there is a stand-in, and statements of its modules that fail nonetheless are passed over. What a kernel's
+parameters are is guessed by their names, and by what is loaded and stored; where the guess does not compile, the kernel is left out.
 """
 
 import ast
@@ -14,7 +15,6 @@ import pkgutil
 import signal
 import sys
 import textwrap
-import types
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -23,6 +23,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
+
 
 class Function:
     """Stands for `torch.autograd.Function` and the like, of which classes derive."""
@@ -93,7 +94,8 @@ class Own(importlib.abc.MetaPathFinder):
             place = Path(folder) / name.rpartition(".")[2]
             if (place / "__init__.py").is_file():
                 file = str(place / "__init__.py")
-                return importlib.util.spec_from_file_location(name, file, loader=Lenient(name, file), submodule_search_locations=[str(place)])
+                inside = {"submodule_search_locations": [str(place)]}
+                return importlib.util.spec_from_file_location(name, file, loader=Lenient(name, file), **inside)
             if place.with_suffix(".py").is_file():
                 file = str(place.with_suffix(".py"))
                 return importlib.util.spec_from_file_location(name, file, loader=Lenient(name, file))
