@@ -2,8 +2,9 @@
 
     python triton_kernels.py FOLDER PACKAGE TARGET… [most=N]
 
-What the package imports and is not there is a stand-in, and statements of its modules that fail nonetheless are passed over. What a kernel's
-parameters are is guessed by their names, and by what is loaded and stored; where the guess does not compile, the kernel is left out.
+What the package imports and is not there is a stand-in, and statements of its modules that fail nonetheless are passed over. What a
+kernel's parameters are is guessed by their names, and by what is loaded and stored; where the guess does not compile, the kernel is left
+out.
 """
 
 import ast
