@@ -32,10 +32,12 @@ from ptxkit.analyses.dynamic.by_sizes import (
     NOT_TRIED,
     can_be_resized,
     with_drawn_numbers,
+    with_numbers_of_the_block,
     with_one_iteration,
     with_ones,
     with_other_counts,
     with_whole_rows,
+    with_whole_warps,
 )
 from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, Question, Untried, unless
 from ptxkit.analyses.dynamic.choosing import Launched
@@ -71,8 +73,10 @@ OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
     (with_whole_rows, SIZES),
+    (with_whole_warps, SIZES),
     (with_other_counts, SIZES),
     (with_drawn_numbers, SIZES),
+    (with_numbers_of_the_block, SIZES),
     (with_few_threads, FEW_THREADS),
     (with_other_shapes, SHAPES),
 )
