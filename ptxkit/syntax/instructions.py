@@ -14,6 +14,7 @@ from ptxkit.syntax import lexical, nodes, shapes
 from ptxkit.syntax.lexical import NOT
 from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, shape
 from ptxkit.syntax.shapes import Failure, Hopeless, build
+from ptxkit.syntax.tree import setter
 
 OPCODE = rf"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++|{NOT})*+"
 """At least what an opcode may be."""
@@ -43,12 +44,9 @@ MOST_REMEMBERED = 1 << 16
 
 # What attrs' frozen __init__ does, without its detour: two thirds of the time of parsing went there (benchmarks/parse.py).
 _new = object.__new__
-_set_text = nodes.Leaf.text.__set__  # type: ignore[attr-defined]
-_set_inner_shape = nodes.Composite.shape.__set__  # type: ignore[attr-defined]
-_set_inner_children = nodes.Composite.children.__set__  # type: ignore[attr-defined]
-_set_leading = nodes.Statement.leading.__set__  # type: ignore[attr-defined]
-_set_shape = nodes.Statement.shape.__set__  # type: ignore[attr-defined]
-_set_children = nodes.Statement.children.__set__  # type: ignore[attr-defined]
+_set_text = setter(nodes.Leaf, "text")
+_set_inner_shape, _set_inner_children = setter(nodes.Composite, "shape"), setter(nodes.Composite, "children")
+_set_leading, _set_shape, _set_children = [setter(nodes.Statement, field) for field in ("leading", "shape", "children")]
 
 
 class Irregular(Exception):
