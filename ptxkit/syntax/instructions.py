@@ -33,6 +33,8 @@ _PIECE = re.compile(
     rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
 )
 """An operand, and the comma behind it with the white space around it."""
+_PIECES = re.compile(rf"(?:[^, {{}}\[\]()]++|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|{NOT})++")
+"""The operands, if a comma and a blank separate them and no other blanks stand outside of brackets."""
 _LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
 _FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
@@ -219,8 +221,11 @@ def build_instructions(statements: Iterable[Any], known: Remembered, irregular: 
     return tuple(made)
 
 
-def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and what follows each. Raises Irregular if it is not as simple as that."""
+def _split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
+    """The operands of an instruction and their number, or what follows each. Raises Irregular if it is not as simple as that."""
+    pieces = _PIECES.findall(arguments)
+    if ", ".join(pieces) == arguments:
+        return pieces, len(pieces)
     found = _PIECE.findall(arguments)
     pieces, gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
     if not pieces or sum(map(len, pieces)) + sum(map(len, gaps)) != len(arguments) or "," in gaps[-1]:
