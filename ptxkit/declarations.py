@@ -259,7 +259,7 @@ def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: 
     if known is None:
         yield Problem(kind, at, f"`{word}` is not a type")
         return None
-    if known.registers or not (known.kind in IN_REGISTERS or known.kind == "opaque"):
+    if known.registers or known.kind not in (*IN_REGISTERS, "opaque"):
         instead = (
             f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it is allowed in instructions only"
         )
