@@ -98,8 +98,8 @@ def _found(
                 continue
     if store is not None and new:
         store.save(new)
-    for own in argued.values():
-        of_module += [one for one in own if one not in of_module]
+    for elsewhere in argued.values():
+        of_module += [one for one in elsewhere if one not in of_module]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
 
 
