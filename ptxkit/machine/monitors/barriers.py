@@ -21,6 +21,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import call_parts
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
@@ -56,6 +57,9 @@ REGISTER_FILE = 1 << 16
 """Registers of a multiprocessor."""
 STEP = 8
 """Granularity of register allocation."""
+NEVER_CAME = "exited without having reached it"
+LEFT = "exited after fewer iterations"
+UNDEFINED = "the ISA leaves that undefined, though hardware counts them as arrived"
 
 
 class Barriers(Monitor):
@@ -80,6 +84,8 @@ class Barriers(Monitor):
         self._after: dict[tuple[int, int], bool] = {}
         self._blocks: dict[int, int] = {}
         """The basic blocks of instructions, by `id`."""
+        self._calls: dict[tuple[int, int], list[Site]] = {}
+        """By instruction and function, where the function executes the instruction or calls a function that does."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -104,6 +110,8 @@ class Barriers(Monitor):
         """Who has arrived at the barrier of its cluster and not waited."""
         self._came = np.full((BARRIERS, residents.count), -1, np.int32)
         """By barrier and thread, the phase in which it came last."""
+        self._executed: dict[int, Array] = {}
+        """By aligned barrier of the whole CTA, whether each thread has executed it."""
         self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
         """By warp, barrier and phase: part of a warp that came to it."""
         self._granted: dict[tuple[int, int], tuple[int, Site]] = {}
@@ -232,6 +240,8 @@ class Barriers(Monitor):
             return
         here = np.bincount(lanes.cta, minlength=residents.ctas)
         key = lanes.cta * BARRIERS + number
+        if count is None and bound.converges is not None and bound.converges.aligned:
+            self._executed.setdefault(id(lanes.site), np.zeros(residents.count, bool))[lanes.place] = True
         if count is None and not number.ndim:
             # CTAs whose threads arrive all together, with nothing else in progress at the barrier, are correct
             whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
@@ -400,17 +410,20 @@ class Barriers(Monitor):
         if site is None or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
             return
         for (_, number), barrier in self._open.items():
-            if barrier.body is site.body and self._is_after(barrier, site):
+            if self._is_after(barrier, site):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived."""
+        """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived.
+
+        Threads that executed the barrier in an earlier iteration did not end before the work began: the trip counts of a loop differ.
+        """
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
-            if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
-                continue
-            message = "exited without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
-            self._found_missing(lanes, past, key, number, barrier, "exited", message)
+            again = self._executed[id(barrier)][lanes.place[past]]
+            for how, what, mine in (("exited", NEVER_CAME, past[~again]), ("left", LEFT, past[again])):
+                if len(mine) and not self.collected.knows((id(barrier), how), len(mine)):
+                    self._found_missing(lanes, mine, key, number, barrier, how, f"{what}: {UNDEFINED}")
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
         past, key = self._missed(lanes, number, site)
@@ -443,20 +456,39 @@ class Barriers(Monitor):
             f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}),"
             f" but {len(mine)} other{'s' if len(mine) != 1 else ''} {what}",
             site,
-            {"waiting": groups, **({"exited": len(mine)} if here is None else {})},
+            {"waiting": groups, **({"exited": len(mine)} if how == "exited" else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
             related=[(here, "others are here")] if here is not None else (),
             count=len(past),
         )
 
     def _is_after(self, barrier: Site, site: Site) -> bool:
-        """Whether an instruction can only execute after a barrier, never before it."""
+        """Whether an instruction can only execute after a barrier, never before it. The function of the instruction may call that of the
+        barrier."""
         key = (id(barrier), id(site))
         found = self._after.get(key)
         if found is None:
-            here, there = self._block_of(barrier), self._block_of(site)
-            found = self._after[key] = here != there and _reaches(site.body, here, there) and not _reaches(site.body, there, here)
+            there, calls = self._block_of(site), self._calls_to(barrier, site.body)
+            found = self._after[key] = bool(calls) and all(self._precedes(site.body, self._block_of(one), there) for one in calls)
         return found
+
+    @staticmethod
+    def _precedes(body: Body, here: int, there: int) -> bool:
+        """Whether control can go from one block to another, and never back."""
+        return here != there and _reaches(body, here, there) and not _reaches(body, there, here)
+
+    def _calls_to(self, barrier: Site, body: Body) -> list[Site]:
+        """Where a function executes a barrier or calls a function that does."""
+        if body is barrier.body:
+            return [barrier]
+        key = (id(barrier), id(body))
+        if key not in self._calls:
+            # a function that calls itself calls no other for the first time
+            self._calls[key] = []
+            entered = {one.function.name: one for one in self.launch.program.entered}
+            calls = [(one, entered.get(_callee(one))) for one in body.sites if isinstance(one.bound, Bound) and one.bound.flow == "call"]
+            self._calls[key] = [one for one, of in calls if of is not None and self._calls_to(barrier, of)]
+        return self._calls[key]
 
     def _block_of(self, site: Site) -> int:
         """The basic block of an instruction."""
@@ -651,6 +683,11 @@ def _reaches(body: Body, start: int, end: int) -> bool:
                 seen.add(successor)
                 waiting.append(successor)
     return False
+
+
+def _callee(site: Site) -> str:
+    """The name of the function that an instruction calls, or of the register that holds its address."""
+    return call_parts(site.instruction).target.text
 
 
 def _opcode(site: Site) -> str:
