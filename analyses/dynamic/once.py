@@ -71,6 +71,11 @@ class Ran:
         return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
 
     @property
+    def is_timed_out(self) -> bool:
+        """Whether the run has used up its budget."""
+        return self.fault is not None and self.fault.kind == "budget"
+
+    @property
     def wrong(self) -> tuple[Finding, ...]:
         """The findings that are not notes.
 
