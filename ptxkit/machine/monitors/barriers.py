@@ -73,6 +73,7 @@ class Barriers(Monitor):
     _waited: Array
     _owing: Array
     _came: Array
+    _accessed: Array
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -86,6 +87,8 @@ class Barriers(Monitor):
         """The basic blocks of instructions, by `id`."""
         self._calls: dict[tuple[int, int], list[Site]] = {}
         """By instruction and function, where the function executes the instruction or calls a function that does."""
+        self._masked: dict[int, bool] = {}
+        """By function, whether it has instructions with a mask."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -100,6 +103,8 @@ class Barriers(Monitor):
             self._waited = np.concatenate([self._waited, np.zeros(keys, bool)])
             self._owing = np.concatenate([self._owing, np.zeros(more, bool)])
             self._came = np.concatenate([self._came, np.full((BARRIERS, more), -1, np.int32)], axis=1)
+            self._accessed = np.concatenate([self._accessed, np.full(more, -1)])
+            self._executed = {key: np.concatenate([one, np.zeros(more, bool)]) for key, one in self._executed.items()}
             return
         self.residents, self._first = residents, residents.first
         keys = residents.ctas * BARRIERS
@@ -116,6 +121,8 @@ class Barriers(Monitor):
         """By warp, barrier and phase: part of a warp that came to it."""
         self._granted: dict[tuple[int, int], tuple[int, Site]] = {}
         """By CTA and warpgroup, the registers that each thread has by setmaxnreg."""
+        self._accessed = np.full(residents.count, -1)
+        """The last access of each thread, in functions with instructions that have masks."""
 
     # --- what happens
 
@@ -126,6 +133,7 @@ class Barriers(Monitor):
             return
         if bound.members is not None and bound.members.reads:
             self._masks(lanes, bound, arguments)
+            self._deserted(lanes, self._named(lanes, bound, arguments))
         converges = bound.converges
         if converges is not None and converges.whole:
             self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
@@ -403,11 +411,13 @@ class Barriers(Monitor):
 
     def access(self, access: Access) -> None:
         """Detects threads that execute what follows a barrier at which others wait, without having arrived there."""
-        if not self._open:
-            return
         lanes = access.lanes
         site = getattr(lanes, "site", None)
-        if site is None or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
+        if site is None:
+            return
+        if self._has_masks(site.body):
+            self._accessed[lanes.place] = self._sites.number(site)
+        if not self._open or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
             return
         for (_, number), barrier in self._open.items():
             if self._is_after(barrier, site):
@@ -533,6 +543,44 @@ class Barriers(Monitor):
                 if other is not None:
                     self._unequal(lanes, int(lanes.warps[row]), lane, other, int(rows[row, lane]), int(rows[row, other]))
                     return
+
+    def _has_masks(self, body: Body) -> bool:
+        """Whether a function has instructions with a mask of the lanes that must execute them together."""
+        found = self._masked.get(id(body))
+        if found is None:
+            bounds = [site.bound for site in body.sites if isinstance(site.bound, Bound)]
+            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in bounds)
+        return found
+
+    def _deserted(self, lanes: Any, named: Array) -> None:
+        """Detects lanes that a mask names and that will not come: they have executed what follows the instruction, and exited."""
+        gone = named & ~self.residents.alive_mask[lanes.warps]
+        for row in np.flatnonzero(gone).tolist():
+            cta, warp = divmod(int(lanes.warps[row]), self.residents.warps_per_cta)
+            threads = np.array([lane for lane in range(WARP) if gone[row] >> lane & 1]) + warp * WARP
+            places = threads[threads < self.residents.threads] + cta * self.residents.threads
+            last = self._accessed[places]
+            for number in np.unique(last[last >= 0]).tolist():
+                if self._is_after(lanes.site, self._sites[number]):
+                    self._skip(lanes, places[last == number], cta, self._sites[number])
+
+    def _skip(self, lanes: Any, places: Array, cta: int, after: Site) -> None:
+        if self.collected.knows((id(lanes.site), "deserted"), len(places)):
+            return
+        mask = sum([1 << place for place in ((places - cta * self.residents.threads) % WARP).tolist()])
+        warp = self._spoken_warp(cta * self.residents.warps_per_cta + int(places[0] - cta * self.residents.threads) // WARP)
+        line, now = self.collected.line(lanes.site), self.collected.line(after)
+        self.collected.add(
+            (id(lanes.site), "deserted"),
+            ABSENT,
+            f"{warp}: {lanes_of(mask, 'skip')} `{_opcode(lanes.site)}` (line {line}) and go on to line {now}, though its mask names"
+            f" them: the other lanes wait until they exit",
+            lanes.site,
+            {"waiting": self.collected.groups(places + self.residents.first, now, "nothing")},
+            severity=Severity.WARNING,
+            related=[(after, "they execute this")],
+            count=len(places),
+        )
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
         positions = [int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0]) for one in (lane, other)]
