@@ -8,7 +8,6 @@ import attrs
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, keep
 from ptxkit.analyses.dynamic.findings import (
     DIVERGENCE,
@@ -156,10 +155,9 @@ def _appears(finding: Finding, other: Ran) -> bool:
 def _is_for_all_contents(case: Case, finding: Finding) -> bool:
     """Whether contents decide neither where the accesses of a finding are nor, by a branch, whether they are executed."""
     return not lines_of(finding) & case.dependent and not any(
-        not dominators(of).post.dominates(block, branch) and block in closure([branch], control_flow(of).successors)
+        dominators(of).decided_by(block) & _blocks_of(case, of, case.dependent)
         for of in reached(case.routine)
         for block in _blocks_of(case, of, lines_of(finding))
-        for branch in _blocks_of(case, of, case.dependent)
     )
 
 
