@@ -74,6 +74,7 @@ class Barriers(Monitor):
     _owing: Array
     _came: Array
     _accessed: Array
+    _executed: dict[int, Array]
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -115,7 +116,7 @@ class Barriers(Monitor):
         """Who has arrived at the barrier of its cluster and not waited."""
         self._came = np.full((BARRIERS, residents.count), -1, np.int32)
         """By barrier and thread, the phase in which it came last."""
-        self._executed: dict[int, Array] = {}
+        self._executed = {}
         """By aligned barrier of the whole CTA, whether each thread has executed it."""
         self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
         """By warp, barrier and phase: part of a warp that came to it."""
