@@ -685,3 +685,29 @@ def test_boxes_that_were_guessed_decide_about_phases_and_not_about_inits(init: s
     done = exercise(routines(module)[0], loaded(module))
 
     assert {one.finding.diagnostic.rule: one.doubt for one in done.found} == rules
+
+
+TWO_ROWS = """.shared .align 4 .b8 s[8192];
+ld.param.u64 %rd1, [p]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r6, 0; {apart}
+mad.lo.u32 %r3, %r1, 4, %r2; mad.lo.u32 %r4, %r8, 4, %r3; st.shared.u32 [%r3], %r1; st.shared.u32 [%r4], %r6; bar.sync 0;
+ld.shared.u32 %r10, [%r3]; ld.shared.u32 %r11, [%r4]; add.u32 %r10, %r10, %r11;
+LOOP: add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r9; @%p1 bra LOOP;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r10;"""
+
+
+@pytest.mark.parametrize(("apart", "rules"), [("mov.u32 %r8, %r9;", set()), ("mov.u32 %r8, 3;", {"S003"})])
+def test_a_loop_bound_may_be_the_number_of_threads(apart: str, rules: set[str]) -> None:
+    done = exercised(TWO_ROWS.format(apart=apart), ".param .u64 p, .param .u32 n")
+
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
+
+
+@pytest.mark.parametrize(("element", "rules"), [("mov.u32 %r5, %r1;", set()), ("shr.u32 %r5, %r1, 1;", {"S003"})])
+def test_a_block_of_several_rows_may_be_a_single_one(element: str, rules: set[str]) -> None:
+    body = f""".shared .align 4 .b8 s[512];
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, s; {element} mad.lo.u32 %r3, %r5, 4, %r3;
+mad.lo.u32 %r4, %r2, 1024, %r1; st.shared.u32 [%r3], %r4; bar.sync 0; ld.shared.u32 %r6, [%r3];
+mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r6;"""
+    done = exercised(body)
+
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
