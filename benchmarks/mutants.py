@@ -1,13 +1,14 @@
 """Mutation test of the protocol rules: one commit, wait, fence or barrier is deleted or weakened at a time, and the rules must see it.
 
-    python benchmarks/mutants.py [--protocol NAME] [--most N] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
+    python benchmarks/mutants.py [--protocol NAME] [--most N] [--sample] [--busy] [--largest BYTES] [--budget SECONDS] [--ptxas N]
+                                 [--record FILE] PATH...
 
-Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A
-mutant counts as *reported* if a rule of the protocol's families, or an execution of the kernel, gives an error or warning that it does not
-give of the original; as *noted*
-if it only tells of a place, with severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all
-paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions
-alone another of its kind does what the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
+Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change;
+with `--sample` one kernel of each family of files (`drawing.py`). A mutant counts as *reported* if a rule of the protocol's families, or
+an execution of the kernel, gives an error or warning that it does not give of the original; as *noted* if it only tells of a place, with
+severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
+for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
+the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
@@ -29,6 +30,7 @@ from pathlib import Path
 
 import attrs
 from apart import first_met, reasons
+from drawing import module_of, of_each_family
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.dominators import dominators
@@ -52,9 +54,8 @@ from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Severity
-from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax import Module, constant_value, parse
+from ptxkit.syntax import constant_value, parse
 
 
 @attrs.frozen
@@ -241,16 +242,14 @@ EXECUTED = ("S", "G", "M", "A", "W", "P", "T", "R")
 """Families of rules of which executions show the violations that a missing wait, fence or barrier leads to."""
 
 
-def module_of(path: Path) -> Module:
-    return parse(decode(path.read_bytes()), str(path))
-
-
 def has_protocol(routine: Routine, protocol: Protocol) -> bool:
     return any(e.queue in protocol.queues and e.action is Action.OPEN for own in effects(routine).values() for e in own)
 
 
 def changes(routine: Routine, protocol: Protocol) -> Iterator[tuple[int, str, str]]:
-    """Instructions with what is done to them and what stands there then."""
+    """Instructions of a kernel that has the protocol, with what is done to them and what stands there then."""
+    if not has_protocol(routine, protocol):
+        return
     for i, own in sorted(effects(routine).items()):
         for effect in own:
             if effect.queue not in protocol.queues or protocol.fences[:1] == ("proxy-fence",):
@@ -276,23 +275,24 @@ def _with_operand(routine: Routine, i: int, place: int, text: str) -> str:
     return f"{routine.instructions[i].opcode.text} {', '.join(operands)};"
 
 
-def mutants(facts: Facts, protocol: Protocol, most: int) -> Iterator[Mutant]:
+def has_mutants(routine: Routine, protocol: Protocol) -> bool:
+    return any(True for _ in changes(routine, protocol))
+
+
+def mutants(facts: Facts, routine: Routine, protocol: Protocol, most: int) -> Iterator[Mutant]:
     source = facts.module.text
-    for routine in facts.routines:
-        if not has_protocol(routine, protocol):
+    counts: Counter[str] = Counter()
+    for i, change, instead in changes(routine, protocol):
+        if counts[change] >= most:
             continue
-        counts: Counter[str] = Counter()
-        for i, change, instead in changes(routine, protocol):
-            if counts[change] >= most:
-                continue
-            counts[change] += 1
-            children = routine.instructions[i].children
-            first = facts.index.span((*routine.where(i), 0))
-            last = facts.index.span((*routine.where(i), len(children) - 1))
-            end = source.index(";", last.end) + 1
-            # what stands before the instruction, as a guard, goes with it
-            text = source[: first.start] + instead + source[end:]
-            yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()), i)
+        counts[change] += 1
+        children = routine.instructions[i].children
+        first = facts.index.span((*routine.where(i), 0))
+        last = facts.index.span((*routine.where(i), len(children) - 1))
+        end = source.index(";", last.end) + 1
+        # what stands before the instruction, as a guard, goes with it
+        text = source[: first.start] + instead + source[end:]
+        yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()), i)
 
 
 Said = Counter[tuple[bool, str, str, int]]
@@ -347,35 +347,48 @@ def accepted(text: str) -> bool:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+def drawn(files: list[Path], protocol: Protocol, is_sample: bool) -> Iterator[tuple[Path, Facts, list[Routine]]]:
+    """The files with the kernels that are mutated."""
+    if is_sample:
+        yield from of_each_family(files, protocol.queues, lambda routine: has_mutants(routine, protocol))
+        return
+    for path in files:
+        facts = Facts(module_of(path))
+        mine = [routine for routine in facts.routines if has_mutants(routine, protocol)]
+        if mine:
+            yield path, facts, mine
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("paths", nargs="+", type=Path)
     arguments.add_argument("--protocol", default="copies", choices=sorted(PROTOCOLS))
     arguments.add_argument("--most", type=int, default=6, help="mutants of each kind of change for each kernel")
+    arguments.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's, for a busy computer")
+    arguments.add_argument("--sample", action="store_true", help="one kernel of each family of files")
     arguments.add_argument("--largest", type=int, default=300_000, help="bytes of the largest module")
     arguments.add_argument("--budget", type=float, default=600, help="seconds")
     arguments.add_argument("--ptxas", type=int, default=0, help="have ptxas assemble every Nth mutant")
     arguments.add_argument("--record", type=Path)
     given = arguments.parse_args()
+    if given.busy:
+        time.perf_counter = time.process_time
     protocol = PROTOCOLS[given.protocol]
     verdicts: Counter[tuple[str, str]] = Counter()
     causes: Counter[tuple[str, str]] = Counter()
     reporters: Counter[str] = Counter()
     refused = total = kernels = 0
     record = given.record.open("w", encoding="utf-8") if given.record else None
-    files = [path for root in given.paths for path in (sorted(root.rglob("*.ptx")) if root.is_dir() else [root])]
+    found = [path for root in given.paths for path in (sorted(root.rglob("*.ptx")) if root.is_dir() else [root])]
+    files = [path for path in found if path.stat().st_size <= given.largest]
     start = time.monotonic()
-    for path in files:
-        if path.stat().st_size > given.largest:
-            continue
+    for path, facts, mine in drawn(files, protocol, given.sample):
         if time.monotonic() - start > given.budget:
             print("out of time before", path)
             break
-        facts = Facts(module_of(path))
-        mine = [routine for routine in facts.routines if has_protocol(routine, protocol)]
         kernels += len(mine)
         before = {routine.name: said(facts, protocol.families, routine.name) for routine in mine}
-        for mutant in mutants(facts, protocol, given.most):
+        for mutant in [one for routine in mine for one in mutants(facts, routine, protocol, given.most)]:
             total += 1
             if given.ptxas and total % given.ptxas == 0 and not accepted(mutant.text):
                 refused += 1

@@ -1,8 +1,10 @@
 """Mutation test of the mbarrier rules and of `ptxkit verify`: one thing in a protocol is deleted or changed, and one of them must see it.
 
-    python benchmarks/protocol_mutants.py [--most N] [--budget SECONDS] [--largest BYTES] [--record FILE] [--lint-only] PATH...
+    python benchmarks/protocol_mutants.py [--most N] [--sample] [--busy] [--budget SECONDS] [--largest BYTES] [--record FILE] [--lint-only]
+                                          PATH...
 
-The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
+The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one; with `--sample` one of each family
+of files (`drawing.py`). Mutants: an init, a barrier behind
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
 changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is
 synthesized. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity
@@ -21,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-from mutants import module_of, said
+from drawing import module_of, of_each_family
+from mutants import said
 
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.events.steps import Does, steps
@@ -55,11 +58,20 @@ class Mutant:
     text: str
 
 
-def kernels(facts: Facts) -> Iterator[Routine]:
-    for routine in facts.routines:
-        does = {step.does for own in steps(routine).values() for step in own}
-        if routine.function.header.is_entry and Does.INIT in does and Does.WAIT in does:
-            yield routine
+def has_mbarriers(routine: Routine) -> bool:
+    does = {step.does for own in steps(routine).values() for step in own}
+    return routine.function.header.is_entry and Does.INIT in does and Does.WAIT in does
+
+
+def drawn(files: list[Path], is_sample: bool) -> Iterator[tuple[Path, Facts, list[Routine]]]:
+    """The files with the kernels that are mutated."""
+    if is_sample:
+        yield from of_each_family(files, ("mbarrier.init",), has_mbarriers)
+        return
+    for path in files:
+        if b"mbarrier.init" in path.read_bytes():
+            facts = Facts(module_of(path))
+            yield path, facts, [routine for routine in facts.routines if has_mbarriers(routine)]
 
 
 def changes(routine: Routine) -> Iterator[tuple[int, str, str]]:
@@ -174,9 +186,10 @@ def decided(text: str, path: str, kernel: str, launch: Launch) -> Verdict | None
         return None
 
 
-def examine(path: Path, most: int, known: dict[tuple[str, str], Launch], is_verified: bool) -> Iterator[dict[str, object]]:
-    facts = Facts(module_of(path))
-    for routine in list(kernels(facts)):
+def examine(
+    path: Path, facts: Facts, kernels: list[Routine], most: int, known: dict[tuple[str, str], Launch], is_verified: bool
+) -> Iterator[dict[str, object]]:
+    for routine in kernels:
         before = said(facts, FAMILIES, routine.name)
         launch = launch_of(routine, path, known) if is_verified else None
         original = decided(facts.module.text, str(path), routine.name, launch) if launch is not None else None
@@ -222,22 +235,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--most", type=int, default=1)
+    parser.add_argument("--busy", action="store_true", help="seconds of the processor instead of the clock's, for a busy computer")
+    parser.add_argument("--sample", action="store_true", help="one kernel of each family of files")
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--record", type=Path)
     parser.add_argument("--lint-only", action="store_true")
     asked = parser.parse_args()
+    if asked.busy:
+        time.perf_counter = time.process_time
     end = time.monotonic() + asked.budget
     found = [path for given in asked.paths for path in (sorted(given.rglob("*.ptx")) if given.is_dir() else [given])]
     records: list[dict[str, object]] = []
     known = launches()
-    for path in found:
-        if path.stat().st_size > asked.largest or b"mbarrier.init" not in path.read_bytes():
-            continue
+    files = [path for path in found if path.stat().st_size <= asked.largest]
+    for path, facts, kernels in drawn(files, asked.sample):
         if time.monotonic() > end:
             print(f"stopped before {path}", file=sys.stderr)
             break
-        for one in examine(path, asked.most, known, not asked.lint_only):
+        for one in examine(path, facts, kernels, asked.most, known, not asked.lint_only):
             records.append(one)
             if asked.record:
                 with asked.record.open("a") as lines:

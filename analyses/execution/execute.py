@@ -111,6 +111,8 @@ class Shown:
     """Variables of the module that the host would have to write for it; empty if it appears without that."""
     is_of_equal_words: bool = False
     """Whether it is about two stores whose addresses come from synthesized contents, and does not appear if all words of these differ."""
+    kinds: frozenset[str] = frozenset()
+    """The kinds of contents for which it appears with the first scalars; empty if there was no time to try all contents."""
 
 
 @attrs.frozen
@@ -129,8 +131,10 @@ class Executed:
     """Descriptions of what was not checked or not executed."""
     depends: tuple[Any, ...]
     """The instructions (`Site`s) whose execution or address depends on synthesized contents; empty if none does."""
+    placed: tuple[Any, ...]
+    """The instructions whose address depends on synthesized contents; computed only if there are findings."""
     numbered: tuple[Any, ...]
-    """The same for synthesized scalars; computed only if there are findings."""
+    """As `depends`, for synthesized scalars; computed only if there are findings."""
     instructions: int
     unexecuted: tuple[Any, ...]
     """The instructions that write memory or synchronize and that no attempt executed."""
@@ -544,7 +548,10 @@ class _Executing:
         program = observer.program
         is_by_numbers = bool(unseen & set(best.unseen))
         unseen |= held & set(best.unseen)
-        numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
+        is_asked = bool(shown) and program is not None
+        numbered = dependent(program, readers(program, self._numbers(program))) if is_asked else ()
+        sources = {**observer.sources, **observer.unknown_calls}
+        placed = dependent(program, sources, addresses=True) if is_asked else ()
         left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
         unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
         called = tuple(dict.fromkeys([name for one in attempts for name in one.observer.unknown_names]))
@@ -555,6 +562,7 @@ class _Executing:
             covered,
             left_out,
             best.depends,
+            placed,
             numbered,
             best.instructions,
             unexecuted_,
@@ -845,11 +853,13 @@ def _shown(code: Code, attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
         # a run that the machine could not continue is evidence only for what it found
         tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
         for cause, (finding, schedule, contents) in one.first.items():
-            is_always = n == 0 and not one.is_cut and {run.contents for run in one.runs if cause in run.causes} == tried
+            showing = {run.contents for run in one.runs if cause in run.causes} if n == 0 and not one.is_cut else set()
+            is_always = bool(showing) and showing == tried
             by_words[cause] = by_words.get(cause, True) and one.is_of_equal_words(code, cause)
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
-                found[cause] = Shown(finding, schedule, contents, is_always, one.states)
+                kinds = frozenset([each.name for each in showing])
+                found[cause] = Shown(finding, schedule, contents, is_always, one.states, kinds=kinds)
     order = list(Severity)
     every = [attrs.evolve(one, is_of_equal_words=by_words[cause]) for cause, one in found.items()]
     return tuple(sorted(every, key=lambda one: order.index(one.finding.diagnostic.severity)))

@@ -26,7 +26,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.dynamic.exercise import Found
+    from ptxkit.analyses.dynamic.judging import Found
     from ptxkit.analyses.dynamic.once import Ran
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
@@ -71,7 +71,7 @@ def shown(
     if not by_id or not kernels or not is_available():
         return ()
     # import the machine, and NumPy with it, only to execute something
-    from ptxkit.analyses.dynamic.exercise import SECONDS, Exercise
+    from ptxkit.analyses.dynamic.exercise import SECONDS, exercise
     from ptxkit.analyses.execution.execute import loaded
 
     found = []
@@ -89,17 +89,15 @@ def shown(
             except ValueError:
                 return ()
         try:
-            done = Exercise(kernel, code, min(SECONDS, left), known, _doubts(facts, kernel, by_id)).run()
+            done = exercise(kernel, code, min(SECONDS, left), known, _doubts(facts, kernel, by_id))
         except MemoryError:
             # the example launch exceeded memory: nothing is shown
             code = None
             found.append(_cut(kernel))
             continue
         if done.example is not None:
-            spoken_for = [(one, _rule_of(one.finding, by_id)) for one in done.found]
-            is_assumed = not is_said(kernel, done.example.block)
-            doubts = [(one, rule, one.doubt or _doubt(one, rule, is_assumed)) for one, rule in spoken_for if rule is not None]
-            doubts = with_doubtful_ends(doubts)
+            by_rule = [(one, _rule_of(one.finding, by_id)) for one in done.found]
+            doubts = with_doubtful_ends([(one, rule, one.doubt) for one, rule in by_rule if rule is not None])
             found.append(
                 Shown(
                     kernel.name,
@@ -142,18 +140,6 @@ FAR = 1 << 31
 """Distance from a variable, in bytes, that exceeds any shared or local memory."""
 WAITING = "MBC"
 """Families of rules about threads that wait for others."""
-RACING = "SGAPTW"
-"""Families of rules about two conflicting accesses. That the accesses conflict may be independent of the address."""
-DIVERGENT = "aligned-barrier-divergent"
-"""The rule about threads that miss a barrier."""
-DIVERGING = "C"
-"""The family of rules about divergence, which no contents of memory may cause."""
-MASKED = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
-"""Rules about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
-UNWAITED = "async-data-read-without-wait"
-"""A rule about two accesses in a family that is about waiting."""
-ADDRESSES = frozenset(("out-of-bounds-access", "misaligned-access"))
-"""Names of findings about one address. If the address was synthesized, the kernel is not at fault."""
 MOST_MEMORY = 1 << 26
 """A machine that has allocated this many bytes of global memory is not reused for the next kernel, since freed memory is not allocated
 again."""
@@ -161,8 +147,6 @@ LOAD = "tmem-load-not-waited"
 """Name of the finding about registers that are used while a load from tensor memory is in flight."""
 UNINITIALISED = "uninitialised-memory"
 """Name of the finding about a read of memory that was never written."""
-COUNTING = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
-"""Rules about counts that are right for some thread counts only."""
 TOGETHER = "CB"
 """Families of rules about what threads must execute together."""
 FAMILIES = "CBAMWTPSGR"
@@ -209,7 +193,8 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
     """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the synthesized
     launch may cause it. It returns an empty string if further runs are to decide."""
-    from ptxkit.analyses.dynamic.exercise import may_be_whole
+    from ptxkit.analyses.dynamic.by_shapes import may_be_whole
+    from ptxkit.analyses.dynamic.judging import WRITERS
 
     @functools.cache
     def usual() -> frozenset[int]:
@@ -233,7 +218,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
             return "the kernel uses a dimension of the block in which this launch has one thread"
-        return OF_OTHERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
+        return WRITERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
 
     return doubt
 
@@ -241,38 +226,6 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
 def _rule_of(finding: Finding, by_id: Mapping[str, Rule]) -> Rule | None:
     """The rule that a finding of a monitor belongs to; None if it is not selected."""
     return by_id.get(finding.diagnostic.rule) or by_id.get(finding.diagnostic.name)
-
-
-def _doubt(one: Found, rule: Rule, is_assumed: bool) -> str:
-    """Why example inputs may have caused a finding; empty if they cannot."""
-    of = one.finding.diagnostic
-    if not one.other_sizes:
-        return "not shown with other sizes" if one.other_sizes is False else "other sizes were not tried"
-    if not one.other_shapes:
-        if one.other_shapes is None:
-            return "there was no time to try CTAs of other shapes"
-        return "not shown with a CTA of another shape, and the kernel does not say which it has"
-    if not one.in_order:
-        return ""
-    if is_assumed and of.name == UNINITIALISED and not one.is_whole:
-        return OF_OTHERS
-    if is_assumed and rule.name in COUNTING and "ends" not in one.finding.witness and not one.is_whole:
-        return "the kernel does not say how many threads a CTA has: it may be as many as the count says"
-    if one.is_checked:
-        return "the compare-and-swap that follows fails if another thread has changed the word"
-    if one.is_by_table:
-        return "its address comes from synthesized memory contents: the host may give each thread its own elements"
-    if not one.is_read:
-        return "no thread reads the stored value"
-    if not one.few_threads:
-        return "not shown with as few threads as the kernel tells apart"
-    if not one.other_contents:
-        return "not shown with all synthesized contents of memory"
-    if one.depends and rule.name == DIVERGENT and "exited" in one.finding.witness:
-        return "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
-    if one.depends and ((rule.id[0] not in RACING + DIVERGING and rule.name != UNWAITED) or of.name in ADDRESSES or rule.name in MASKED):
-        return OF_CONTENTS
-    return ""
 
 
 def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found, Rule, str]]:
@@ -287,15 +240,15 @@ def with_doubtful_ends(found: list[tuple[Found, Rule, str]]) -> list[tuple[Found
 
 
 OF_END = "the launch ends in a deadlock that the example inputs may cause"
-OF_OTHERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
 OF_HOST = frozenset(("global", "param"))
 """State spaces that the host lays out, by numbers that it passes along."""
 OF_NUMBERS = "several numbers come from one structure, and the synthesized ones need not be consistent"
-OF_CONTENTS = "what it does depends on contents of memory that were synthesized"
 
 
 def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     """A finding that does not depend on example inputs, as a diagnostic."""
+    from ptxkit.analyses.dynamic.judging import CONTENTS
+
     severity = one.finding.diagnostic.severity
     notes = []
     if not one.in_order:
@@ -305,7 +258,7 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
         )
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
-        notes.append(OF_CONTENTS)
+        notes.append(CONTENTS)
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     return _as_lint(one, rule, severity, notes)
@@ -333,7 +286,7 @@ def _replay(one: Found) -> list[str]:
     return [shlex.join(make), shlex.join(run)]
 
 
-FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
+FILLS = {"zeros": "zeros", "random": "small", "noise": "random"}
 """Names of contents in launch files."""
 
 

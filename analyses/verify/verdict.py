@@ -14,11 +14,12 @@ import attrs
 
 from ptxkit.analyses.execution.contents import COUNT, Numbers
 from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
-from ptxkit.analyses.execution.launch import Launch, MadeUp
+from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.verify.certain import is_certain
 from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -33,6 +34,8 @@ UNWRITTEN = "uninitialised-memory"
 """Name of the finding about uninitialized memory."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Names of findings about threads that wait forever."""
+LEAST_KINDS = 2
+"""With fewer kinds of contents than these, a race that not all contents show may be a coincidence."""
 OF_GRIDS = frozenset(("griddepcontrol-missing-wait", "griddepcontrol-access-before-wait"))
 """Names of findings about errors that occur only while another grid runs."""
 TRAPS = frozenset(("trap", "assert"))
@@ -91,7 +94,7 @@ def judged(executed: Executed, names: Sequence[str]) -> Verdict:
         reasons,
         executed.covered,
         judge.not_covered(bool(reasons)),
-        tuple(judge.assumptions()),
+        tuple(judge.assumptions(proven)),
         executed,
         judge.example(),
     )
@@ -162,18 +165,31 @@ class _Judge:
         return self.is_of_a_layout(finding)
 
     def _instructions(self, finding: Finding) -> list[tuple[Routine, int]]:
-        """The instructions at the location of a finding."""
-        code, span = self.executed.code, finding.diagnostic.span
+        """The instructions that a finding names."""
+        code, spans = self.executed.code, {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
         return [
             (routine, i)
             for routine in routines(code.module)
             for i in range(len(routine.instructions))
-            if code.index.span(routine.where(i)) == span
+            if code.index.span(routine.where(i)) in spans
         ]
+
+    def is_by_control(self, shown: Shown) -> bool:
+        """Whether contents decide only that one side of a race in shared memory takes part in it: a thread writes what another one reads,
+        at addresses that contents do not change, and one of the two accesses is always executed."""
+        witness = shown.finding.witness
+        if witness.get("space") != "shared" or len(shown.kinds) < LEAST_KINDS:
+            return False
+        if {one["kind"] for one in witness.get("accesses", ())} != {"read", "write"}:
+            return False
+        if self.executed.is_among(shown.finding, self.executed.placed):
+            return False
+        deciding = {site.path for site in self.executed.depends}
+        return any(is_certain(routine, i, deciding) for routine, i in self._instructions(shown.finding))
 
     def is_proven(self, shown: Shown) -> bool:
         """Whether a finding holds for everything that was synthesized."""
-        if not shown.is_always or not is_wrong(shown.finding):
+        if not is_wrong(shown.finding) or not (shown.is_always or self.is_by_control(shown)):
             return False
         if self.executed.unknown and self.executed.depends:
             # results of undefined functions may have led there
@@ -212,8 +228,6 @@ class _Judge:
             return _undecided(finding, "the size of this memory was not given", self.example())
         if kind.removeprefix("fault-") in TRAPS:
             return _undecided(finding, "the kernel ends itself here, which other inputs may prevent", self.example())
-        if not is_wrong(finding):
-            return _undecided(finding, "the values are equal in this launch, but need not be (8.7.1)")
         if kind in OF_GRIDS:
             return _undecided(finding, "in this launch, the grids before have ended")
         if kind == UNWRITTEN:
@@ -221,8 +235,11 @@ class _Judge:
         if shown.is_of_equal_words:
             why = f"this happens only where words of {self._of_contents()} are equal, not where they all differ, as 0, 1, 2, … do"
             return _undecided(finding, why, self._assuming() or self.example("iota"))
+        if not is_wrong(finding):
+            return _undecided(finding, "the values are equal in this launch, but need not be (8.7.1)")
         if shown.states:
-            return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
+            why = f"this happens only if the host writes {_listed(shown.states)} before the launch"
+            return _undecided(finding, why, _writing(shown.states[0]))
         return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
 
     def _assuming(self) -> str:
@@ -266,7 +283,8 @@ class _Judge:
             deciding = [name for n, name in enumerate(self.names) if n in self.executed.deciding_numbers] or self.numbers
             text = f"no thread reached {_some(lines)} with any of the numbers tried for {_listed(deciding)}, which were not given"
             return Reason(text, 0, f"--param {deciding[0]}=64")
-        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
+        example = _writing(self.launch.states[0].name) if self.launch.states else ""
+        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written", 0, example)
 
     def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
         """Descriptions of what was not checked, such as bounds of synthesized arrays, but for what the reasons say."""
@@ -293,13 +311,13 @@ class _Judge:
             return f"--param {self.numbers[0]}=64"
         if self.deciding:
             name, size = next(iter(self.deciding.items()))
-            return f"--array {name}=u32:{-(-size // 4)}:{fill}"
+            return f"--array {name}=u32:{-(-size // 4)}:{fill}" if size > WORD or name in self.names else _writing(name)
         if self.contents:
             return f"--array {self.contents[0]}=u32:4096:{fill}"
         return ""
 
-    def assumptions(self) -> list[str]:
-        """Descriptions of what was synthesized."""
+    def assumptions(self, proven: Sequence[Shown]) -> list[str]:
+        """Descriptions of what was synthesized, and with what of it the kernel is refuted if not with all of it."""
         found = []
         if self.numbers:
             tried = list(dict.fromkeys([self._values(run.contents.numbers) for run in self.executed.runs]))
@@ -318,11 +336,18 @@ class _Judge:
             found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
         if self.distinct:
             found.append(f"the words of {_listed(self.distinct)} are assumed to differ; they are 0, 1, 2, … in several orders")
+        if proven and not any(one.is_always for one in proven):
+            found.append(f"the race shows with {self._with(proven[0])}: contents decide only which threads take part in it")
         if self.executed.states:
             found.append(f"{_listed(self.executed.states)} as the module initializes it, and with other values")
         if self.executed.unknown:
             found.append(f"{_listed(self.executed.unknown)} not defined: assumed to return numbers and to change nothing")
         return found
+
+
+def _writing(name: str) -> str:
+    """An option that says what a variable of the module holds."""
+    return f"--memory {name}=1"
 
 
 def _listed(names: Sequence[str]) -> str:

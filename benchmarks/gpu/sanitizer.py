@@ -78,8 +78,8 @@ def prepare(out: Path) -> None:
                 made: list[tuple[str, Any]] = []
                 for name in PROTOCOLS:
                     protocol = mutants.PROTOCOLS[name]
-                    for one in mutants.mutants(facts, protocol, EACH):
-                        if one.kernel == kernel["entry"] and (one.change != "delete a barrier" or may_lose_barriers(routine)):
+                    for one in mutants.mutants(facts, routine, protocol, EACH):
+                        if one.change != "delete a barrier" or may_lose_barriers(routine):
                             made.append((name, one))
                 loses = may_lose_barriers(routine)
                 made += [(one.family, one) for one in mistakes.mistakes(facts, routine, 1, loses) if chosen(one)]

@@ -49,7 +49,7 @@ class BasicBlock:
     """For a `sync` block: how lanes wait there (`compiling.Waiting`)."""
     call: Any = None
     both: Any = None
-    """For a branch: its two sides, if both are short and only compute (`Scheduler.sides`)."""
+    """For a branch: its two sides, if both are short and only compute (`sides.execute_both`)."""
     _live: set[int] | None = None
     _live_out: set[int] | None = None
     _registers: list[int] | None = None

@@ -13,7 +13,8 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.memory.heap import keep_freed_memory
 from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
-from ptxkit.machine.scheduling import Residents, Scheduler
+from ptxkit.machine.residents import Residents
+from ptxkit.machine.scheduling import Scheduler
 from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
 

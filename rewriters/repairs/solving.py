@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import attrs
 
-from ptxkit.analyses.dynamic.exercise import RANDOM
+from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity

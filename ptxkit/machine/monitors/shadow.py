@@ -215,7 +215,8 @@ class Shadow:
         self.reads, self.writes = Log(), Log()
         self._hows: dict[tuple[int, int, int], Array] = {}
         """By instruction, strength and size: the numbers of its accesses by offset; `UNNUMBERED` if there was none yet."""
-        self._how = np.zeros((3, 0), np.int64)
+        # the first number is that of pieces without an access, whose columns are zero
+        self._how = np.zeros((3, 1), np.int64)
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
 

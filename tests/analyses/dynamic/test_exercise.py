@@ -7,9 +7,23 @@ from typing import Any
 import pytest
 
 import ptxkit
-from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, hands_over
-from ptxkit.analyses.dynamic.once import Ran
-from ptxkit.analyses.execution.contents import COUNT, Contents
+from ptxkit.analyses.dynamic import runs as runs_module
+from ptxkit.analyses.dynamic.by_sizes import NOT_TRIED
+from ptxkit.analyses.dynamic.exercise import Exercised, exercise, hands_over
+from ptxkit.analyses.dynamic.judging import (
+    CHECKED,
+    CTAS,
+    FEW_THREADS,
+    OTHER_CONTENTS,
+    SHAPES,
+    SIZES,
+    TABLES,
+    UNREAD,
+    WRITERS,
+    Found,
+)
+from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.inputs.example import Example
@@ -20,7 +34,12 @@ REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>;\n"
 
 def exercised(body: str, parameters: str = ".param .u64 p", directives: str = "") -> Exercised:
     module = ptxkit.parse(f"{HEADER}.visible .entry k({parameters}) {directives}\n{{\n{REGISTERS}{body}\nret;\n}}\n")
-    return Exercise(routines(module)[0], loaded(module)).run()
+    return exercise(routines(module)[0], loaded(module))
+
+
+def is_of_the_kernel(one: Found) -> bool:
+    """Whether other sizes and shapes show a finding too."""
+    return one.doubt not in (CTAS, NOT_TRIED, SIZES, SHAPES)
 
 
 SHARED = """.shared .align 4 .b8 s[64];
@@ -61,16 +80,14 @@ def test_what_shows_with_other_contents_only_is_known() -> None:
     body = "ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd5, %rd1, %rd4;"
     done = exercised(f"{INDEX} {body} st.global.u32 [%rd5+65536], %r1;")
 
-    assert done.found
-    assert all(one.depends for one in done.found)
+    assert {one.doubt for one in done.found} == {TABLES}
 
 
 def test_a_race_shows_with_other_sizes() -> None:
     done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
 
     assert [one.finding.diagnostic.name for one in done.found] == ["race-global"]
-    assert done.found[0].other_sizes
-    assert not done.found[0].depends
+    assert done.found[0].doubt == FEW_THREADS
 
 
 @pytest.mark.parametrize(("after", "families"), [("bar.sync 1;", {"C"}), ("", set())])
@@ -94,7 +111,7 @@ def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
 def test_one_thread_where_nobody_does_more() -> None:
     done = exercised("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;")
 
-    assert [one.few_threads for one in done.found] == [False]
+    assert [one.doubt for one in done.found] == [FEW_THREADS]
 
 
 @pytest.mark.parametrize(("value", "one_thread"), [("mov.u32 %r4, 1;", False), ("mov.u32 %r4, %r1;", True)])
@@ -103,7 +120,7 @@ def test_one_thread_where_a_number_of_the_launch_may_leave_out_all_others(value:
     start = "ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x;"
     done = exercised(f"{start} {body} st.global.u32 [%rd1], %r4; END:", ".param .u64 p, .param .u32 n")
 
-    assert {one.few_threads for one in done.found} == {one_thread}
+    assert {one.doubt == FEW_THREADS for one in done.found} == {not one_thread}
 
 
 def test_a_number_of_threads_does_not_say_how_long_each_dimension_is() -> None:
@@ -113,14 +130,14 @@ def test_a_number_of_threads_does_not_say_how_long_each_dimension_is() -> None:
 
     done = [exercised(f"{INDEX} {body} {stores}", directives=one) for one in (".maxntid 16", ".maxntid 4, 4")]
 
-    assert [{one.other_shapes for one in each.found} for each in done] == [{False}, {True}]
+    assert [{one.doubt == SHAPES for one in each.found} for each in done] == [{True}, {False}]
 
 
 def test_a_race_of_warps_that_one_warp_is_without() -> None:
     # lane 0 of each warp stores the number of its warp, which the kernel does not look at otherwise
     done = exercised(f"{INDEX} and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra L; st.global.u32 [%rd1+65536], %r1; L:")
 
-    assert {one.other_shapes for one in done.found} == {False}
+    assert {one.doubt for one in done.found} == {SHAPES}
 
 
 def test_a_race_that_one_warp_and_its_shuffle_are_without() -> None:
@@ -139,7 +156,7 @@ LEADERS = """.shared .align 4 .b8 s[8]; ld.global.u32 %r2, [%rd3]; and.b32 %r3, 
 def test_what_nobody_reads_may_be_stored_by_several(after: str, is_read: bool) -> None:
     done = exercised(f"{INDEX} {LEADERS.format(after=after)}", directives=".reqntid 128")
 
-    assert {one.is_read for one in done.found if one.finding.diagnostic.name == "smem-race"} == {is_read}
+    assert {one.doubt == UNREAD for one in done.found if one.finding.diagnostic.name == "smem-race"} == {not is_read}
 
 
 GREATEST = """ld.param.u32 %r9, [n]; mov.b32 %r2, 0; mov.u32 %r3, %r1; shl.b32 %r8, %r1, 3; setp.lt.u32 %p1, %r8, %r9;
@@ -153,7 +170,7 @@ def test_who_chooses_one_of_equal_elements_may_store_any(stored: str, shows: boo
     # the index of the greater of two elements: threads beyond the last one have none, and choose each other's
     done = exercised(f"{INDEX} {GREATEST.format(stored)}", ".param .u64 p, .param .u32 n", ".reqntid 256")
 
-    assert [(one.depends, one.other_sizes, one.other_contents) for one in done.found] == [(True, True, shows)]
+    assert [(one.depends, one.doubt) for one in done.found] == [(True, "") if shows else (False, OTHER_CONTENTS)]
 
 
 @pytest.mark.parametrize(("index", "is_by_table"), [("ld.global.u32 %r2, [%rd3];", True), ("mov.u32 %r2, %r1;", False)])
@@ -163,7 +180,7 @@ def test_a_table_says_where_threads_meet(index: str, is_by_table: bool) -> None:
 add.u32 %r3, %r3, %r1; st.global.u32 [%rd5+65536], %r3;"""
     done = exercised(f"{INDEX} {body}", directives=".reqntid 64")
 
-    assert {one.is_by_table for one in done.found} == {is_by_table}
+    assert {one.doubt == TABLES for one in done.found} == {is_by_table}
 
 
 @pytest.mark.parametrize(("stored", "is_by_table"), [("%r4", True), ("%r3", False)])
@@ -176,7 +193,7 @@ add.u32 {stored}, {stored}, 1;
 st.global.u32 [%rd5+65536], {stored};"""
     done = exercised(f"{INDEX} {body}", directives=".reqntid 64")
 
-    assert {one.is_by_table for one in done.found if one.finding.witness.get("space") == "global"} == {is_by_table}
+    assert {one.doubt == TABLES for one in done.found if one.finding.witness.get("space") == "global"} == {is_by_table}
 
 
 def test_a_divisor_that_was_made_up_merges_threads() -> None:
@@ -184,8 +201,7 @@ def test_a_divisor_that_was_made_up_merges_threads() -> None:
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
     done = exercised(body, ".param .u64 p, .param .u32 n")
 
-    assert done.found
-    assert all(one.other_sizes is False for one in done.found)
+    assert {one.doubt for one in done.found} == {SIZES}
 
 
 @pytest.mark.parametrize(("stride", "shows"), [("and.b32 %r3, %r3, 63;", False), ("mov.u32 %r3, 0;", True)])
@@ -194,7 +210,7 @@ def test_a_number_that_is_a_power_of_two_by_chance(stride: str, shows: bool) -> 
     body = f"ld.param.u32 %r3, [n]; {stride} mul.lo.u32 %r4, %r1, %r3; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;"
     done = exercised(f"{INDEX} {body} st.global.u32 [%rd3], %r1;", ".param .u64 p, .param .u32 n", ".reqntid 64")
 
-    assert {bool(one.other_sizes) for one in done.found} == {shows}
+    assert {one.doubt for one in done.found} == {"" if shows else SIZES}
 
 
 @pytest.mark.parametrize("chosen", ["and.b32 %r2, %r1, %r3;", "shr.u32 %r2, %r1, %r3;"])
@@ -203,8 +219,7 @@ def test_bits_of_an_index_that_were_made_up_merge_threads(chosen: str) -> None:
 mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;"""
     done = exercised(body, ".param .u64 p, .param .u32 n")
 
-    assert done.found
-    assert all(one.other_sizes is None for one in done.found)
+    assert {one.doubt for one in done.found} == {NOT_TRIED}
 
 
 def test_a_block_that_may_be_longer_in_another_dimension_is_not_whole() -> None:
@@ -212,9 +227,9 @@ def test_a_block_that_may_be_longer_in_another_dimension_is_not_whole() -> None:
     body = """.shared .align 4 .b8 s[8]; .shared .align 4 .b8 t[128]; mov.u32 %r2, %tid.y; shl.b32 %r3, %r2, 2; mov.u32 %r4, s;
 add.u32 %r3, %r3, %r4; shl.b32 %r5, %r1, 2; mov.u32 %r6, t; add.u32 %r5, %r5, %r6; st.shared.u32 [%r5], %r1;
 setp.ne.u32 %p1, %r1, 0; @!%p1 st.shared.u32 [%r3], %r1; bar.sync 0; ld.shared.u32 %r7, [s+4]; st.global.u32 [%rd3], %r7;"""
-    done = exercised(f"{INDEX} {body}", directives=".maxntid 32")
+    done = exercised(f"{INDEX} {body}")
 
-    assert not any(one.is_whole for one in done.found)
+    assert {one.doubt for one in done.found} == {WRITERS}
 
 
 def test_what_only_a_shuffle_orders() -> None:
@@ -244,7 +259,7 @@ def test_dynamic_shared_memory_of_another_kernel_is_none() -> None:
         f"{HEADER}.extern .shared .align 16 .b8 dynamic[];\n.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{SHARED}\nret;\n}}\n{other}\n"
     )
     module = ptxkit.parse(text)
-    done = Exercise(routines(module)[0], loaded(module)).run()
+    done = exercise(routines(module)[0], loaded(module))
 
     assert done.example is not None
     assert not done.example.shared
@@ -257,7 +272,7 @@ def test_a_barrier_for_more_threads_than_come() -> None:
     done = exercised(body, directives=".maxntid 128")
 
     assert [one.finding.diagnostic.rule for one in done.found] == ["B003"]
-    assert done.found[0].other_shapes
+    assert is_of_the_kernel(done.found[0])
 
 
 TILES = """.shared .align 4 .b8 s[512];
@@ -274,7 +289,7 @@ add.u32 %r6, %r6, %r13; bra LOOP; END:"""
 def test_a_tile_that_is_filled_again_while_others_read_it(barrier: str, rules: set[str]) -> None:
     done = exercised(TILES.format(barrier=barrier), ".param .u64 p, .param .u32 n", ".reqntid 128")
 
-    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes and one.other_shapes} == rules
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
 
 
 COUNTS = """.shared .align 4 .b8 s[32];
@@ -293,7 +308,7 @@ bar.sync 0; ld.global.u32 %r6, [%rd3]; and.b32 %r6, %r6, 7; shl.b32 %r6, %r6, 2;
 def test_a_count_in_two_steps_at_places_that_contents_say(update: str, is_wrong: bool) -> None:
     done = exercised(f"{INDEX} {COUNTS.format(update=update)}", directives=".reqntid 8")
 
-    assert [one for one in done.found if one.other_contents and one.other_sizes] if is_wrong else not done.found
+    assert [one for one in done.found if one.doubt not in (SIZES, OTHER_CONTENTS)] if is_wrong else not done.found
 
 
 def test_local_memory_is_nobody_elses() -> None:
@@ -301,7 +316,7 @@ def test_local_memory_is_nobody_elses() -> None:
     add.u32 %r2, %r2, %r3; ld.local.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;"""
     done = exercised(f"{INDEX} {body}")
 
-    assert [(one.finding.diagnostic.rule, one.depends, one.is_whole) for one in done.found] == [("R008", False, True)]
+    assert [(one.finding.diagnostic.rule, one.depends, one.doubt) for one in done.found] == [("R008", False, "")]
 
 
 TAIL = """ld.param.u32 %r9, [n]; mov.u32 %r2, %ctaid.x; shl.b32 %r2, %r2, 7; add.u32 %r2, %r2, %r1; add.s32 %r3, %r9, {less};
@@ -313,7 +328,7 @@ shfl.sync.bfly.b32 %r5, %r1, 0, 0x1f, %r4; st.global.u32 [%rd3], %r5; END:"""
 def test_what_is_wrong_in_the_last_cta_only(less: int, rules: set[str]) -> None:
     done = exercised(f"{INDEX} {TAIL.format(less=less)}", ".param .u64 p, .param .u32 n", ".maxntid 128")
 
-    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes} == rules
+    assert {one.finding.diagnostic.rule for one in done.found if one.doubt not in (NOT_TRIED, SIZES)} == rules
 
 
 def test_who_leaves_an_array_with_the_threads_that_he_says() -> None:
@@ -340,17 +355,23 @@ def test_who_looks_at_what_others_wrote(update: str, observes: bool) -> None:
     assert hands_over(routines(module)[0]) == observes
 
 
-def test_an_address_that_no_array_has_is_not_tried_with_every_shape() -> None:
-    launches = []
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Example]:
+    """The launches that are executed from now on, one after the other."""
+    launches: list[Example] = []
 
-    class Counting(Exercise):
-        def _once(self, one: Example, contents: Contents, *, by_collectives: bool = False) -> Ran:
-            launches.append(one)
-            return super()._once(one, contents, by_collectives=by_collectives)
+    def counting(code: Any, one: Example, *arguments: Any, **named: Any) -> Ran:
+        launches.append(one)
+        return once(code, one, *arguments, **named)
 
+    monkeypatch.setattr(runs_module, "once", counting)
+    return launches
+
+
+def test_an_address_that_no_array_has_is_not_tried_with_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = counted(monkeypatch)
     module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [64], %r1;\nret;\n}}\n")
 
-    assert Counting(routines(module)[0], loaded(module)).run().example is None
+    assert exercise(routines(module)[0], loaded(module)).example is None
     assert len(launches) == 4
 
 
@@ -362,27 +383,21 @@ def test_what_is_compared_before_it_is_swapped(swap: str, is_checked: bool) -> N
     done = exercised(f"{INDEX} st.global.u32 [%rd3+65536], %r1;\n{body}", directives=".reqntid 64")
 
     assert done.found
-    assert {one.is_checked for one in done.found} == {is_checked}
+    assert {one.doubt == CHECKED for one in done.found} == {is_checked}
 
 
-def test_what_is_doubted_at_once_is_not_tried_again() -> None:
-    launches = []
-
-    class Counting(Exercise):
-        def _once(self, one: Example, *arguments: Any, **named: Any) -> Ran:
-            launches.append(one)
-            return super()._once(one, *arguments, **named)
-
+def test_what_is_doubted_at_once_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = counted(monkeypatch)
     module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [%rd1], %r1;\nret;\n}}\n")
     routine, code = routines(module)[0], loaded(module)
-    judged = Counting(routine, code).run()
-    tried, launches = len(launches), []
-    done = Counting(routine, code, doubt=lambda finding, example: "so it is").run()
+    judged = exercise(routine, code)
+    tried = len(launches)
+    launches.clear()
+    done = exercise(routine, code, doubt=lambda finding, example: "so it is")
 
     assert tried > len(launches) == 1
     assert [one.finding.diagnostic.name for one in done.found] == [one.finding.diagnostic.name for one in judged.found]
     assert {one.doubt for one in done.found} == {"so it is"}
-    assert {one.other_sizes for one in done.found} == {None}
 
 
 def test_what_equal_contents_decide() -> None:
@@ -393,7 +408,7 @@ atom.global.add.u32 %r4, [%rd3+65536], %r2;
 setp.ne.u32 %p1, %r2, %r3; @%p1 bra END; ld.global.u32 %r5, [%rd1+65540]; st.global.u32 [%rd3+131072], %r5; END:"""
     done = exercised(body)
 
-    assert not any(one.other_contents for one in done.found)
+    assert {one.doubt for one in done.found} <= {OTHER_CONTENTS, TABLES}
 
 
 def test_a_value_that_was_made_up_may_be_stored() -> None:
@@ -410,7 +425,7 @@ def test_a_table_that_a_number_is_too_large_for() -> None:
 L: st.shared.u32 [%r3], %r2; add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; st.global.u32 [%rd1], %r2;"""
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 1")
 
-    assert {one.other_sizes for one in done.found} == {False}
+    assert {one.doubt for one in done.found} == {SIZES}
 
 
 WAITS = """.shared .align 8 .b64 bar; .shared .align 8 .b64 other; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, other;
@@ -429,7 +444,7 @@ def test_a_block_without_those_that_the_kernel_tells_apart_refutes_nothing() -> 
     # thread 64 waits for what nobody arrives at, and thread 0 for thread 64
     header = HEADER.replace("sm_80", "sm_90")
     module = ptxkit.parse(f"{header}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{WAITS}\nret;\n}}\n")
-    done = Exercise(routines(module)[0], loaded(module)).run()
+    done = exercise(routines(module)[0], loaded(module))
 
     assert [one.finding.diagnostic.rule for one in done.found] == ["M009"]
     assert done.example is not None
@@ -454,7 +469,7 @@ READ: ld.shared.u32 %r6, [%r4];
 ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
-    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
+    assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "S003"} == {""}
 
 
 def test_a_branch_beyond_its_targets_is_found() -> None:
@@ -472,7 +487,7 @@ def test_threads_that_part_by_contents_do_so_though_none_does_by_zeros() -> None
 
     (found,) = [one for one in done.found if one.finding.diagnostic.rule == "C005"]
     assert found.depends
-    assert found.other_contents
+    assert not found.doubt
 
 
 def test_a_number_of_lanes_that_is_small() -> None:
@@ -487,7 +502,7 @@ def test_equal_threads_of_ctas_that_nobody_tells_apart() -> None:
     # it counts in global memory, but its addresses do not come from there
     done = exercised(f"{INDEX} atom.global.add.u32 %r4, [%rd1], 1; st.global.u32 [%rd3+64], %r4;")
 
-    assert not [one for one in done.found if one.other_sizes]
+    assert {one.doubt for one in done.found} == {CTAS}
 
 
 ELEMENT = "mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd6, %rd4; ld.global.u32 %r4, [%rd5]; add.u32 %r7, %r7, %r4;"
@@ -504,7 +519,7 @@ def test_a_row_of_the_grid_that_one_cta_does_alone(strides: str, row: str, shows
 mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
     done = exercised(body, ".param .u64 p, .param .u64 q")
 
-    assert bool([one for one in done.found if one.other_sizes and one.other_shapes]) == shows
+    assert bool([one for one in done.found if is_of_the_kernel(one)]) == shows
 
 
 @pytest.mark.parametrize(("offset", "rules"), [(0, set()), (4096, {"S002"})])
@@ -517,7 +532,7 @@ bar.sync 0; ld.shared.u32 %r7, [t+764];
 ld.param.u64 %rd1, [p]; cvt.u64.u32 %rd2, %r5; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r7;"""
     done = exercised(body, directives=".maxntid 256")
 
-    assert {one.finding.diagnostic.rule for one in done.found if one.other_sizes and one.other_shapes} == rules
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
 
 
 def test_a_block_of_fewer_than_a_warp_is_none_where_many_threads_are_said() -> None:
@@ -538,7 +553,7 @@ ONE: st.shared.u32 [%r5], %r1; ld.shared.u32 %r6, [%r4];
 END: ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r6;"""
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
-    assert {one.other_sizes for one in done.found if one.finding.diagnostic.rule == "S003"} == {True}
+    assert {one.doubt for one in done.found if one.finding.diagnostic.rule == "S003"} == {""}
 
 
 MATRICES = """.version 8.0
@@ -567,7 +582,7 @@ BEYOND = "0x4000004000010000"
 
 def matrices(barrier: str) -> Exercised:
     module = ptxkit.parse(MATRICES.replace("BARRIER", barrier).replace("DESCRIPTOR", BEYOND))
-    return Exercise(routines(module)[0], loaded(module)).run()
+    return exercise(routines(module)[0], loaded(module))
 
 
 def test_the_first_lines_of_a_matrix_that_leaves_its_variable_race() -> None:
@@ -590,7 +605,7 @@ def test_a_matrix_that_includes_an_mbarrier_is_longer_than_meant() -> None:
     text = text.replace(".visible", ".extern .shared .align 1024 .b8 A[];\n.visible", 1)
     init = "setp.ne.u32 %p, %r1, 0; @!%p mbarrier.init.shared.b64 [A+4096], 1; bar.sync 0;"
     module = ptxkit.parse(text.replace("BARRIER", init))
-    done = Exercise(routines(module)[0], loaded(module)).run()
+    done = exercise(routines(module)[0], loaded(module))
 
     assert done.example is not None
     assert not done.found
@@ -607,7 +622,7 @@ def test_a_host_may_keep_to_rows_that_vector_accesses_need(stride: str, shows: b
     mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4+4000000], %r4;"""
     done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
 
-    assert {one.other_sizes for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {shows}
+    assert {one.doubt for one in done.found if one.finding.diagnostic.name == "cpasync-operand"} == {"" if shows else SIZES}
 
 
 ROWS = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.y;
@@ -660,13 +675,39 @@ ret;
 @pytest.mark.parametrize(
     ("init", "rules"),
     [
-        ("mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M001": True}),
-        ("mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M006": None}),
+        ("mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M001": ""}),
+        ("mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 1;", {"M006": NOT_TRIED}),
     ],
 )
-def test_boxes_that_were_guessed_decide_about_phases_and_not_about_inits(init: str, rules: dict[str, bool | None]) -> None:
+def test_boxes_that_were_guessed_decide_about_phases_and_not_about_inits(init: str, rules: dict[str, str]) -> None:
     copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
     module = ptxkit.parse(GUESSED.replace("INIT", init).replace("COPY", copy))
-    done = Exercise(routines(module)[0], loaded(module)).run()
+    done = exercise(routines(module)[0], loaded(module))
 
-    assert {one.finding.diagnostic.rule: one.other_sizes for one in done.found} == rules
+    assert {one.finding.diagnostic.rule: one.doubt for one in done.found} == rules
+
+
+TWO_ROWS = """.shared .align 4 .b8 s[8192];
+ld.param.u64 %rd1, [p]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r6, 0; {apart}
+mad.lo.u32 %r3, %r1, 4, %r2; mad.lo.u32 %r4, %r8, 4, %r3; st.shared.u32 [%r3], %r1; st.shared.u32 [%r4], %r6; bar.sync 0;
+ld.shared.u32 %r10, [%r3]; ld.shared.u32 %r11, [%r4]; add.u32 %r10, %r10, %r11;
+LOOP: add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r9; @%p1 bra LOOP;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r10;"""
+
+
+@pytest.mark.parametrize(("apart", "rules"), [("mov.u32 %r8, %r9;", set()), ("mov.u32 %r8, 3;", {"S003"})])
+def test_a_loop_bound_may_be_the_number_of_threads(apart: str, rules: set[str]) -> None:
+    done = exercised(TWO_ROWS.format(apart=apart), ".param .u64 p, .param .u32 n")
+
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
+
+
+@pytest.mark.parametrize(("element", "rules"), [("mov.u32 %r5, %r1;", set()), ("shr.u32 %r5, %r1, 1;", {"S003"})])
+def test_a_block_of_several_rows_may_be_a_single_one(element: str, rules: set[str]) -> None:
+    body = f""".shared .align 4 .b8 s[512];
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, s; {element} mad.lo.u32 %r3, %r5, 4, %r3;
+mad.lo.u32 %r4, %r2, 1024, %r1; st.shared.u32 [%r3], %r4; bar.sync 0; ld.shared.u32 %r6, [%r3];
+mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r6;"""
+    done = exercised(body)
+
+    assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules

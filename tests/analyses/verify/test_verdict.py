@@ -93,6 +93,30 @@ class TestRaces:
         assert all("where words of `a` are equal" in one.text for one in found.reasons) == is_by_words
         assert found.reasons[0].example == ("--assume distinct:a" if is_by_words else "--array a=u32:64:random")
 
+    @pytest.mark.parametrize(
+        ("body", "outcome"),
+        [
+            ("st.shared.u32 [%r4], %r1; @%p1 ld.shared.u32 %r6, [%r5];", REFUTED),
+            ("st.shared.u32 [%r4], %r1; bar.sync 0; @%p1 ld.shared.u32 %r6, [%r5];", VERIFIED),
+            ("ld.shared.u32 %r6, [%r5]; @!%p1 bra END; st.shared.u32 [%r4], %r1; END:", REFUTED),
+            ("@!%p1 bra END; st.shared.u32 [%r4], %r1; ld.shared.u32 %r6, [%r5]; END:", UNDECIDED),
+            ("st.shared.u32 [%r4], %r1; @%p1 st.shared.u32 [%r5], %r1;", UNDECIDED),
+            ("st.shared.u32 [%r4], %r1; and.b32 %r7, %r2, 255; add.u32 %r7, %r3, %r7; @%p1 ld.shared.u8 %r6, [%r7];", UNDECIDED),
+        ],
+        ids=["read", "a barrier", "write", "both", "two writes", "a table"],
+    )
+    def test_contents_decide_who_takes_part_in_a_race(self, body: str, outcome: str) -> None:
+        """Each thread has a word of its own, and where a word of global memory is zero, it accesses that of another warp."""
+        start = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 0; mov.u32 %r6, 0;"
+        own = "shl.b32 %r4, %r1, 2; mov.u32 %r3, data; xor.b32 %r5, %r4, 128; add.u32 %r4, %r3, %r4; add.u32 %r5, %r3, %r5;"
+        initial = "st.shared.u32 [%r4], 0; bar.sync 0;"
+
+        found = verdict(f"{start} {own} {initial} {body}", declared=".param .u64 a")
+
+        assert found.outcome == outcome
+        said = [one for one in found.assumptions if "contents decide only which threads take part" in one]
+        assert len(said) == (outcome == REFUTED)
+
     def test_nothing_is_refuted_without_time_for_all_contents(self, monkeypatch: pytest.MonkeyPatch) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d1+64], %r1;"
         again = _Executing._again

@@ -1,0 +1,182 @@
+"""Questions: does a finding appear with other contents of memory too, and does what it reports matter?"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import attrs
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, keep
+from ptxkit.analyses.dynamic.findings import (
+    DIVERGENCE,
+    MISALIGNED,
+    OF_MASKS,
+    OF_SHARED,
+    OUT_OF_BOUNDS,
+    is_checked,
+    is_deadlock,
+    is_global_race,
+    is_in,
+    is_of,
+    is_of_one_address,
+    is_of_own_memory,
+    is_of_writes,
+    is_race,
+    lines_of,
+)
+from ptxkit.analyses.dynamic.once import Ran
+from ptxkit.analyses.dynamic.reads import Reads
+from ptxkit.analyses.execution.contents import COUNT, ZEROS
+from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.launches import Sizes
+from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.findings import Finding
+
+ELEMENTS = 16
+"""Elements for each thread, so that all registers that may hold one do."""
+CONFLICTING = DIVERGENCE + "SGAPTW"
+"""The families of rules about conflicting accesses, which may conflict at any address, and about divergence, which no contents
+of memory may cause."""
+UNWAITED = "async-data-read-without-wait"
+"""Name of a finding about two accesses in a family that is about waiting."""
+DIVERGENT = "aligned-barrier-divergent"
+"""Name of the finding about threads that miss a barrier."""
+
+
+def depends(case: Case, finding: Finding) -> bool:
+    """Whether a finding depends on synthesized contents: because one of its lines does, or because threads do not diverge with other
+    contents."""
+    if case.setting.contents not in (COUNT, ZEROS):
+        return True
+    if is_of(finding, DIVERGENCE) and not all(is_in(finding, one) for one in case.with_other_contents):
+        return True
+    # which bytes two writes access may be certain, while contents decide what they store
+    lines = case.dependent_stores if is_of_writes(finding) else case.dependent
+    return bool(lines_of(finding) & lines) and not is_of_own_memory(finding)
+
+
+def is_compared_and_swapped(case: Case, finding: Finding) -> bool:
+    """A compare-and-swap of the word that a load races for follows: it fails if the word has changed."""
+    return is_checked(finding, case.ran)
+
+
+def is_by_table(case: Case, finding: Finding) -> bool:
+    """The host fills the tables from which the addresses come: each thread may have elements of its own. Threads that update what they
+    have loaded from there lose updates all the same."""
+    return is_global_race(finding) and bool(lines_of(finding) & case.by_tables) and not _loses_updates(case, finding)
+
+
+def _loses_updates(case: Case, finding: Finding) -> bool:
+    """Whether the accesses of a finding are at one address expression, and no load is there whose value the store does not use: then
+    threads that share an address lose updates. Threads that swap elements have their own."""
+    if not is_of_one_address(finding, case.ran):
+        return False
+    lines, index = lines_of(finding), case.runs.code.index
+    for of in reached(case.routine):
+        found = [one for one in accesses(of) if index.span(of.where(one.instruction)).line in lines]
+        loaded = [number for one in found if one.reads for number in ssa(of).definitions[one.instruction]]
+        stores = [one.instruction for one in found if not one.reads]
+        if loaded and stores and not ssa(of).computed_from(loaded) & {number for i in stores for number in ssa(of).uses[i]}:
+            return False
+    return True
+
+
+def with_a_reader(case: Case, found: Findings) -> Findings:
+    """Two threads store to shared memory what no thread reads: neither result matters. Asked only of a run to completion without
+    asynchronous operations."""
+    stores = {line for one in found if is_of_writes(one) and one.witness.get("space") == "shared" for line in lines_of(one)}
+    if not stores or case.ran.fault is not None or any(has_such(one, _is_in_flight) for one in reached(case.routine)):
+        return found
+    reads = Reads(stores)
+    if case.again(also=(reads,)).fault is not None:
+        return found
+    unread = set(reads.lines) - reads.read
+    return keep(found, lambda one: not (is_of_writes(one) and lines_of(one) & unread))
+
+
+def _is_in_flight(bound: Bound) -> bool:
+    return any(memory.is_async for memory in bound.memory)
+
+
+def with_other_contents(case: Case, found: Findings) -> Findings:
+    """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different."""
+    again = case.with_other_contents
+    mixed = _mixed(case, keep(found, is_of_writes))
+
+    def others(one: Finding) -> tuple[Ran, ...]:
+        return (*_telling(case, one, again), *mixed) if is_of_writes(one) else _telling(case, one, again)
+
+    return keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+
+
+def _mixed(case: Case, writes: Findings) -> tuple[Ran, ...]:
+    """Runs that tell two writes of different values from two whose values happen to be equal."""
+    if not writes:
+        return ()
+    mixed = case.with_other_contents[:1] or (case.again(RANDOM, zeroed=case.flags),)
+    filled = _with_elements_for_all(case) if any(lines_of(one) & case.dependent_stores for one in writes) else None
+    return mixed if filled is None else (*mixed, filled)
+
+
+def _with_elements_for_all(case: Case) -> Ran | None:
+    """A run in which each thread has all its elements and all are different, for stores that depend on contents. Threads that select
+    one of several equal elements may store different results, which is harmless. None if there is no such run."""
+    one = case.runs.example(case.shape, Sizes(scale=ELEMENTS))
+    if one == case.runs.example(case.shape, Sizes()):
+        return None
+    ran = case.runs.once(one, attrs.evolve(case.setting, contents=COUNT))
+    return None if ran.outside or ran.fault is not None else ran
+
+
+def _telling(case: Case, finding: Finding, again: tuple[Ran, ...]) -> tuple[Ran, ...]:
+    """The runs with random contents and with zeros that can refute a finding.
+
+    With zeros only, threads that compute their indices from contents may each get a word of their own, no threads diverge, and two values
+    are equal. That does not excuse a race, or a divergence, with other contents; nor two writes that all contents bring to one word.
+    """
+    is_meeting = finding.diagnostic.name in OF_SHARED and (not is_of_writes(finding) or _is_for_all_contents(case, finding))
+    return again[:1] if is_meeting or is_of(finding, DIVERGENCE) else again
+
+
+def _appears(finding: Finding, other: Ran) -> bool:
+    """Whether a run with other contents shows the finding. For shared memory and divergence, a run that does not reach the instructions
+    refutes nothing; for a deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
+    is_short = (finding.diagnostic.name in OF_SHARED or is_of(finding, DIVERGENCE)) and not lines_of(finding) <= other.lines
+    has_left = is_deadlock(finding) and other.outside == ".global"
+    return is_in(finding, other) or is_short or has_left
+
+
+def _is_for_all_contents(case: Case, finding: Finding) -> bool:
+    """Whether contents decide neither where the accesses of a finding are nor, by a branch, whether they are executed."""
+    return not lines_of(finding) & case.dependent and not any(
+        dominators(of).decided_by(block) & _blocks_of(case, of, case.dependent)
+        for of in reached(case.routine)
+        for block in _blocks_of(case, of, lines_of(finding))
+    )
+
+
+def _blocks_of(case: Case, routine: Routine, lines: Set[int]) -> set[int]:
+    """The basic blocks with instructions on these lines."""
+    index, block_of = case.runs.code.index, control_flow(routine).block_of
+    return {block_of[i] for i in range(len(routine.instructions)) if index.span(routine.where(i)).line in lines}
+
+
+def is_of_exited_threads(case: Case, finding: Finding) -> bool:
+    """Contents decide which threads exit before a barrier: hardware does not wait for them."""
+    return finding.diagnostic.name == DIVERGENT and "exited" in finding.witness and depends(case, finding)
+
+
+def is_of_contents(case: Case, finding: Finding) -> bool:
+    """Contents decide what happens, and the host may write others. What conflicts or diverges does so for some contents, which a kernel
+    must expect, unless a single address or a membermask that comes from contents is at fault."""
+    name = finding.diagnostic.name
+    is_conflict = is_race(finding) or is_of(finding, CONFLICTING) or name == UNWAITED
+    is_masked = name in OF_MASKS and bool(lines_of(finding) & case.addresses)
+    is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED} and not is_masked
+    return not is_certain and depends(case, finding)

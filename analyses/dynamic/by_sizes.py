@@ -1,0 +1,178 @@
+"""Questions: does a finding appear with other sizes too, that is, with other scalar arguments and element counts?
+
+A finding that one run refutes is not checked by the next. Runs that are cheap and likely to refute come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
+from ptxkit.analyses.dynamic.choosing import Launched
+from ptxkit.analyses.dynamic.findings import (
+    AT_ENDS,
+    BARRIERS,
+    OF_ALIGNMENT,
+    OF_BYTES,
+    OF_INITS,
+    OUT_OF_BOUNDS,
+    SHUFFLE,
+    UNINITIALISED,
+    is_as_such_in,
+    is_between_ctas,
+    is_in,
+    is_of,
+    is_of_addresses,
+    is_of_ends,
+    is_race,
+    is_refuted_there,
+    lines_of,
+)
+from ptxkit.analyses.dynamic.once import Ran
+from ptxkit.analyses.inputs.bits import chooses_bits
+from ptxkit.analyses.inputs.fitting import is_guessed
+from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
+from ptxkit.analyses.inputs.rows import has_broken_rows
+from ptxkit.analyses.inputs.shapes import is_said
+from ptxkit.analyses.launch.launch import cluster_size
+from ptxkit.machine.findings import Finding
+
+UNEVEN = 3
+"""A remainder for the last CTA."""
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, uneven=UNEVEN, covers=True)
+DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=True, drawn=3)
+"""Scalars with arbitrary relations to each other."""
+WHOLE_ROWS = Sizes(counts=16)
+"""Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
+OF_BLOCK = Sizes(of_block=1), Sizes(of_block=4)
+"""Scalars that equal the length of the thread block, so that a CTA has one element for each thread, and those with which it has several."""
+NOT_TRIED = "other sizes were not tried"
+
+
+def can_be_resized(case: Case, found: Findings) -> Findings:
+    """The sizes are not what the host would choose: they are bit masks, in variables that it initializes, in the boxes of tensor maps, or
+    in the number of CTAs of a cluster."""
+    if is_guessed(case.routine):
+        # which phases complete depends on the boxes, and what mbarriers there are does not
+        found = keep(found, lambda one: one.diagnostic.name in OF_INITS)
+    if chooses_bits(case.routine):
+        found = keep(found, lambda one: not is_race(one) and one.diagnostic.name not in OF_BYTES)
+    presets = {case.ran.line_of(site) for site in case.ran.depends_on_presets} if found else set()
+    if presets:
+        found = keep(found, lambda one: one.diagnostic.name != UNINITIALISED and not presets & lines_of(one))
+    return keep(found, lambda one: not _is_of_a_guessed_cluster(case, one))
+
+
+def _is_of_a_guessed_cluster(case: Case, finding: Finding) -> bool:
+    """Whether several CTAs of a cluster are involved, and the kernel does not specify the cluster size."""
+    if case.shape.cluster is None or cluster_size(case.routine) is not None:
+        return False
+    ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
+    return finding.witness.get("space") != "global" and (len(ctas) > 1 or is_of(finding, "G"))
+
+
+def with_ones(case: Case, found: Findings) -> Findings:
+    """With all scalars 1: a scalar may be the name of a barrier or select its participants, or, between CTAs, be the index of a tile that
+    does not exist."""
+    sizes = Sizes(ones=True)
+    if not any(is_of(one, BARRIERS) or is_between_ctas(one) for one in found) or case.is_usual(sizes):
+        return found
+    few = case.resized(sizes)
+    if few is None:
+        return found
+    return keep(found, lambda one: is_in(one, few.ran) if is_between_ctas(one) else is_as_such_in(one, few.ran))
+
+
+def with_one_iteration(case: Case, found: Findings) -> Findings:
+    """With a single iteration of each loop that is bounded by a scalar: the scalar may be too large for the array that an access leaves."""
+    sizes = Sizes(single=True)
+    if not any(one.diagnostic.name == OUT_OF_BOUNDS for one in found) or case.is_usual(sizes):
+        return found
+    single = case.within(case.shape, sizes)
+    return keep(found, lambda one: one.diagnostic.name != OUT_OF_BOUNDS or is_in(one, single))
+
+
+def with_whole_rows(case: Case, found: Findings) -> Findings:
+    """With rows that are a multiple of 16 elements long: the host may keep to lengths with which no access is misaligned."""
+    if not any(one.diagnostic.name in OF_ALIGNMENT for one in found) or case.is_usual(WHOLE_ROWS):
+        return found
+    whole = case.within(case.shape, WHOLE_ROWS)
+    return keep(found, lambda one: one.diagnostic.name not in OF_ALIGNMENT or is_in(one, whole))
+
+
+def with_whole_warps(case: Case, found: Findings) -> Findings:
+    """With rows that are whole warps long: a host may pad rows, so that no lane of a shuffle leaves alone."""
+    if not has_broken_rows(case.routine, case.ran.example):
+        return found
+    return keep(found, lambda one: one.diagnostic.name != SHUFFLE)
+
+
+def with_other_counts(case: Case, found: Findings) -> Findings:
+    """With other numbers, all different: what appears for one set of numbers may be due to them. If there are more elements than threads,
+    the last CTA is full, so what concerns its ends may instead appear with another remainder."""
+    left: Findings = found
+    at_ends: Findings = ()
+    for sizes in (Sizes(units=True), case.contrast) if divides(case.routine) else (case.contrast,):
+        if not left and not at_ends:
+            return ()
+        other = _reaching(case, sizes)
+        if other is None:
+            raise Untried(NOT_TRIED)
+        gone = [one for one in left if not is_in(one, other.ran)]
+        left = tuple([one for one in left if one not in gone])
+        if is_compared(case.routine):
+            at_ends += tuple([one for one in gone if is_of_ends(one, AT_ENDS)])
+    uneven = case.resized(UNEVEN_CONTRAST) if at_ends else None
+    return left if uneven is None else left + keep(at_ends, lambda one: is_in(one, uneven.ran))
+
+
+def _reaching(case: Case, sizes: Sizes) -> Launched | None:
+    """A launch with these sizes, and with few iterations or elements instead if it is timed out: it may not have reached the findings."""
+    less = attrs.evolve(sizes, counts=FEW), attrs.evolve(sizes, counts=FEW, covers=False)
+    other = None
+    for tried in less if case.ran.is_timed_out else (sizes, *less):
+        other = case.resized(tried)
+        if other is None or not other.ran.is_timed_out:
+            break
+    return other
+
+
+def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
+    """With all scalars the length of the thread block, or a multiple, for findings about addresses: the host may pass the size of the CTA,
+    or as many elements as it has threads. For races between CTAs also with a small block, whose loops end soon."""
+    if not any(map(is_of_addresses, found)) or all(map(case.is_usual, OF_BLOCK)):
+        return found
+    launched = [case.resized(sizes) for sizes in OF_BLOCK]
+    left = _not_refuted_by_all(found, [one.ran for one in launched if one is not None])
+    between = keep(left, is_between_ctas)
+    if not between or is_said(case.routine, case.shape.block):
+        return left
+    x, y, z = [min(side, FEW) for side in case.shape.block]
+    small = [case.within(attrs.evolve(case.shape, block=(x, y, z)), sizes) for sizes in OF_BLOCK]
+    confirmed = _not_refuted_by_all(between, [one for one in small if not one.outside])
+    return keep(left, lambda one: one not in between or one in confirmed)
+
+
+def _not_refuted_by_all(found: Findings, runs: Sequence[Ran]) -> Findings:
+    """Those about addresses that a run shows, or that none refutes."""
+    return keep(
+        found,
+        lambda one: not is_of_addresses(one) or any(is_in(one, ran) for ran in runs) or not any(is_refuted_there(one, ran) for ran in runs),
+    )
+
+
+def with_drawn_numbers(case: Case, found: Findings) -> Findings:
+    """With random scalars: relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be
+    others. There are as many tiles for each CTA: what happens from one to the next is not refuted by a launch with one."""
+    for sizes in [attrs.evolve(one, scale=case.sizes.scale) for one in DRAWN]:
+        is_asked = any(map(is_of_addresses, found)) and not case.is_usual(sizes)
+        drawn = case.resized(sizes) if is_asked else None
+        if drawn is not None:
+            found = _not_refuted_there(found, drawn)
+    return found
+
+
+def _not_refuted_there(found: Findings, drawn: Launched) -> Findings:
+    return keep(found, lambda one: not (is_of_addresses(one) and is_refuted_there(one, drawn.ran)))

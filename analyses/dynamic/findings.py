@@ -1,0 +1,190 @@
+"""What the findings of a run are about, and whether another run shows the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxkit.analyses.dynamic.once import Ran, Seen
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.findings import Finding
+from ptxkit.machine.monitors.addresses import OUTSIDE
+from ptxkit.syntax import Address, Name
+
+BARRIERS = "B"
+"""The family of rules about barriers of a CTA."""
+DIVERGENCE = "C"
+"""The family of rules about divergence. With equal contents no thread diverges."""
+TOGETHER = DIVERGENCE + BARRIERS
+"""The families of rules about what threads must execute together."""
+AT_ENDS = TOGETHER + "R"
+"""The families of rules whose findings may concern only the last CTA, if not all of its threads have an element."""
+OUT_OF_BOUNDS = OUTSIDE[1]
+UNINITIALISED = "uninitialised-memory"
+MISALIGNED = "misaligned-access"
+OF_BYTES = frozenset((OUT_OF_BOUNDS, UNINITIALISED, MISALIGNED))
+"""Names of findings about the bytes at an address."""
+OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
+"""Names of findings about the alignment of an address."""
+OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
+"""Names of findings about the initialization of mbarriers."""
+OF_COUNTS = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
+"""Names of findings about counts that are right for some numbers of threads only."""
+SHUFFLE = "shfl-from-inactive-lane"
+OF_MASKS = frozenset(("executor-not-in-membermask", SHUFFLE))
+"""Names of findings about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
+OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
+"""Names of races in shared memory."""
+RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
+"""Names of findings about two unordered accesses."""
+UPDATES = "red", "atom"
+"""Mnemonics of atomic updates."""
+
+
+def lines_of(finding: Finding) -> set[int]:
+    """The lines of a finding and of what is related to it."""
+    return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+
+
+def is_of(finding: Finding, families: str) -> bool:
+    """Whether the rule of a finding belongs to one of the families, each named by a letter."""
+    return finding.diagnostic.rule[:1] in families
+
+
+def is_race(finding: Finding) -> bool:
+    """Whether a finding is a race."""
+    return finding.diagnostic.name in RACES
+
+
+def is_deadlock(finding: Finding) -> bool:
+    """Whether a finding is that the launch ends in a deadlock."""
+    return "ends" in finding.witness
+
+
+def is_of_addresses(finding: Finding) -> bool:
+    """Whether a finding is about the address of an access, or of two."""
+    return is_race(finding) or finding.diagnostic.name in (OUT_OF_BOUNDS, MISALIGNED)
+
+
+def leaves_shared(finding: Finding) -> bool:
+    """Whether a finding is about an access outside of a shared array."""
+    return finding.diagnostic.name == OUT_OF_BOUNDS and finding.witness.get("space") == "shared"
+
+
+def is_of_own_memory(finding: Finding) -> bool:
+    """Whether a finding is about uninitialized local memory, which no other thread can have written."""
+    return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") == "local"
+
+
+def is_global_race(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory."""
+    return is_race(finding) and finding.witness.get("space") == "global"
+
+
+def is_between_ctas(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory between threads of two CTAs."""
+    accesses = finding.witness.get("accesses", ())
+    return is_global_race(finding) and len({tuple(one["cta"]) for one in accesses}) > 1
+
+
+def is_of_writes(finding: Finding) -> bool:
+    """Whether a finding is about two writes, which do not conflict if the values are equal."""
+    accesses = finding.witness.get("accesses", ())
+    return is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
+
+
+def is_of_ends(finding: Finding, families: str) -> bool:
+    """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
+    not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
+    return is_of(finding, families) and "exited" not in finding.witness
+
+
+def is_read_of_owned(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is a race in shared memory of a read with a write whose address is the same for all contents."""
+    accesses = finding.witness.get("accesses", ())
+    written = {one["line"] for one in accesses if one["kind"] == "write"}
+    if not is_race(finding) or finding.witness.get("space") != "shared" or is_of_writes(finding):
+        return False
+    return not written & {ran.line_of(site) for site in ran.addresses}
+
+
+def is_update(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a read-modify-write in shared memory: a load and a store at the same address expression, that store alone,
+    or an atomic update and another access."""
+    lines = lines_of(finding)
+    sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
+    by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
+    loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
+    named = {by_line.get(line) for line in lines}
+    updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
+    return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+
+
+def is_of_one_address(finding: Finding, ran: Ran) -> bool:
+    """Whether all accesses of a finding use the same address expression."""
+    lines = lines_of(finding)
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    return len(lines) > 1 and len({_address_of(site) for site in sites}) == 1
+
+
+def is_checked(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is about a load and a compare-and-swap at the same address expression."""
+    lines = lines_of(finding)
+    if not is_race(finding) or len(lines) != 2 or not any(bound.has(".cas") for body in ran.bodies for bound in body.forms):
+        return False
+    sites = [site for body in ran.bodies for site in body.sites if isinstance(site.bound, Bound) and ran.line_of(site) in lines]
+    does = {"cas" if site.bound.has(".cas") else site.bound.form.mnemonic for site in sites}
+    return does == {"ld", "cas"} and is_of_one_address(finding, ran)
+
+
+def _address_of(site: Any) -> tuple[str, ...]:
+    """The names in an address expression."""
+    return tuple([node.text for address in site.instruction.find(Address) for node in address.find(Name)])
+
+
+def is_in(finding: Finding, other: Ran) -> bool:
+    """Whether another run shows a finding of the same family on the same lines or, for a race in shared memory, in the same variable: in
+    an unrolled loop, other sizes make other copies of an access collide."""
+    return _seen_as(finding) in other.seen_as(_seen_as) or any(is_of_one_variable(finding, one) for one in other.wrong)
+
+
+def is_of_one_variable(one: Finding, other: Finding) -> bool:
+    """Whether both findings are races of one family in the same variable of shared memory."""
+    if not is_race(one) or not is_race(other) or one.diagnostic.rule[:1] != other.diagnostic.rule[:1]:
+        return False
+    names = {one.witness.get("variable"), other.witness.get("variable")}
+    return one.witness.get("space") == other.witness.get("space") == "shared" and len(names) == 1 and "" not in names
+
+
+def _seen_as(finding: Finding) -> Seen:
+    """Key under which findings of different runs are the same: family of the rule and lines; for uninitialized memory, only the line of
+    the use. An access outside of a variable is not the same as a race on its line."""
+    diagnostic = finding.diagnostic
+    if diagnostic.name == OUT_OF_BOUNDS:
+        return diagnostic.rule, frozenset(lines_of(finding))
+    lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else lines_of(finding)
+    return diagnostic.rule[:1], frozenset(lines)
+
+
+def is_as_such_in(finding: Finding, other: Ran) -> bool:
+    """Whether another run also shows a finding about a barrier, as a deadlock in both or in neither. True for all other findings."""
+    if not is_of(finding, BARRIERS):
+        return True
+    ends, lines = is_deadlock(finding), lines_of(finding)
+    return any(is_of(one, BARRIERS) and lines == lines_of(one) and ends == is_deadlock(one) for one in other.wrong)
+
+
+def is_refuted(finding: Finding, other: Ran) -> bool:
+    """Whether another run reached the instructions and shows no such finding."""
+    got_there = other.fault is None or (is_of(finding, TOGETHER) and lines_of(finding) <= other.lines)
+    is_no_launch = finding.diagnostic.name != UNINITIALISED and reads_unwritten(other)
+    return got_there and not is_no_launch and not is_in(finding, other)
+
+
+def is_refuted_there(finding: Finding, other: Ran) -> bool:
+    """Whether another run executes the instructions of a finding and does not show it."""
+    return lines_of(finding) <= other.lines and is_refuted(finding, other)
+
+
+def reads_unwritten(other: Ran) -> bool:
+    """Whether the run reads shared memory that no thread has written. It may lack the threads that write it."""
+    return any(one.diagnostic.name == UNINITIALISED and one.witness.get("space") == "shared" for one in other.wrong)
