@@ -101,6 +101,15 @@ def is_of_ends(finding: Finding, families: Sequence[str]) -> bool:
     return is_of(finding, families) and "exited" not in finding.witness
 
 
+def is_read_of_owned(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is a race in shared memory of a read with a write whose address is the same for all contents."""
+    accesses = finding.witness.get("accesses", ())
+    written = {one["line"] for one in accesses if one["kind"] == "write"}
+    if not is_race(finding) or finding.witness.get("space") != "shared" or is_of_writes(finding):
+        return False
+    return not written & {ran.line_of(site) for site in ran.addresses}
+
+
 def is_update(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a read-modify-write in shared memory: a load and a store at the same address expression, that store alone,
     or an atomic update and another access."""

@@ -289,7 +289,7 @@ def _replay(one: Found) -> list[str]:
     return [shlex.join(make), shlex.join(run)]
 
 
-FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
+FILLS = {"zeros": "zeros", "random": "small", "noise": "random"}
 """Names of contents in launch files."""
 
 
