@@ -12,7 +12,6 @@ from ptxkit.analyses.dynamic.by_sizes import NOT_TRIED
 from ptxkit.analyses.dynamic.exercise import Exercised, exercise, hands_over
 from ptxkit.analyses.dynamic.judging import (
     CHECKED,
-    CONTENTS,
     CTAS,
     FEW_THREADS,
     OTHER_CONTENTS,
@@ -343,20 +342,6 @@ def test_threads_of_the_last_cta_that_end_before_they_arrive(count: int, tail: s
     done = exercised(f"{INDEX} {body}", ".param .u64 p, .param .u32 n", ".reqntid 64")
 
     assert {one.finding.diagnostic.rule for one in done.found if not one.doubt} == rules
-
-
-ROW_SUM = """ld.global.u32 %r5, [%rd3]; and.b32 %r5, %r5, 7; mov.u32 %r6, 0; mov.u32 %r7, 0;
-L: setp.ge.u32 %p1, %r6, %r5; @%p1 bra E; shfl.sync.bfly.b32 %r8, %r1, 16, 31, {mask}; add.u32 %r7, %r7, %r8; add.u32 %r6, %r6, 1; bra L;
-E: st.global.u32 [%rd3], %r7;"""
-
-
-@pytest.mark.parametrize(("mask", "doubt"), [("-1", ""), ("%r10", CONTENTS)])
-def test_lanes_that_leave_a_loop_before_a_shuffle_of_all_lanes(mask: str, doubt: str) -> None:
-    """The contents of memory decide which lanes leave first; they could only be right if they gave the mask, too."""
-    body = f"setp.lt.u32 %p2, %r1, 32; vote.sync.ballot.b32 %r10, %p2, -1; {ROW_SUM.format(mask=mask)}"
-    done = exercised(f"{INDEX} {body}", directives=".reqntid 32")
-
-    assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("C006", doubt)]
 
 
 @pytest.mark.parametrize(("lane", "names"), [("0", {"race-global"}), ("%r3", set())])
