@@ -21,7 +21,7 @@ PUBLIC = {
     "rewriters/reduction/reducing.py": {"tell"},
 }
 """Names that users write: `AtExits(ways=...)`, `Pattern(place=...)`, `place` in a manifest, `reduce(tell=...)`."""
-OF_THE_MACHINE = {"place", "_place", "places", "_places", "_Places", "objects", "odd", "tell", "touched", "turns", "both_ways", "_answers"}
+OF_THE_MACHINE = {"place", "_place", "places", "_places", "_Places", "objects", "odd", "tell", "touched", "turns", "_answers"}
 """Names in `ptxkit/machine`: the `place` of a lane, a parameter of most of its functions, and a few that go with it."""
 TERMS = re.compile(r"_?(?:integer|sum|single)_to_odd")
 """Terms of the field that have such a word: rounding to odd."""

@@ -36,7 +36,7 @@ from ptxkit.machine.findings import Finding
 ELEMENTS = 16
 """Elements for each thread, so that all registers that may hold one do."""
 CONFLICTING = DIVERGENCE + "SGAPTW"
-"""The families of rules about conflicting accesses, which may conflict whatever their address is, and about divergence, which no contents
+"""The families of rules about conflicting accesses, which may conflict at any address, and about divergence, which no contents
 of memory may cause."""
 UNWAITED = "async-data-read-without-wait"
 """Name of a finding about two accesses in a family that is about waiting."""
@@ -51,7 +51,7 @@ def depends(case: Case, finding: Finding) -> bool:
         return True
     if is_of(finding, DIVERGENCE) and not all(is_in(finding, one) for one in case.with_other_contents):
         return True
-    # that two writes are at one place may be certain, while contents decide what they store
+    # which bytes two writes access may be certain, while contents decide what they store
     lines = case.dependent_stores if is_of_writes(finding) else case.dependent
     return bool(lines_of(finding) & lines) and not is_of_own_memory(finding)
 

@@ -16,6 +16,7 @@ from ptxkit.analyses.dynamic.findings import (
     OF_BYTES,
     OF_INITS,
     OUT_OF_BOUNDS,
+    SHUFFLE,
     UNINITIALISED,
     is_as_such_in,
     is_between_ctas,
@@ -30,6 +31,7 @@ from ptxkit.analyses.dynamic.findings import (
 from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
+from ptxkit.analyses.inputs.rows import has_broken_rows
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.machine.findings import Finding
 
@@ -92,6 +94,13 @@ def with_whole_rows(case: Case, found: Findings) -> Findings:
         return found
     whole = case.within(case.shape, WHOLE_ROWS)
     return keep(found, lambda one: one.diagnostic.name not in OF_ALIGNMENT or is_in(one, whole))
+
+
+def with_whole_warps(case: Case, found: Findings) -> Findings:
+    """With rows that are whole warps long: a host may pad rows, so that no lane of a shuffle leaves alone."""
+    if not has_broken_rows(case.routine, case.ran.example):
+        return found
+    return keep(found, lambda one: one.diagnostic.name != SHUFFLE)
 
 
 def with_other_counts(case: Case, found: Findings) -> Findings:

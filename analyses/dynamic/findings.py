@@ -29,7 +29,8 @@ OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
 """Names of findings about the initialization of mbarriers."""
 OF_COUNTS = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
 """Names of findings about counts that are right for some numbers of threads only."""
-OF_MASKS = frozenset(("executor-not-in-membermask", "shfl-from-inactive-lane"))
+SHUFFLE = "shfl-from-inactive-lane"
+OF_MASKS = frozenset(("executor-not-in-membermask", SHUFFLE))
 """Names of findings about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 """Names of races in shared memory."""

@@ -36,6 +36,7 @@ from ptxkit.analyses.dynamic.by_sizes import (
     with_ones,
     with_other_counts,
     with_whole_rows,
+    with_whole_warps,
 )
 from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, Question, Untried, unless
 from ptxkit.analyses.dynamic.choosing import Launched
@@ -71,6 +72,7 @@ OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
     (with_whole_rows, SIZES),
+    (with_whole_warps, SIZES),
     (with_other_counts, SIZES),
     (with_drawn_numbers, SIZES),
     (with_few_threads, FEW_THREADS),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -141,7 +141,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     numbers, factors = _numbers(routine)
     images = _images(routine)
     descriptors = _descriptors(routine)
-    divisors = _divisors(routine)
+    divided_by = divisors(routine)
     bounds = bindings(routine)
     pointed = _pointed_maps(routine)
     for access in accesses(routine):
@@ -176,7 +176,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.FLOAT, kind)
             elif leaf in counts:
                 own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
-            elif leaf in starts and leaf not in divisors:
+            elif leaf in starts and leaf not in divided_by:
                 own[at] = Slot(at, element, Role.NUMBER, kind, value=0)
             elif leaf in factors and leaf not in compared:
                 own[at] = Slot(at, element, Role.STRIDE, kind)
@@ -184,7 +184,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
             else:
                 own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
-            if leaf in divisors:
+            if leaf in divided_by:
                 own[at] = attrs.evolve(own[at], is_divisor=True)
     return found
 
@@ -404,16 +404,19 @@ def addresses(routine: Routine) -> tuple[Term, ...]:
 def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
     """Parts of parameters that are used in arithmetic, and those among them that are used as factors."""
     found: set[Leaf] = set()
-    factors: set[Leaf] = set()
     terms = addresses(routine)
     for one in {one: None for term in (*terms, *conditions(routine)) for one in walk(term)}:
         if one.operator == "sum":
             found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := leaf_of(atom)) is not None])
         elif one.operator not in ("select", "join", "parameter", "phi"):
             found.update([leaf for arg in one.args if (leaf := leaf_of(arg)) is not None])
-        if one.operator in ("mul", "mulhi.u", "mulhi.s"):
-            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None])
-    return found, factors
+    return found, factors_of((*terms, *conditions(routine)))
+
+
+def factors_of(terms: Iterable[Term]) -> set[Leaf]:
+    """Parts of parameters that are factors of a product in one of the terms."""
+    products = [one for term in terms for one in walk(term) if one.operator in ("mul", "mulhi.u", "mulhi.s")]
+    return {leaf for one in products for arg in one.args for term in _factors(arg) if (leaf := leaf_of(term)) is not None}
 
 
 @fact
@@ -475,7 +478,8 @@ def _instruction_descriptor(bound: Bound) -> int:
     return _COLUMNS >> 3 << 17 | _ROWS >> 4 << 24 | _RESULT.get(kind, 1) << 4 | kinds
 
 
-def _divisors(routine: Routine) -> set[Leaf]:
+@fact
+def divisors(routine: Routine) -> set[Leaf]:
     """Parts of parameters that are used as divisors of integers."""
     found: set[Leaf] = set()
     for i, _ in such(routine, lambda bound: bound.form.mnemonic in ("div", "rem") and bound.type.startswith((".s", ".u"))):

@@ -14,11 +14,11 @@ import numpy as np
 
 from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.code import STACK, TOP, Body, call_parts
-from ptxkit.machine.compiling import _Writer
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.values.distinct import distinct_numbers
+from ptxkit.machine.writing import Writer
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
@@ -50,7 +50,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
     """The plan of the call at the end of a block."""
     site = body.sites[block.last]
     parts = call_parts(site.instruction)
-    writer = _Writer(program, body)
+    writer = Writer(program, body)
     symbol = site.scope.lookup(parts.target.text)
     name = symbol.name if symbol is not None and symbol.kind is Kind.FUNCTION else ""
     values = ["None" if name else writer.value(site, parts.target, U64)]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxkit.machine.code import Site
-from ptxkit.machine.compiling import FILE
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import Group
+from ptxkit.machine.writing import FILE
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Scheduler

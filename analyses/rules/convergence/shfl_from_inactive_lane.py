@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.inputs.rows import depends_on_rows
 from ptxkit.analyses.protocols.convergence.membermasks import Unheard, masked, unheard
 from ptxkit.analyses.protocols.convergence.participation import assumed_note, example_note
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
+
+PADDED = "the branch compares with the length of a row, which the host may keep to a multiple of a warp"
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -19,11 +23,14 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if found is not None:
                 groups.setdefault(found.branch if found.branch >= 0 else -1 - i, []).append(found)
         for first, *others in groups.values():
+            guard = values(routine).guard(first.branch) if first.branch >= 0 else None
+            may_be_padded = guard is not None and depends_on_rows(routine, guard)
             notes = (
                 example_note(first.example),
                 assumed_note(first.assumption),
                 "what it gets then is undefined, and it is used",
                 f"the same is true of {len(others)} more after that branch" if others else "",
+                PADDED if may_be_padded else "",
             )
             yield facts.report(
                 RULE,
@@ -31,6 +38,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 f"{first.thread} takes a value from lane {first.lane}, which {first.why}",
                 *filter(None, notes),
                 related=[(routine.where(first.branch), "the lane leaves here")] if first.branch >= 0 else (),
+                severity=Severity.INFO if may_be_padded else None,
             )
 
 

@@ -9,6 +9,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.undefined import UndefinedRead, undefined_reads
+from ptxkit.analyses.uniformity.example_runs import worlds
+from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax import Path
 
@@ -17,7 +19,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """The first read of each uninitialized register: an error if no path writes it before, a warning if some path does not.
 
     It is a note if only a load was skipped, or the value may have no effect, which may be intentional, or if memory contents decide whether
-    it happens; registers at one location are reported together.
+    it happens, or if no example launch gets there; registers at one location are reported together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of
@@ -30,7 +32,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{table[read.register].name}` is read here, and nothing can have written it before",
                 )
             else:
-                is_note = read.only_loads or not read.is_shown or read.is_of_contents
+                is_note = read.only_loads or not read.is_shown or read.is_of_contents or not _may_get_there(routine, read)
                 index = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
                 together.setdefault((*index, is_note), []).append(read)
         for (*_, is_note), reads in together.items():
@@ -48,6 +50,17 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)
             yield facts.report(RULE, where, message, *notes, related=_witness(routine, first, name), severity=severity)
+
+
+def _may_get_there(routine: Routine, read: UndefinedRead) -> bool:
+    """Whether some thread of an example launch may reach the branch and take the side on which nothing writes the register. No thread
+    does if an earlier branch excludes the condition."""
+    if read.target < 0 or read.point < 0 or not routine.function.header.is_entry:
+        return True
+    flow = control_flow(routine)
+    block = flow.block_of[read.point]
+    edges = [edge for edge in flow.blocks[block].edges if edge.target == read.target]
+    return any((world.reaching(block) & world.taking(edges)).may for world in worlds(routine).all(Level.CTA))
 
 
 def _listed(names: list[str]) -> str:

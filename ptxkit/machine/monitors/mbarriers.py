@@ -31,6 +31,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
+from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.monitors.sites import Sites
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
@@ -61,8 +62,8 @@ _ALLOTTED = 8
 """Size of an mbarrier in bytes."""
 
 
-class Order(Races):
-    """Tracks happens-before without detecting races."""
+class _Order(Ordering):
+    """Happens-before, as far as mbarriers need it."""
 
     def _access(self, access: Access, space: str, kind: Any) -> None:
         if space == ".global" and self.launch.cluster_size == 1:
@@ -71,32 +72,14 @@ class Order(Races):
         if access.lanes.site.bound.form.mnemonic == "mbarrier":
             # the ordering effect of mbarrier operations is tracked elsewhere
             return
-        if kind.strength or self.chains:
-            lanes = access.lanes
-            at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
-            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
-
-    def started(self, flight: Flight) -> None:
-        return
-
-    def committed(self, lanes: Any, queue: str) -> None:
-        return
-
-    def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
-        return
-
-    def landing(self, flight: Flight, positions: Array) -> None:
-        return
-
-    def exit(self, lanes: Any) -> None:
-        return
+        super()._access(access, space, kind)
 
 
 class Mbarriers(Monitor):
     """Monitors mbarriers, and accesses to shared memory of other CTAs in a cluster."""
 
     residents: Residents
-    order: Races
+    order: Ordering
     _live: Array
     _fenced: Array
     _passed: Array
@@ -111,7 +94,7 @@ class Mbarriers(Monitor):
         self.launch = launch
         self.collected = Collected(launch)
         shared = next((monitor for monitor in launch.monitors if isinstance(monitor, Races)), None)
-        self.order = shared if shared is not None else Order()
+        self.order = shared if shared is not None else _Order()
         self._idle = launch.cluster_size == 1 and not any(
             bound.completes or _is_operation(bound) for body in launch.program.entered for bound in body.forms
         )

@@ -106,6 +106,14 @@ class TestUndefined:
 
         assert diagnostic.severity.value == severity
 
+    @pytest.mark.parametrize(("before", "severity"), [("setp.gt.s32 %p2, %r3, 7;", "info"), ("setp.gt.s32 %p2, %r3, 9;", "warning")])
+    def test_way_that_an_earlier_branch_excludes_is_for_information(self, before: str, severity: str) -> None:
+        sets = f"mov.u32 %r3, %tid.x; {before} @%p2 bra END; setp.eq.s32 %p1, %r3, 8;"
+        routine = kernel(f"{SET} {sets} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; END: ret;")
+        (diagnostic,) = RULE.check(Facts(routine.module))
+
+        assert diagnostic.severity.value == severity
+
     def test_sum_of_what_is_loaded_that_nothing_sets_is_a_warning(self) -> None:
         routine = kernel(f"{SET} A: ld.global.u32 %r3, [%d1]; add.u32 %r1, %r1, %r3; @%p1 bra A; st.global.u32 [%d1], %r1; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))
