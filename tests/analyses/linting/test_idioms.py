@@ -52,7 +52,7 @@ OVERSIGHTS = {
         "exch_warp_transpose": "S009",
         "exch_bucket": "S009",
         "bitset_or": "S009",
-        "gridstride_shfl": "C006",
+        "gridstride_shfl": "C005",
         "local_partly": "R008",
         "local_heap": "R008",
         "func_race": "S003",
