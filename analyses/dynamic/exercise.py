@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -44,6 +44,8 @@ TILES = 4
 REST_CONTRAST = attrs.evolve(CONTRAST, rest=1)
 UNEVEN_TILES = attrs.evolve(UNEVEN_CONTRAST, scale=TILES)
 EMPTY = Sizes(empty=True)
+OTHER_LEADER = "early"
+"""A schedule under which `elect.sync` elects another lane than usual."""
 OF_TENSORS = "T"
 """The family of rules about tensor memory. A kernel must free it even if there is nothing to compute."""
 Doubting = Callable[["Finding", Example], str]
@@ -130,6 +132,9 @@ def exercise(
         if _is_settled(found) or ran.fault is not None:
             break
         found += attempt.found(runs, attempt.launch(runs, shape), doubt)
+    if goes_on and not _is_settled(found) and ran.fault is None and elects(routine):
+        attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
+        found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
     if goes_on and is_over and not any(map(_is_sure, found)) and hands_over(routine):
         found += _in_other_orders(runs, shape, doubt)
@@ -155,7 +160,7 @@ def with_other_sizes(routine: Routine) -> Iterator[Attempt]:
         yield Attempt(EMPTY, EMPTY, counts=_of_ends(OF_TENSORS))
 
 
-def _of_ends(families: str) -> Callable[[Finding, Ran], bool]:
+def _of_ends(families: Sequence[str]) -> Callable[[Finding, Ran], bool]:
     return lambda finding, ran: is_of_ends(finding, families)
 
 
@@ -244,6 +249,11 @@ def _is_read(routine: Routine, i: int) -> bool:
     """Whether a result of the instruction is used."""
     numbering = ssa(routine)
     return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
+
+
+def elects(routine: Routine) -> bool:
+    """Whether the kernel elects a lane of a warp. The ISA does not say which one (9.7.14.14)."""
+    return any(has_such(one, lambda bound: bound.form.mnemonic == "elect") for one in reached(routine))
 
 
 def allocates(routine: Routine) -> bool:

@@ -202,7 +202,7 @@ class Held:
     make: Callable[[], bytes]
     offset: int = 0
 
-    def place(self, code: Any) -> tuple[int, int]:
+    def write(self, code: Any) -> tuple[int, int]:
         """Writes it. Returns its address range."""
         data, address = self.make(), int(code.address(self.name)) + self.offset
         code.machine.write(address, data)
