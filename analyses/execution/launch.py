@@ -195,6 +195,21 @@ class Variable:
 
 
 @attrs.frozen
+class Held:
+    """Contents of a variable of the module that the user supplied, from byte `offset` on. `make` returns the bytes."""
+
+    name: str
+    make: Callable[[], bytes]
+    offset: int = 0
+
+    def write(self, code: Any) -> tuple[int, int]:
+        """Writes it. Returns its address range."""
+        data, address = self.make(), int(code.address(self.name)) + self.offset
+        code.machine.write(address, data)
+        return address, address + len(data)
+
+
+@attrs.frozen
 class _Of:
     machine: Any
 
@@ -231,6 +246,8 @@ class Launch:
     """Whether `shared` is synthesized: then it grows as needed."""
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
+    held: tuple[Held, ...] = ()
+    """Variables of the module whose contents the user supplied; they are neither in `variables` nor in `states`."""
 
     @property
     def made_up(self) -> bool:

@@ -24,6 +24,7 @@ class Observer(Monitor):
     """Counts what a run covers. `made` are the generic address ranges (start, end) of synthesized memory.
 
     If `classes` is given, one CTA of each class, and one of all other CTAs, represents the rest in shared memory.
+    `held` are the ranges of variables of the module of which the user says what they hold.
     `unknown` synthesizes the results of undefined functions. With `first_lines`, only the first rows of matrices are read through
     descriptors. With `most_ctas`, only so many CTAs are started, the first ones of the grid.
     """
@@ -35,6 +36,7 @@ class Observer(Monitor):
         unknown: UnknownFunctions | None = None,
         first_lines: bool = False,
         most_ctas: int | None = None,
+        held: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.classes = classes
         self.most_ctas = most_ctas
@@ -42,6 +44,7 @@ class Observer(Monitor):
         self.unknown = unknown
         self.standing: StandIns | None = None
         self.made = sorted(made)
+        self.held = sorted(held)
         self.program: Any = None
         self.shared = 0
         self.globals = 0
@@ -146,7 +149,8 @@ class Observer(Monitor):
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
-            self._preset_ranges = [one for one in code.placed() if not _overlap(self.made, *one)]
+            ranges = [*self.made, *self.held]
+            self._preset_ranges = [(start, end) for start, end in code.placed() if not _overlap(ranges, start, end - 1)]
         return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
@@ -199,6 +203,7 @@ def _has_flights(body: Any) -> bool:
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
+    """Whether a range (start, end) has one of the bytes from `first` to `last`, both included."""
     return any(start <= last and first < end for start, end in ranges)
 
 

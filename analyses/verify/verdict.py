@@ -14,7 +14,7 @@ import attrs
 
 from ptxkit.analyses.execution.contents import COUNT, Numbers
 from ptxkit.analyses.execution.execute import OUTSIDE, UNKNOWN, Executed, Shown, execute
-from ptxkit.analyses.execution.launch import Launch, MadeUp
+from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
@@ -238,7 +238,8 @@ class _Judge:
         if not is_wrong(finding):
             return _undecided(finding, "the values are equal in this launch, but need not be (8.7.1)")
         if shown.states:
-            return _undecided(finding, f"this happens only if the host writes {_listed(shown.states)} before the launch")
+            why = f"this happens only if the host writes {_listed(shown.states)} before the launch"
+            return _undecided(finding, why, _writing(shown.states[0]))
         return _undecided(finding, f"this happens with {self._with(shown)}, and may not happen with other inputs", self.example())
 
     def _assuming(self) -> str:
@@ -282,7 +283,8 @@ class _Judge:
             deciding = [name for n, name in enumerate(self.names) if n in self.executed.deciding_numbers] or self.numbers
             text = f"no thread reached {_some(lines)} with any of the numbers tried for {_listed(deciding)}, which were not given"
             return Reason(text, 0, f"--param {deciding[0]}=64")
-        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written")
+        example = _writing(self.launch.states[0].name) if self.launch.states else ""
+        return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written", 0, example)
 
     def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
         """Descriptions of what was not checked, such as bounds of synthesized arrays, but for what the reasons say."""
@@ -309,7 +311,7 @@ class _Judge:
             return f"--param {self.numbers[0]}=64"
         if self.deciding:
             name, size = next(iter(self.deciding.items()))
-            return f"--array {name}=u32:{-(-size // 4)}:{fill}"
+            return f"--array {name}=u32:{-(-size // 4)}:{fill}" if size > WORD or name in self.names else _writing(name)
         if self.contents:
             return f"--array {self.contents[0]}=u32:4096:{fill}"
         return ""
@@ -341,6 +343,11 @@ class _Judge:
         if self.executed.unknown:
             found.append(f"{_listed(self.executed.unknown)} not defined: assumed to return numbers and to change nothing")
         return found
+
+
+def _writing(name: str) -> str:
+    """An option that says what a variable of the module holds."""
+    return f"--memory {name}=1"
 
 
 def _listed(names: Sequence[str]) -> str:

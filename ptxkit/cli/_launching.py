@@ -15,7 +15,7 @@ import attrs
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.contents import Part
-    from ptxkit.analyses.execution.launch import Argument, Launch, Shape
+    from ptxkit.analyses.execution.launch import Argument, Held, Launch, Shape
     from ptxkit.analyses.execution.parameters import Parameter
     from ptxkit.analyses.framework.routine import Routine
     from ptxkit.rewriters.profiling.launch import Launch as Described
@@ -68,21 +68,21 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
 
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
-    known = parameters(kernel)
-    names = names_of(module, kernel)
     threads = math.prod(grid) * math.prod(block)
-    given = _Given(known, names)
+    given = _Given(parameters(kernel), names_of(module, kernel), (*variables(kernel), *states(kernel)))
     arguments = tuple(_with_roles(kernel, Shape(block, grid, cluster), given.arguments(options, threads)))
-    rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
+    held = tuple(given.held())
+    said = {one.name for one in held}
+    rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel) if one.name not in said]
     shared = options.shared
     is_made_up = shared is None and has_dynamic_shared(kernel)
     if shared is None:
         shared = DYNAMIC if is_made_up else 0
     likely, free = Shape(block, grid, cluster), _free(arguments)
     decided, may_be = decisions(kernel, likely, free), choices(kernel, likely, free)
-    other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel)])
+    other = tuple([Variable(one.name, one.made_up(threads)) for one in states(kernel) if one.name not in said])
     together = asks_for_the_grid(kernel)
-    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, is_made_up, together)
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest), decided, may_be, other, is_made_up, together, held)
 
 
 def _with_roles(kernel: Routine, shape: Any, arguments: Sequence[Argument]) -> Iterator[Argument]:
@@ -168,11 +168,12 @@ def shape(what: str, text: str) -> Shape:
 
 
 class _Given:
-    """The arguments given by options, by parameter."""
+    """The arguments given by options, by parameter, and what options say of variables of the module, which follow the parameters."""
 
-    def __init__(self, known: Sequence[Parameter], names: Sequence[str]) -> None:
-        self.known = known
-        self.names = names
+    def __init__(self, known: Sequence[Parameter], names: Sequence[str], variables: Sequence[Parameter]) -> None:
+        self.count = len(known)
+        self.known = (*known, *variables)
+        self.names = (*names, *[one.name for one in variables])
         self.numbers: dict[int, dict[int, float]] = {}
         self.makers: dict[int, Callable[[], Any]] = {}
         self.distinct: set[int] = set()
@@ -190,30 +191,58 @@ class _Given:
         for text in options.assumptions:
             self._assume(text)
         found: list[Argument] = []
-        for i, one in enumerate(self.known):
+        for i, one in enumerate(self.known[: self.count]):
             if i in self.makers:
                 found.append(Given(self.makers[i]))
             elif i in self.numbers and one.size <= 8:
                 found.append(Given(_constant(self._part(i, self.numbers[i].get(0, 0), one.size))))
             elif i in self.numbers:
-                parts = [
-                    (at, self._part(i, value, 4 if one.size - at < 8 or abs(value) < 1 << 31 else 8))
-                    for at, value in self.numbers[i].items()
-                ]
-                found.append(attrs.evolve(one.made_up(threads), given=tuple(sorted(parts))))
+                found.append(attrs.evolve(one.made_up(threads), given=tuple(self._parts(i))))
             else:
                 found.append(attrs.evolve(one.made_up(threads), is_distinct=i in self.distinct))
         return tuple(found)
 
+    def held(self) -> Iterator[Held]:
+        """What the options say of variables of the module. Raises CannotLaunch if that does not fit one."""
+        from ptxkit.analyses.execution.launch import Held
+
+        for i, one in enumerate(self.known[self.count :], self.count):
+            if i in self.makers:
+                if one.pointers or one.images or one.functions:
+                    raise CannotLaunch(f"{one.name} holds addresses, which cannot be given")
+                yield Held(one.name, self._bytes(i))
+            elif i in self.numbers and one.size <= 8:
+                yield Held(one.name, _constant(self._part(i, self.numbers[i].get(0, 0), one.size)))
+            elif i in self.numbers:
+                yield from [Held(one.name, _constant(part), at) for at, part in self._parts(i)]
+
+    def _bytes(self, number: int) -> Callable[[], bytes]:
+        """The contents of a variable. Raises CannotLaunch if it has less room."""
+        import numpy as np
+
+        one, made = self.known[number], np.ascontiguousarray(self.makers[number]()).tobytes()
+        if len(made) > one.size:
+            raise CannotLaunch(f"{one.name} has {one.size} bytes, and is given {len(made)}")
+        return _constant(made)
+
+    def _parts(self, number: int) -> list[tuple[int, bytes]]:
+        """The numbers that are given for parts of a parameter or variable: offset and encoding, in order."""
+        size = self.known[number].size
+        found = [
+            (at, self._part(number, value, 4 if size - at < 8 or abs(value) < 1 << 31 else 8)) for at, value in self.numbers[number].items()
+        ]
+        return sorted(found)
+
     def _which(self, name: str, what: str) -> list[int]:
-        """The parameters that a name denotes: its source name, its name in the PTX, its number, or `*` for all. Raises CannotLaunch."""
+        """The parameters that a name denotes: its source name, its name in the PTX, its number, or `*` for all; or the variable of the
+        module with this name. Raises CannotLaunch."""
         name = name.strip()
         if name == "*":
-            return list(range(len(self.known)))
+            return list(range(self.count))
         for i, one in enumerate(self.known):
             if name in (self.names[i], one.name):
                 return [i]
-        if name.isdecimal() and int(name) < len(self.known):
+        if name.isdecimal() and int(name) < self.count:
             return [int(name)]
         close = difflib.get_close_matches(name, self.names, 1, 0.4)
         hint = f", did you mean {close[0]!r}?" if close else ";"
@@ -280,8 +309,9 @@ class _Given:
         except ValueError:
             raise CannotLaunch(f"--memory takes NAME=NUMBER or NAME=NUMBER:STEP, not {text!r}") from None
         for i in self._which(name, "--memory"):
-            if self.known[i].pointers and i not in self.makers:
-                self.makers[i] = _words(numbers, self.known[i].made_up(threads).room)
+            one = self.known[i]
+            if i not in self.makers and (one.pointers or i >= self.count):
+                self.makers[i] = _words(numbers, one.made_up(threads).room if i < self.count else one.size)
 
     def _assume(self, text: str) -> None:
         """distinct:NAME: the words of an array that was not given differ."""
@@ -289,7 +319,7 @@ class _Given:
         if what != "distinct" or not name.strip():
             raise CannotLaunch(f"--assume takes distinct:NAME, not {text!r}")
         for i in self._which(name, "--assume"):
-            if not self.known[i].pointers or i in self.makers:
+            if i >= self.count or not self.known[i].pointers or i in self.makers:
                 why = "its contents were given" if i in self.makers else "it is no array"
                 raise CannotLaunch(f"--assume: nothing is to be assumed of {self.names[i]}: {why}")
             self.distinct.add(i)

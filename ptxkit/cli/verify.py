@@ -54,7 +54,11 @@ COVERED = {
     "--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default, as much as the kernel accesses."
 )
 @click.option(
-    "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a member of a structure; *=N for all others."
+    "--param",
+    "parameters",
+    metavar="NAME=N",
+    multiple=True,
+    help="A number; NAME+16=N for a member of a structure; *=N for all others. NAME may be a variable of the module, here and below.",
 )
 @click.option("--array", "arrays", metavar="NAME=TYPE:COUNT[:FILL]", multiple=True, help="An array: a=f32:4096:random, a=i32:9:zeros.")
 @click.option(

@@ -346,6 +346,73 @@ MEET:
         assert run("-", "--block", "32", "--memory", given, text=self.TEXT).exit_code == code
 
 
+STATE = """.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .b8 role[16] = {0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3};
+.const .align 4 .u32 limit;
+.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %d<6>;
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;
+    mov.u64 %d3, role; add.s64 %d3, %d3, %d2;
+    ld.const.u32 %r2, [%d3]; ld.const.u32 %r3, [limit];
+    setp.eq.u32 %p1, %r1, %r2; setp.ge.u32 %p2, %r1, %r3;
+    @%p1 bra END;
+    @%p2 bra END;
+    st.global.u32 [%d1], %r1;
+END:
+    ret;
+}
+"""
+"""Threads store to one word unless `role` has their number, or `limit` is no larger than that."""
+
+
+class TestVariables:
+    @pytest.mark.parametrize(
+        ("given", "code"),
+        [
+            (["--array", "role=u32:4:zeros", "--param", "limit=4"], 1),
+            (["--memory", "role=0", "--param", "limit=4"], 1),
+            (["--memory", "role=0:1", "--param", "limit=4"], 0),
+            (["--param", "role=1", "--param", "role+4=0", "--param", "limit=2"], 1),
+            (["--param", "role=1", "--param", "role+4=0", "--param", "limit=1"], 0),
+        ],
+    )
+    def test_hold_what_is_given(self, given: list[str], code: int) -> None:
+        assert run("-", "--block", "4", *given, text=STATE).exit_code == code
+
+    def test_an_option_to_give_one_is_proposed(self) -> None:
+        found = run("-", "--block", "4", text=STATE)
+
+        assert found.exit_code == 3
+        proposed = re.findall("give what is missing, for example: (.*)", found.stdout)
+        assert proposed
+        assert all(run("-", "--block", "4", *option.split(), text=STATE).exit_code != 2 for option in proposed)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ("--array=role=u32:5", "role has 16 bytes, and is given 20"),
+            ("--param=limits=1", "there is no parameter 'limits', did you mean 'limit'? there are out, limit, role"),
+            ("--assume=distinct:role", "nothing is to be assumed of role: it is no array"),
+        ],
+    )
+    def test_what_does_not_fit_one_is_refused(self, given: str, message: str) -> None:
+        result = run("-", "--block", "4", given, text=STATE)
+
+        assert (result.exit_code, message in result.output) == (2, True)
+
+    def test_addresses_cannot_be_given(self) -> None:
+        text = STATE.replace(".const .align 4 .u32 limit", ".const .align 8 .u64 where;\n.const .align 4 .u32 limit")
+        text = text.replace("ld.param.u64 %d1, [out]", "ld.const.u64 %d1, [where]")
+
+        result = run("-", "--block", "4", "--memory", "where=1", text=text)
+
+        assert (result.exit_code, "where holds addresses, which cannot be given" in result.output) == (2, True)
+
+
 SCATTER = """.version 8.0
 .target sm_80
 .address_size 64

@@ -336,14 +336,14 @@ class InFlight:
             self._reads.pop(footprint.space, None)
             self._add(self.done_marks, footprint.space, at, size, 1)
             return
-        shadow = races.shadow(footprint.space, at, size)
+        shadow = races.comparison.shadow(footprint.space, at, size)
         piece, row = expanded(at, size, shadow.origin, shadow.grain)
         code = code_of(size[row], (piece * shadow.grain + shadow.origin) - at[row])
         shadow.use(piece)
         if footprint.kind == "read":
-            races.add_reads(shadow, footprint.space, piece, thread[row], code, one.kind)
+            races.comparison.add_reads(shadow, footprint.space, piece, thread[row], code, one.kind)
         else:
-            races.add_writes(shadow, piece, thread[row], code, one.kind)
+            races.comparison.add_writes(shadow, piece, thread[row], code, one.kind)
 
     def _forget(self) -> None:
         self.flying = [one for one in self.flying if one.left.any()]
@@ -352,7 +352,7 @@ class InFlight:
         self._add(self.marks, one.footprint.space, one.footprint.at[rows], one.footprint.size[rows], by)
 
     def _add(self, marks: dict[str, Array], space: str, at: Array, size: Array, by: int) -> None:
-        buffer = self.races.buffer(space)
+        buffer = self.races.comparison.buffer(space)
         column = marks.get(space)
         words = len(buffer.data) // WORD + 1
         if column is None or len(column) < words:
@@ -388,7 +388,7 @@ class InFlight:
         column = marks.get(space)
         if column is None:
             return False
-        words, _ = expanded(at, size, self.races.buffer(space).origin, WORD)
+        words, _ = expanded(at, size, self.races.comparison.buffer(space).origin, WORD)
         words = words[words < len(column)]
         return bool(column[words].any())
 
@@ -467,7 +467,7 @@ class InFlight:
     def _against_threads(self, one: Flying) -> None:
         """Checks an operation that starts against earlier accesses."""
         races, footprint = self.races, one.footprint
-        shadow = races.shadow(footprint.space, footprint.at, footprint.size)
+        shadow = races.comparison.shadow(footprint.space, footprint.at, footprint.size)
         piece, row = expanded(footprint.at, footprint.size, shadow.origin, shadow.grain)
         shadow.use(piece)
         for what, now, before in self._before(shadow, piece, one, row):

@@ -31,6 +31,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
+from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.monitors.sites import Sites
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
@@ -61,8 +62,8 @@ _ALLOTTED = 8
 """Size of an mbarrier in bytes."""
 
 
-class Order(Races):
-    """Tracks happens-before without detecting races."""
+class _Order(Ordering):
+    """Happens-before, as far as mbarriers need it."""
 
     def _access(self, access: Access, space: str, kind: Any) -> None:
         if space == ".global" and self.launch.cluster_size == 1:
@@ -71,33 +72,16 @@ class Order(Races):
         if access.lanes.site.bound.form.mnemonic == "mbarrier":
             # the ordering effect of mbarrier operations is tracked elsewhere
             return
-        if kind.strength or self.chains:
-            lanes = access.lanes
-            at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
-            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
-
-    def started(self, flight: Flight) -> None:
-        return
-
-    def committed(self, lanes: Any, queue: str) -> None:
-        return
-
-    def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
-        return
-
-    def landing(self, flight: Flight, positions: Array) -> None:
-        return
-
-    def exit(self, lanes: Any) -> None:
-        return
+        super()._access(access, space, kind)
 
 
 class Mbarriers(Monitor):
     """Monitors mbarriers, and accesses to shared memory of other CTAs in a cluster."""
 
     residents: Residents
-    order: Races
+    order: Ordering
     _live: Array
+    _awaited: Array
     _fenced: Array
     _passed: Array
     _arrived: Array
@@ -111,7 +95,7 @@ class Mbarriers(Monitor):
         self.launch = launch
         self.collected = Collected(launch)
         shared = next((monitor for monitor in launch.monitors if isinstance(monitor, Races)), None)
-        self.order = shared if shared is not None else Order()
+        self.order = shared if shared is not None else _Order()
         self._idle = launch.cluster_size == 1 and not any(
             bound.completes or _is_operation(bound) for body in launch.program.entered for bound in body.forms
         )
@@ -138,6 +122,7 @@ class Mbarriers(Monitor):
         if self._first == residents.first and residents.count > len(self._fenced):
             more, wider = words - len(self._live), residents.count - len(self._fenced)
             self._live = np.concatenate([self._live, np.zeros(more, bool)])
+            self._awaited = np.concatenate([self._awaited, np.zeros(more, bool)])
             self._thread, self._stamp, self._site = [
                 np.concatenate([column, np.full(more, -1)]) for column in (self._thread, self._stamp, self._site)
             ]
@@ -149,6 +134,8 @@ class Mbarriers(Monitor):
         self.residents, self._first = residents, residents.first
         self._live = np.zeros(words, bool)
         """By eight bytes of shared memory, whether they are an object."""
+        self._awaited = np.zeros(words, bool)
+        """By eight bytes of shared memory, whether a thread has tested the phase of an mbarrier there."""
         self._thread, self._stamp, self._site = [np.full(words, -1) for _ in range(3)]
         """Who initialized or invalidated it last, when, and where."""
         self._any = False
@@ -212,6 +199,7 @@ class Mbarriers(Monitor):
         if bound.has(".arrive") or bound.has(".arrive_drop"):
             self._arrive(lanes, bound, given, at, word)
         if bound.has(".test_wait") or bound.has(".try_wait"):
+            self._awaited[word] = True
             names = self._sites.names(bound)
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
 
@@ -404,7 +392,8 @@ class Mbarriers(Monitor):
         if not len(live):
             return
         left = np.atleast_1d(objects.transactions(self.launch.machine.memory.shared.view(np.dtype(np.uint64))[live]))
-        for rule, mask in ((BYTES, left > 0), (UNEXPECTED, left < 0)):
+        # bytes that no thread waits for delay nothing
+        for rule, mask in ((BYTES, (left > 0) & self._awaited[live]), (UNEXPECTED, left < 0)):
             some = np.flatnonzero(mask)
             if not len(some):
                 continue

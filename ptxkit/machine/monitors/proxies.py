@@ -108,7 +108,7 @@ class Fences:
         races, lanes = self.races, access.lanes
         at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
         size = np.full(lanes.count, access.size)
-        shadow = races.shadow(space, at, size)
+        shadow = races.comparison.shadow(space, at, size)
         piece, row = expanded(at, size, shadow.origin, shadow.grain)
         shadow.use(piece)
         there = np.flatnonzero(shadow.writer[piece])
@@ -148,11 +148,11 @@ class Fences:
     def after_synchronization(self, access: Any, kind: Kind) -> None:
         """Checks accesses of threads to tensor memory for a fence since they synchronized with the writer."""
         races, lanes = self.races, access.lanes
-        shadow = races.shadows[TENSOR]
+        shadow = races.comparison.shadows[TENSOR]
         piece = access.at // shadow.grain
         if access.kind == "write":
             if "dealloc" in lanes.site.bound.effects:
-                races.forget(TENSOR, piece)
+                races.comparison.forget(TENSOR, piece)
             return
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
