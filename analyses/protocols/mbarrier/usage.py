@@ -289,6 +289,7 @@ class Visit:
 
 
 def visits(routine: Routine, ring: Ring) -> list[Visit]:
+    """The waits at the mbarriers of a ring, each with the parity of its first visit."""
     return [Visit(use, first_parity(routine, use)) for use in ring.of(Does.WAIT)]
 
 
