@@ -49,6 +49,8 @@ from ptxkit.machine.findings import Finding
 
 MOST_CONTRASTS = 6
 """Maximum number of other shapes that are tried to confirm a finding."""
+USUAL = 128, 64
+"""Usual lengths of a block of a single row."""
 NO_TIME = "there was no time to try CTAs of other shapes"
 
 
@@ -110,7 +112,7 @@ def with_other_shapes(case: Case, found: Findings) -> Findings:
     if is_said(routine, shape.block) and not has_others:
         return found
     few = [_of_a_warp(shape)] if _may_be_a_warp(routine, shape) else []
-    for other in [*few, *_others(routine, shape, has_others)]:
+    for other in [*few, *_rows(shape), *_others(routine, shape, has_others)]:
         if not found:
             break
         found = case.not_refuted(found, other)
@@ -128,6 +130,15 @@ def _others(routine: Routine, shape: Shape, has_others: bool) -> list[Shape]:
         # an array has one element for each thread, or the kernel specifies their number
         enough = [one for one in enough if math.prod(one.block) == threads]
     return sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
+
+
+def _rows(shape: Shape) -> list[Shape]:
+    """Blocks of a single row, for one of several dimensions: as wide, with as many threads, or of a usual length. The kernel may use the
+    other dimensions for the grid only."""
+    if len([side for side in shape.block if side > 1]) < 2:
+        return []
+    lengths = dict.fromkeys((shape.block[0], math.prod(shape.block), *USUAL))
+    return [attrs.evolve(shape, block=(length, 1, 1)) for length in lengths]
 
 
 def _of_a_warp(shape: Shape) -> Shape:
@@ -204,5 +215,7 @@ def _has_most_threads(routine: Routine, block: tuple[int, int, int]) -> bool:
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
-    """Whether an array has as many elements as the block has threads."""
-    return math.prod(block) in elements(routine)
+    """Whether an array has an element for each thread of the block, and not for those of another warp: there may be a halo."""
+    threads = math.prod(block)
+    room = WARP if threads % WARP == 0 else 1
+    return any(threads <= count < threads + room for count in elements(routine))

@@ -5,6 +5,8 @@ A finding that one run refutes is not checked by the next. Runs that are cheap a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
@@ -28,10 +30,12 @@ from ptxkit.analyses.dynamic.findings import (
     is_refuted_there,
     lines_of,
 )
+from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.inputs.bits import chooses_bits
 from ptxkit.analyses.inputs.fitting import is_guessed
 from ptxkit.analyses.inputs.launches import FEW, Sizes, divides, is_compared
 from ptxkit.analyses.inputs.rows import has_broken_rows
+from ptxkit.analyses.inputs.shapes import is_said
 from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.machine.findings import Finding
 
@@ -42,6 +46,8 @@ DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=T
 """Scalars with arbitrary relations to each other."""
 WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
+OF_BLOCK = Sizes(of_block=1), Sizes(of_block=4)
+"""Scalars that equal the length of the thread block, so that a CTA has one element for each thread, and those with which it has several."""
 NOT_TRIED = "other sizes were not tried"
 
 
@@ -133,10 +139,34 @@ def _reaching(case: Case, sizes: Sizes) -> Launched | None:
     return other
 
 
+def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
+    """With all scalars the length of the thread block, or a multiple, for findings about addresses: the host may pass the size of the CTA,
+    or as many elements as it has threads. For races between CTAs also with a small block, whose loops end soon."""
+    if not any(map(is_of_addresses, found)) or all(map(case.is_usual, OF_BLOCK)):
+        return found
+    launched = [case.resized(sizes) for sizes in OF_BLOCK]
+    left = _not_refuted_by_all(found, [one.ran for one in launched if one is not None])
+    between = keep(left, is_between_ctas)
+    if not between or is_said(case.routine, case.shape.block):
+        return left
+    x, y, z = [min(side, FEW) for side in case.shape.block]
+    small = [case.within(attrs.evolve(case.shape, block=(x, y, z)), sizes) for sizes in OF_BLOCK]
+    confirmed = _not_refuted_by_all(between, [one for one in small if not one.outside])
+    return keep(left, lambda one: one not in between or one in confirmed)
+
+
+def _not_refuted_by_all(found: Findings, runs: Sequence[Ran]) -> Findings:
+    """Those about addresses that a run shows, or that none refutes."""
+    return keep(
+        found,
+        lambda one: not is_of_addresses(one) or any(is_in(one, ran) for ran in runs) or not any(is_refuted_there(one, ran) for ran in runs),
+    )
+
+
 def with_drawn_numbers(case: Case, found: Findings) -> Findings:
     """With random scalars: relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be
-    others."""
-    for sizes in DRAWN:
+    others. There are as many tiles for each CTA: what happens from one to the next is not refuted by a launch with one."""
+    for sizes in [attrs.evolve(one, scale=case.sizes.scale) for one in DRAWN]:
         is_asked = any(map(is_of_addresses, found)) and not case.is_usual(sizes)
         drawn = case.resized(sizes) if is_asked else None
         if drawn is not None:

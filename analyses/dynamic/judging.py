@@ -32,6 +32,7 @@ from ptxkit.analyses.dynamic.by_sizes import (
     NOT_TRIED,
     can_be_resized,
     with_drawn_numbers,
+    with_numbers_of_the_block,
     with_one_iteration,
     with_ones,
     with_other_counts,
@@ -75,6 +76,7 @@ OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_whole_warps, SIZES),
     (with_other_counts, SIZES),
     (with_drawn_numbers, SIZES),
+    (with_numbers_of_the_block, SIZES),
     (with_few_threads, FEW_THREADS),
     (with_other_shapes, SHAPES),
 )

@@ -59,6 +59,8 @@ class Sizes:
     """Scalars that are compared with a CTA index are large enough for the last CTA to have work."""
     empty: bool = False
     """Loop bounds and other scalars are 0, except divisors: a problem with no elements."""
+    of_block: int = 0
+    """Not 0: every scalar, loop bounds included, is this many times the number of threads along the longest side of the block."""
     drawn: int = 0
     """Not 0: a seed. Each scalar that is no loop bound is a random number of its own, from half to four times what it would be. So their
     relations to each other are arbitrary."""
@@ -71,7 +73,7 @@ Fits = Mapping[MapName, Fit]
 def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
     """The launch with this shape, scalars of these sizes, and the given boxes."""
     usual = max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    longest = sizes.scale * usual
+    longest = sizes.of_block * max(shape.block) or sizes.scale * usual
     numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
     least = covering(routine, shape) if sizes.covers else {}
@@ -120,6 +122,8 @@ def _part(
         return Number(slot.type, 1.0)
     if slot.value is not None:
         return _number(slot.type, slot.value)
+    if sizes.of_block:
+        return _number(slot.type, number)
     if slot.is_divisor and sizes.units:
         return _number(slot.type, 1)
     if sizes.empty and not slot.is_divisor:

@@ -193,22 +193,39 @@ def _expected_of(routine: Routine) -> tuple[int, ...]:
 @fact
 def _strides(routine: Routine) -> tuple[int, ...]:
     """Strides, in elements, of loops in which each thread starts at its own element, if they are whole warps: the number of threads, or
-    a multiple of it if the loop was unrolled."""
+    a multiple of it if the loop was unrolled. If code before the loop executes the remainder of its iterations, the loop has several
+    starts, which are a stride apart, too."""
     found = set()
     for of in reached(routine):
         known = values(of)
         for address in [access.address for access in accesses(of) if access.address is not None]:
             for leaf in address.leaves():
                 loop = known.induction(int(str(leaf.data[0]))) if leaf.operator == "phi" and isinstance(leaf.data[0], int) else None
-                each = _element_of_thread(loop.start) if loop is not None else 0
-                if loop is not None and loop.step and each and loop.step % (WARP * each) == 0 and 0 < loop.step // each <= MOST_THREADS:
-                    found.add(loop.step // each)
+                if loop is None or not loop.step:
+                    continue
+                starts = _starts(loop.start)
+                elements_apart = {_element_of_thread(parts) for _, parts in starts}
+                each = elements_apart.pop() if len(elements_apart) == 1 else 0
+                step = math.gcd(loop.step, *[constant - starts[0][0] for constant, _ in starts])
+                if each and step % (WARP * each) == 0 and 0 < step // each <= MOST_THREADS:
+                    found.add(step // each)
     return tuple(sorted(found))
 
 
-def _element_of_thread(start: Term) -> int:
-    """The change of an address from one `%tid.x` to the next, if it depends on no other index; otherwise 0."""
-    _, parts = start.linear
+def _starts(start: Term) -> list[tuple[int, tuple[tuple[Term, int], ...]]]:
+    """The sums, each a constant and its parts, of which a loop starts with one: several if paths with other values merge before it."""
+    constant, parts = start.linear
+    merges = [(atom, factor) for atom, factor in parts if atom.operator == "join"]
+    if len(merges) != 1:
+        return [(constant, parts)]
+    merge, factor = merges[0]
+    others = tuple([one for one in parts if one[0] is not merge])
+    sums = [one for term in merge.args for one in _starts(term)]
+    return [(constant + factor * inner, (*others, *[(atom, factor * each) for atom, each in of])) for inner, of in sums]
+
+
+def _element_of_thread(parts: Iterable[tuple[Term, int]]) -> int:
+    """The change of a sum from one `%tid.x` to the next, if it depends on no other index; otherwise 0."""
     factors = [factor for atom, factor in parts if _is_index(atom.args[0] if atom.operator in ("zext", "sext") else atom)]
     return factors[0] if len(factors) == 1 and factors[0] > 0 else 0
 

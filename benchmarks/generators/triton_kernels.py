@@ -1,17 +1,21 @@
 """PTX of the Triton kernels of a package, without a GPU and without torch.
 
-    python triton_kernels.py FOLDER PACKAGE TARGET…
+    python triton_kernels.py FOLDER PACKAGE TARGET… [most=N]
 
-What the package imports and is not there is a stand-in. What a kernel's parameters are is guessed by their names; where the guess does not
-compile, the kernel is left out.
+What the package imports and is not there is a stand-in, and statements of its modules that fail nonetheless are passed over. What a
+kernel's parameters are is guessed by their names, and by what is loaded and stored; where the guess does not compile, the kernel is left
+out.
 """
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import pkgutil
 import signal
 import sys
+import textwrap
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -20,8 +24,6 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
-
-ABSENT = ("torch", "transformers", "einops", "datasets", "peft", "numpy", "deepspeed", "megatron")
 
 
 class Function:
@@ -40,10 +42,23 @@ class StandIn(MagicMock):
     def __mro_entries__(self, bases):
         return (Function,)
 
+    def __lt__(self, other):
+        return False
+
+    __gt__ = __le__ = __lt__
+
+    def __ge__(self, other):
+        return True
+
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder: whatever no other finds is a stand-in, except modules of Triton and of `own`, the package itself."""
+
+    def __init__(self, own):
+        self.own = own, "triton"
+
     def find_spec(self, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.partition(".")[0] in ABSENT else None
+        return None if name.partition(".")[0] in self.own else importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
         return StandIn(name=spec.name)
@@ -52,12 +67,60 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+class Lenient(importlib.machinery.SourceFileLoader):
+    """Executes a module statement by statement; one that fails is passed over, a function at first without decorators other than `jit`."""
+
+    def exec_module(self, module):
+        for statement in ast.parse(Path(self.path).read_text()).body:
+            for attempt in range(2):
+                if attempt and isinstance(statement, ast.FunctionDef):
+                    statement.decorator_list = [one for one in statement.decorator_list if "jit" in ast.unparse(one)]
+                try:
+                    exec(compile(ast.Module([statement], []), self.path, "exec"), vars(module))
+                    break
+                except BaseException as error:
+                    print(module.__name__, statement.lineno, repr(error)[:150], file=sys.stderr)
+
+
+class Own(importlib.abc.MetaPathFinder):
+    """Finds the modules of the package itself."""
+
+    def __init__(self, own):
+        self.own = own
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] != self.own:
+            return None
+        for folder in path if path is not None else sys.path:
+            place = Path(folder) / name.rpartition(".")[2]
+            if (place / "__init__.py").is_file():
+                file = str(place / "__init__.py")
+                inside = {"submodule_search_locations": [str(place)]}
+                return importlib.util.spec_from_file_location(name, file, loader=Lenient(name, file), **inside)
+            if place.with_suffix(".py").is_file():
+                file = str(place.with_suffix(".py"))
+                return importlib.util.spec_from_file_location(name, file, loader=Lenient(name, file))
+            if place.is_dir():
+                spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+                spec.submodule_search_locations = [str(place)]
+                return spec
+        return None
+
+
+def inner(root, prefix):
+    """The modules of a package and of its subpackages."""
+    for found in pkgutil.iter_modules(root.__path__, prefix):
+        yield found
+        if found.ispkg:
+            yield from inner(importlib.import_module(found.name), found.name + ".")
+
+
 def kernels(package):
-    root = importlib.import_module(package)
-    for found in pkgutil.walk_packages(root.__path__, package + "."):
+    for found in inner(importlib.import_module(package), package + "."):
         try:
             module = importlib.import_module(found.name)
-        except BaseException:
+        except BaseException as error:
+            print(found.name, repr(error)[:150], file=sys.stderr)
             continue
         for name, thing in sorted(vars(module).items(), key=lambda one: one[0]):
             while not isinstance(thing, JITFunction) and hasattr(thing, "fn") and type(thing).__module__.startswith("triton"):
@@ -79,6 +142,9 @@ def constant(name):
     if "eps" in low or "scale" in low:
         return 1e-6
     return 4
+
+
+INDICES = "cu_seqlen", "offsets", "indices", "_idx", "index", "label_", "target"
 
 
 def kind(name):
@@ -103,26 +169,81 @@ def kind(name):
         "reduction_scale",
     ) or low.endswith(("_scale", "_eps")):
         return "fp32"
-    if any(part in low for part in ("cu_seqlen", "offsets", "indices", "_idx", "index", "label_", "target")):
+    if any(part in low for part in INDICES):
         return "*i32"
     if any(part in low for part in ("rstd", "mean", "lse", "loss")) or low in ("g", "m", "l", "z", "h0", "ht", "dg"):
         return "*fp32"
     return "*bf16"
 
 
+ELEMENTS = ("*bf16", tl.bfloat16), ("*fp16", tl.float16), ("*fp32", tl.float32)
+
+
+def bases(kernel):
+    """Names of the parameters that addresses of loads and stores start from."""
+    tree = ast.parse(textwrap.dedent(kernel.src[kernel.src.index("def ") :]))
+    starts = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and leftmost(node.value):
+                starts.setdefault(target.id, set()).add(leftmost(node.value))
+    calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and accesses(call)]
+    found = {leftmost(one) for call in calls for one in [*call.args[:1], *[word.value for word in call.keywords if word.arg == "base"]]}
+    while True:
+        more = found | {name for one in found for name in starts.get(one, ())}
+        if more == found:
+            return found
+        found = more
+
+
+def accesses(call):
+    name = getattr(call.func, "attr", "")
+    return name in ("load", "store", "make_block_ptr", "make_tensor_descriptor") or name.startswith("atomic_")
+
+
+def leftmost(node):
+    while isinstance(node, ast.BinOp | ast.Call):
+        node = node.left if isinstance(node, ast.BinOp) else node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def kind_of(name, is_base):
+    known = kind(name)
+    if is_base or name.lower().endswith("ptr"):
+        return known if known.startswith("*") else "*i32" if any(part in name.lower() for part in INDICES) else "*bf16"
+    return "i32" if known.startswith("*") else known
+
+
 def compiled(kernel, capability):
+    """The PTX with the first type of elements that compiles."""
+    for elements in ELEMENTS[:-1]:
+        try:
+            return compiled_for(kernel, capability, elements)
+        except TimeoutError:
+            raise
+        except BaseException:
+            continue
+    return compiled_for(kernel, capability, ELEMENTS[-1])
+
+
+def compiled_for(kernel, capability, elements):
     constants, signature = {}, {}
+    based = bases(kernel)
+    other, dtype = elements
     for parameter in kernel.params:
         if parameter.is_constexpr:
-            constants[parameter.name], signature[parameter.name] = constant(parameter.name), "constexpr"
+            given = constant(parameter.name)
+            constants[parameter.name], signature[parameter.name] = dtype if given is tl.bfloat16 else given, "constexpr"
         else:
-            signature[parameter.name] = kind(parameter.name)
+            signature[parameter.name] = kind_of(parameter.name, parameter.name in based).replace("*bf16", other)
     try:
         source = ASTSource(
             kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants}
         )
     except TypeError:
-        source = ASTSource(kernel, {p.num if hasattr(p, "num") else i: signature[p.name] for i, p in enumerate(kernel.params)}, constants)
+        # up to Triton 3.2 constants are by name, and no part of the signature
+        source = ASTSource(kernel, {name: one for name, one in signature.items() if one != "constexpr"}, constants)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, "num_stages": 3}).asm["ptx"]
 
 
@@ -131,8 +252,12 @@ def expired(*_):
 
 
 def main():
-    out, package, *targets = sys.argv[1:]
-    sys.meta_path.insert(0, Finder())
+    out, package, *rest = sys.argv[1:]
+    targets = [one for one in rest if one.isdigit()]
+    most = next((int(one[5:]) for one in rest if one.startswith("most=")), 60)
+    own = package.partition(".")[0]
+    sys.meta_path.insert(0, Own(own))
+    sys.meta_path.append(Finder(own))
     signal.signal(signal.SIGPROF, expired)
     made = failed = 0
     for name, kernel in kernels(package):
@@ -148,7 +273,7 @@ def main():
                 signal.setitimer(signal.ITIMER_PROF, 0)
             (Path(out) / f"{name}.sm_{target}.ptx").write_text(text)
             made += 1
-        if made >= 60:
+        if made >= most:
             break
     print(f"{made} made, {failed} not", file=sys.stderr)
 

@@ -1,6 +1,6 @@
-"""PTX of the kernels that Warp ships in its tests and examples, for a target, without a GPU.
+"""PTX of the kernels that Warp ships in its tests and examples, or of those of other packages, for a target, without a GPU.
 
-python warp_modules.py FOLDER [TARGET [MOST]]
+python warp_modules.py FOLDER [TARGET [MOST [PACKAGE…]]]
 """
 
 import importlib
@@ -23,8 +23,8 @@ PACKAGES = (
 )
 
 
-def names():
-    for package in PACKAGES:
+def names(packages):
+    for package in packages:
         try:
             found = importlib.import_module(package)
         except Exception:
@@ -39,7 +39,7 @@ def main():
     warp.config.quiet = True
     warp.init()
     made = 0
-    for name in names():
+    for name in names(sys.argv[4:] or PACKAGES):
         if made >= most:
             break
         with tempfile.TemporaryDirectory() as folder:

@@ -84,6 +84,12 @@ PLANE = """.shared .align 4 .b8 s[64]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
 shl.b32 %r4, %r2, 2; add.u32 %r3, %r3, %r4; st.shared.u32 [%r3], %r1;"""
 
 
+UNROLLED = """.shared .align 4 .b8 t[1024]; ld.param.u32 %r2, [p]; mov.u32 %r1, %tid.x; mov.u32 %r4, t; mov.u32 %r3, %r1;
+setp.eq.u32 %p1, %r2, 1; @%p1 bra START; add.u32 %r3, %r1, 32; START: mad.lo.u32 %r4, %r3, 4, %r4;
+LOOP: st.shared.u32 [%r4], %r1; st.shared.u32 [%r4+128], %r1; add.u32 %r4, %r4, 256; add.u32 %r3, %r3, 64;
+setp.lt.u32 %p1, %r3, 256; @%p1 bra LOOP;"""
+
+
 @pytest.mark.parametrize(
     ("body", "directives", "block"),
     [
@@ -96,8 +102,9 @@ shl.b32 %r4, %r2, 2; add.u32 %r3, %r3, %r4; st.shared.u32 [%r3], %r1;"""
         (PLANE, "", (4, 4, 1)),
         (f"{PLANE} setp.eq.u32 %p1, %r1, 7; @%p1 ret;", "", (16, 16, 1)),
         (f"{PLANE} setp.lt.u32 %p1, %r1, 64; @%p1 ret;", "", (64, 4, 1)),
+        (UNROLLED, "", (32, 1, 1)),
     ],
-    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane", "a column", "columns"],
+    ids=["directive", "along y", "shared array", "barrier", "nobody asks", "number of a thread", "plane", "a column", "columns", "stride"],
 )  # fmt: skip
 def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None:
     assert shapes(kernel(body, directives=directives))[0].block == block
