@@ -177,8 +177,8 @@ TRITON = (
     ("gptq-triton", "gptq_triton", "gptq-triton==0.0.4"),
 )
 """Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
-GENERATED = 100_000
-"""Of the sixth lot no file is larger."""
+SOME, GENERATED = 20, 100_000
+"""Of each source of the sixth lot so many files are taken, none larger."""
 OF_LARGE_FILES = ("qiskit-aer-gpu==0.15.1", "pycolmap-cuda12==4.2.1", "cupy-cuda12x==13.4.1", "nvidia-nvimgcodec-cu12==0.9.0.20")
 OF_SMALL_FILES = (
     "mlx-cuda-12==0.32.4",
@@ -212,7 +212,7 @@ OF_WARP = (
 SIXTH = (
     *[
         Source(
-            "sixth-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=GENERATED, kernels=10 * (wheel in OF_LARGE_FILES)
+            "sixth-" + wheel.partition("==")[0], "fat binary", (wheel,), each=SOME, most=GENERATED, kernels=40 * (wheel in OF_LARGE_FILES)
         )
         for wheel in (*OF_LARGE_FILES, *OF_SMALL_FILES)
     ],
@@ -223,33 +223,33 @@ SIXTH = (
             (compiler, "packaging", "setuptools"),
             ("triton_kernels.py", root, target, "most=16"),
             package,
-            FEWEST,
+            SOME,
             GENERATED,
         )
         for package, root, compiler, target in TRITON_LATER
     ],
     *[
-        Source(f"sixth-{name}", "Warp (NVRTC)", (warp, "numpy", "mujoco"), ("warp_modules.py", *rest), package, FEWEST, most)
+        Source(f"sixth-{name}", "Warp (NVRTC)", (warp, "numpy", "mujoco"), ("warp_modules.py", *rest), package, SOME, most)
         for name, warp, package, rest, most in OF_WARP
     ],
-    Source("sixth-halide", "Halide", ("halide==21.0.0", "imageio"), ("halide_pipelines.py",), each=FEWEST, most=GENERATED),
+    Source("sixth-halide", "Halide", ("halide==21.0.0", "imageio"), ("halide_pipelines.py",), each=SOME, most=GENERATED),
     Source(
         "sixth-pystencils",
         "pystencils 2.0, lbmpy 2.0, nvcc",
         ("pystencils==2.0", "lbmpy==2.0"),
         ("pystencils_kernels.py",),
-        each=FEWEST,
+        each=SOME,
         most=GENERATED,
     ),
-    Source("sixth-taichi", "Taichi", ("taichi==1.7.4", str(HERE.parent)), ("taichi_examples.py",), each=FEWEST, most=GENERATED),
+    Source("sixth-taichi", "Taichi", ("taichi==1.7.4", str(HERE.parent)), ("taichi_examples.py",), each=SOME, most=GENERATED),
     Source(
         "sixth-cupy-cuda13x",
         "CuPy (NVRTC)",
         ("cupy-cuda13x==14.2.0", "scipy", *[f"nvidia-cuda-{part}==13.0.*" for part in ("nvrtc", "runtime", "cccl")]),
         ("cupy_modules.py",),
-        each=FEWEST,
+        each=SOME,
         most=GENERATED,
-        kernels=8,
+        kernels=40,
     ),
 )
 SOURCES = (
