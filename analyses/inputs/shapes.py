@@ -549,6 +549,9 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 @fact
 def has_dynamic_shared(routine: Routine) -> bool:
-    """Whether a kernel uses shared memory of unspecified size."""
-    names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
+    """Whether a kernel uses shared memory of unspecified size: through a variable, or by addresses from 0 if it has no shared variable."""
+    variables = list(shared_variables(routine))
+    if not variables:
+        return any(access.space == ".shared" for one in reached(routine) for access in accesses(one))
+    names = {symbol.name for symbol in variables if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
     return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))
