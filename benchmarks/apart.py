@@ -16,6 +16,7 @@ import attrs
 from ptxkit.analyses.cfg.graph import calls, control_flow
 from ptxkit.analyses.events.descriptors import matrices
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
@@ -258,6 +259,19 @@ def _barriers_for_all(routine: Routine) -> set[int]:
     return found
 
 
+def _publishes(routine: Routine, barrier: int) -> bool:
+    """Whether an instruction is the only barrier between the initialization of an mbarrier and a use."""
+    others = _barriers_for_all(routine)
+    if barrier not in others:
+        return False
+    others = others - {barrier}
+    does = {i: {step.does for step in own} for i, own in steps(routine).items()}
+    inits = {i for i, own in does.items() if Does.INIT in own}
+    uses = {i for i, own in does.items() if own & {Does.ARRIVE, Does.EXPECT, Does.WAIT, Does.COPY}}
+    before, after = first_met(routine, barrier, inits | others, False), first_met(routine, barrier, uses | others, True)
+    return bool(before & inits) and bool(after & uses)
+
+
 def _touching(routine: Routine) -> set[int]:
     """The instructions whose order may matter to other threads: but for loads of what no copy writes, all that touch memory."""
     everything = accesses(routine)
@@ -278,6 +292,8 @@ def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     right, right_coverage = followed(original)
     watch, coverage = followed(mutant)
     words = set(watch.words)
+    if gone >= 0 and _publishes(original, gone):
+        words.add("inits")
     if not (coverage.complete and right_coverage.complete):
         words.add("paths")
     known = {pair.key(-1) for pair in right.pairs.values()}

@@ -3,13 +3,13 @@
     python benchmarks/protocol_mutants.py [--most N] [--sample] [--busy] [--budget SECONDS] [--largest BYTES] [--record FILE] [--lint-only]
                                           PATH...
 
-The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one; with `--sample` one of each family
-of files (`drawing.py`). Mutants: an init, a barrier behind
-the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
-changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is
-synthesized. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity
-info, and reported by `verify` if it is refuted and the original is not. It counts as harmless if neither reports it and `verify` says that
-it is verified.
+The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one; with `--sample` one of each
+family of files (`drawing.py`). Mutants: an init, a barrier behind the inits, an arrival, a wait or an announcement of bytes deleted; a
+count, a parity, a number of bytes or the length of a ring changed; at most N of each kind and kernel. The launch for `verify` is that of
+`launch.toml` for fixtures, for others one that is synthesized. A mutant is reported by `lint` if a rule says something that it does not
+say of the original, noted if that is of severity info, and reported by `verify` if it is refuted and the original is not. It counts as
+harmless if neither reports it and `verify` says that it is verified, or if no rule reports it and executions show that it is
+(`harmless.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import attrs
 from drawing import module_of, of_each_family
+from harmless import is_harmless
 from mutants import said
 
 from ptxkit.analyses.events.barriers import term_of
@@ -196,6 +197,8 @@ def examine(
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
             new = said(changed, FAMILIES, routine.name) - before
+            is_reported = any(is_warned for is_warned, *_ in new)
+            other = next(one for one in changed.routines if one.name == routine.name)
             verdict = decided(mutant.text, str(path), routine.name, launch) if launch is not None else None
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
             yield {
@@ -209,7 +212,8 @@ def examine(
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
                 "refuted": refuted,
-                "harmless": verdict is not None and verdict.outcome == VERIFIED and not new,
+                "harmless": (verdict is not None and verdict.outcome == VERIFIED and not new)
+                or (not is_reported and is_harmless(routine, other, mutant.line)),
             }
 
 

@@ -80,7 +80,9 @@ class Log(Monitor):
         """The accesses of a thread at a line."""
         number = self.number(side["cta"], side["thread"])
         for access, index, at, passes in self.accesses.get(side["line"], ()):
-            for lane in np.flatnonzero(index == number).tolist():
+            # lanes of a warp exchange what they load or store as rows of matrices
+            is_exchange = access.lanes.site.bound.form.mnemonic in ("ldmatrix", "stmatrix")
+            for lane in np.flatnonzero(index // 32 == number // 32 if is_exchange else index == number).tolist():
                 if access.proxy not in ("", "generic"):
                     continue
                 yield access.kind, access.space.partition("::")[0], int(at[lane]), access.size, passes[lane]

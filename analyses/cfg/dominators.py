@@ -111,6 +111,10 @@ class Dominance:
         """The blocks whose branches directly decide whether this block is executed (control dependence), in document order."""
         return (self.staying if staying else self.post).deciding[block]
 
+    def decided_by(self, block: int, staying: bool = False) -> set[int]:
+        """The blocks whose branches decide, directly or through others, whether this block is executed."""
+        return closure(self.depends_on(block, staying), lambda branch: self.depends_on(branch, staying))
+
     def __repr__(self) -> str:
         return f"<Dominance of {len(self.tree.parent)} blocks>"
 

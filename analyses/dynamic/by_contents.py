@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import attrs
 
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, keep
 from ptxkit.analyses.dynamic.findings import (
     DIVERGENCE,
@@ -24,8 +28,9 @@ from ptxkit.analyses.dynamic.findings import (
 )
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.reads import Reads
-from ptxkit.analyses.execution.contents import COUNT, NOISE
+from ptxkit.analyses.execution.contents import COUNT, ZEROS
 from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.memory.accesses import accesses
@@ -47,7 +52,7 @@ DIVERGENT = "aligned-barrier-divergent"
 def depends(case: Case, finding: Finding) -> bool:
     """Whether a finding depends on synthesized contents: because one of its lines does, or because threads do not diverge with other
     contents."""
-    if case.setting.contents is NOISE:
+    if case.setting.contents not in (COUNT, ZEROS):
         return True
     if is_of(finding, DIVERGENCE) and not all(is_in(finding, one) for one in case.with_other_contents):
         return True
@@ -103,7 +108,11 @@ def with_other_contents(case: Case, found: Findings) -> Findings:
     """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different."""
     again = case.with_other_contents
     mixed = _mixed(case, keep(found, is_of_writes))
-    return keep(found, lambda one: all(_appears(one, other) for other in (*_telling(one, again), *(mixed if is_of_writes(one) else ()))))
+
+    def others(one: Finding) -> tuple[Ran, ...]:
+        return (*_telling(case, one, again), *mixed) if is_of_writes(one) else _telling(case, one, again)
+
+    return keep(found, lambda one: all(_appears(one, other) for other in others(one)))
 
 
 def _mixed(case: Case, writes: Findings) -> tuple[Ran, ...]:
@@ -125,22 +134,37 @@ def _with_elements_for_all(case: Case) -> Ran | None:
     return None if ran.outside or ran.fault is not None else ran
 
 
-def _telling(finding: Finding, again: tuple[Ran, ...]) -> tuple[Ran, ...]:
+def _telling(case: Case, finding: Finding, again: tuple[Ran, ...]) -> tuple[Ran, ...]:
     """The runs with random contents and with zeros that can refute a finding.
 
-    With zeros only, threads that compute their indices from contents may each get a word of their own, and no threads diverge. That does
-    not excuse a race, or a divergence, with other contents.
+    With zeros only, threads that compute their indices from contents may each get a word of their own, no threads diverge, and two values
+    are equal. That does not excuse a race, or a divergence, with other contents; nor two writes that all contents bring to one word.
     """
-    is_meeting = finding.diagnostic.name in OF_SHARED and not is_of_writes(finding)
+    is_meeting = finding.diagnostic.name in OF_SHARED and (not is_of_writes(finding) or _is_for_all_contents(case, finding))
     return again[:1] if is_meeting or is_of(finding, DIVERGENCE) else again
 
 
 def _appears(finding: Finding, other: Ran) -> bool:
-    """Whether a run with other contents shows the finding. For shared memory, a run that does not reach the accesses refutes nothing; for a
-    deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
-    is_short = finding.diagnostic.name in OF_SHARED and not lines_of(finding) <= other.lines
+    """Whether a run with other contents shows the finding. For shared memory and divergence, a run that does not reach the instructions
+    refutes nothing; for a deadlock, neither does one that leaves global memory, by indices in synthesized contents."""
+    is_short = (finding.diagnostic.name in OF_SHARED or is_of(finding, DIVERGENCE)) and not lines_of(finding) <= other.lines
     has_left = is_deadlock(finding) and other.outside == ".global"
     return is_in(finding, other) or is_short or has_left
+
+
+def _is_for_all_contents(case: Case, finding: Finding) -> bool:
+    """Whether contents decide neither where the accesses of a finding are nor, by a branch, whether they are executed."""
+    return not lines_of(finding) & case.dependent and not any(
+        dominators(of).decided_by(block) & _blocks_of(case, of, case.dependent)
+        for of in reached(case.routine)
+        for block in _blocks_of(case, of, lines_of(finding))
+    )
+
+
+def _blocks_of(case: Case, routine: Routine, lines: Set[int]) -> set[int]:
+    """The basic blocks with instructions on these lines."""
+    index, block_of = case.runs.code.index, control_flow(routine).block_of
+    return {block_of[i] for i in range(len(routine.instructions)) if index.span(routine.where(i)).line in lines}
 
 
 def is_of_exited_threads(case: Case, finding: Finding) -> bool:
@@ -150,8 +174,9 @@ def is_of_exited_threads(case: Case, finding: Finding) -> bool:
 
 def is_of_contents(case: Case, finding: Finding) -> bool:
     """Contents decide what happens, and the host may write others. What conflicts or diverges does so for some contents, which a kernel
-    must expect, unless a single address or a membermask is at fault."""
+    must expect, unless a single address or a membermask that comes from contents is at fault."""
     name = finding.diagnostic.name
     is_conflict = is_race(finding) or is_of(finding, CONFLICTING) or name == UNWAITED
-    is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED, *OF_MASKS}
+    is_masked = name in OF_MASKS and bool(lines_of(finding) & case.addresses)
+    is_certain = is_conflict and name not in {OUT_OF_BOUNDS, MISALIGNED} and not is_masked
     return not is_certain and depends(case, finding)

@@ -215,5 +215,7 @@ def _has_most_threads(routine: Routine, block: tuple[int, int, int]) -> bool:
 
 
 def _has_an_element_each(routine: Routine, block: tuple[int, int, int]) -> bool:
-    """Whether an array has as many elements as the block has threads."""
-    return math.prod(block) in elements(routine)
+    """Whether an array has an element for each thread of the block, and not for those of another warp: there may be a halo."""
+    threads = math.prod(block)
+    room = WARP if threads % WARP == 0 else 1
+    return any(threads <= count < threads + room for count in elements(routine))

@@ -165,8 +165,8 @@ def _not_refuted_by_all(found: Findings, runs: Sequence[Ran]) -> Findings:
 
 def with_drawn_numbers(case: Case, found: Findings) -> Findings:
     """With random scalars: relations of scalars to each other, such as equality, decide where accesses are, and those of the host may be
-    others."""
-    for sizes in DRAWN:
+    others. There are as many tiles for each CTA: what happens from one to the next is not refuted by a launch with one."""
+    for sizes in [attrs.evolve(one, scale=case.sizes.scale) for one in DRAWN]:
         is_asked = any(map(is_of_addresses, found)) and not case.is_usual(sizes)
         drawn = case.resized(sizes) if is_asked else None
         if drawn is not None:

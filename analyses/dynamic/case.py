@@ -90,6 +90,11 @@ class Case:
         return frozenset(map(self.ran.line_of, self.ran.stores))
 
     @cached_property
+    def addresses(self) -> frozenset[int]:
+        """The lines whose addresses or membermasks depend on such contents."""
+        return frozenset(map(self.ran.line_of, self.ran.addresses))
+
+    @cached_property
     def by_tables(self) -> frozenset[int]:
         """The lines whose addresses are computed from such contents."""
         return frozenset(map(self.ran.line_of, self.ran.by_tables))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from ptxkit.analyses.dynamic.by_sizes import UNEVEN_CONTRAST
 from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.dynamic.choosing import CONTRAST, Launched, first_valid
-from ptxkit.analyses.dynamic.findings import AT_ENDS, DIVERGENCE, UPDATES, is_of, is_of_ends, is_update
+from ptxkit.analyses.dynamic.findings import AT_ENDS, DIVERGENCE, UPDATES, is_of, is_of_ends, is_read_of_owned, is_update
 from ptxkit.analyses.dynamic.judging import Found, judged
 from ptxkit.analyses.dynamic.once import Ran, is_ordered
 from ptxkit.analyses.dynamic.runs import USUAL, Runs, Setting
@@ -37,12 +37,15 @@ ORDERS: tuple[str | int, ...] = (1, 2)
 FIRST = Sizes()
 UNEVEN = 7
 """A remainder for the last CTA."""
-SMALL, SMALL_TOO = 5, 3
+LOW, LOW_TOO = 5, 3
 """Numbers that some lanes fall below, for kernels that compare a scalar with part of a lane's index."""
 TILES = 4
 """Elements for each thread, so that a CTA processes several tiles."""
 REST_CONTRAST = attrs.evolve(CONTRAST, rest=1)
+UNEVEN_TILES = attrs.evolve(UNEVEN_CONTRAST, scale=TILES)
 EMPTY = Sizes(empty=True)
+OTHER_LEADER = "early"
+"""A schedule under which `elect.sync` elects another lane than usual."""
 OF_TENSORS = "T"
 """The family of rules about tensor memory. A kernel must free it even if there is nothing to compute."""
 Doubting = Callable[["Finding", Example], str]
@@ -118,17 +121,20 @@ def exercise(
     # what shows where boxes of tensor maps were guessed is no finding by itself, no matter how often
     goes_on = not is_guessed(routine)
     for attempt in with_other_sizes(routine) if goes_on else ():
-        if found or ran.fault is not None:
+        if _is_settled(found) or ran.fault is not None:
             break
         more = attempt.launch(runs, shape)
         if more is not None:
             ran = more.ran
             tried.append(ran)
-        found = attempt.found(runs, more, doubt)
+        found += attempt.found(runs, more, doubt)
     for attempt in with_other_contents(routine, ran) if goes_on else ():
-        if found or ran.fault is not None:
+        if _is_settled(found) or ran.fault is not None:
             break
-        found = attempt.found(runs, attempt.launch(runs, shape), doubt)
+        found += attempt.found(runs, attempt.launch(runs, shape), doubt)
+    if goes_on and not _is_settled(found) and ran.fault is None and elects(routine):
+        attempt = Attempt(setting=Setting(schedule=OTHER_LEADER))
+        found += attempt.found(runs, attempt.launch(runs, shape), doubt)
     is_over = ran.fault is None or ran.fault.kind in WAITS
     if goes_on and is_over and not any(map(_is_sure, found)) and hands_over(routine):
         found += _in_other_orders(runs, shape, doubt)
@@ -142,29 +148,37 @@ def with_other_sizes(routine: Routine) -> Iterator[Attempt]:
     """Other sizes that may reveal more: a ring fails when it wraps around, and some sizes hide an out-of-bounds access."""
     if has_rounds(routine):
         yield Attempt(Sizes(counts=MANY, rest=1), REST_CONTRAST)
-    if is_compared(routine) and (needs(routine, "cta") or needs(routine, "warp")):
+    meets = needs(routine, "cta") or needs(routine, "warp")
+    if is_compared(routine) and (meets or _has_arrays_of_its_own(routine)):
         yield Attempt(Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, counts=_of_ends(AT_ENDS), has_races=False)
-        yield Attempt(Sizes(small=SMALL), Sizes(counts=2 * FEW, small=SMALL_TOO), counts=_of_ends(DIVERGENCE), has_races=False)
+    if is_compared(routine) and meets:
+        yield Attempt(Sizes(small=LOW), Sizes(counts=2 * FEW, small=LOW_TOO), counts=_of_ends(DIVERGENCE), has_races=False)
         if meets_in_loops(routine):
             yield Attempt(Sizes(scale=TILES))
+            yield Attempt(Sizes(scale=TILES, uneven=UNEVEN), UNEVEN_TILES, counts=_of_ends(AT_ENDS), has_races=False)
     if allocates(routine):
         yield Attempt(EMPTY, EMPTY, counts=_of_ends(OF_TENSORS))
 
 
-def _of_ends(families: str) -> Callable[[Finding, Ran], bool]:
+def _of_ends(families: Sequence[str]) -> Callable[[Finding, Ran], bool]:
     return lambda finding, ran: is_of_ends(finding, families)
 
 
 def with_other_contents(routine: Routine, ran: Ran) -> Iterator[Attempt]:
-    """Other contents that may reveal more than this run: some make several threads update one word of shared memory, as in a histogram, or
-    diverge.
+    """Other contents that may reveal more than this run: some make several threads update one word of shared memory, as in a histogram,
+    others make a thread read a word that another one has written, or diverge.
 
-    Real inputs may never make threads store to the same word, so of the former only unsynchronized read-modify-writes count.
+    Real inputs may never make threads store to the same word, so of the first only unsynchronized read-modify-writes count.
     """
-    if _scatters(ran):
-        yield Attempt(setting=Setting(RANDOM), counts=is_update)
+    if _scatters(ran) or _gathers(ran):
+        yield Attempt(setting=Setting(RANDOM), counts=_of_any_contents)
     if _may_diverge(routine, ran):
         yield Attempt(setting=Setting(NOISE), counts=lambda finding, ran: is_of(finding, DIVERGENCE))
+
+
+def _of_any_contents(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding of a run with random contents may be one for other contents, too."""
+    return is_update(finding, ran) or is_read_of_owned(finding, ran) or is_of(finding, DIVERGENCE)
 
 
 def _in_other_orders(runs: Runs, shape: Shape, doubt: Doubting) -> tuple[Found, ...]:
@@ -196,6 +210,23 @@ def _stores_to_shared(bound: Any) -> bool:
     return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
 
 
+def _gathers(ran: Ran) -> bool:
+    """Whether contents may decide which word of shared memory a thread reads, among words that threads write."""
+    if not any(_stores_to_shared(bound) for body in ran.bodies for bound in body.forms):
+        return False
+    return any(isinstance(site.bound, Bound) and site.bound.form.mnemonic in ("ld", "bra") for site in ran.depends)
+
+
+def _has_arrays_of_its_own(routine: Routine) -> bool:
+    """Whether threads store to local memory, which they may leave unwritten on some paths."""
+    return any(has_such(one, lambda bound: bound.form.mnemonic == "st" and bound.has(".local")) for one in reached(routine))
+
+
+def _is_settled(found: tuple[Found, ...]) -> bool:
+    """Whether a finding is beyond doubt, so that further launches need not be tried."""
+    return any(not one.doubt for one in found)
+
+
 def _is_sure(found: Found) -> bool:
     """Whether a finding is independent of everything that was synthesized."""
     return not found.doubt and not found.depends
@@ -218,6 +249,11 @@ def _is_read(routine: Routine, i: int) -> bool:
     """Whether a result of the instruction is used."""
     numbering = ssa(routine)
     return any(numbering.readers[number] or number in numbering.operand_of for number in numbering.definitions[i])
+
+
+def elects(routine: Routine) -> bool:
+    """Whether the kernel elects a lane of a warp. The ISA does not say which one (9.7.14.14)."""
+    return any(has_such(one, lambda bound: bound.form.mnemonic == "elect") for one in reached(routine))
 
 
 def allocates(routine: Routine) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ptxkit.analyses.dynamic.once import Ran, Seen
@@ -16,22 +17,24 @@ DIVERGENCE = "C"
 """The family of rules about divergence. With equal contents no thread diverges."""
 TOGETHER = DIVERGENCE + BARRIERS
 """The families of rules about what threads must execute together."""
-AT_ENDS = TOGETHER + "R"
-"""The families of rules whose findings may concern only the last CTA, if not all of its threads have an element."""
+AT_ENDS = *TOGETHER, "R", "mbarrier-arrive-count"
+"""The families of rules, and names of findings, that may concern only the last CTA, if not all of its threads have an element."""
 OUT_OF_BOUNDS = OUTSIDE[1]
 UNINITIALISED = "uninitialised-memory"
 MISALIGNED = "misaligned-access"
 OF_BYTES = frozenset((OUT_OF_BOUNDS, UNINITIALISED, MISALIGNED))
 """Names of findings about the bytes at an address."""
+SHUFFLE = "shfl-from-inactive-lane"
+OF_VALUES = frozenset((UNINITIALISED, SHUFFLE))
+"""Names of findings about undefined values that are used."""
 OF_ALIGNMENT = frozenset((MISALIGNED, "cpasync-operand"))
 """Names of findings about the alignment of an address."""
 OF_INITS = frozenset(("mbarrier-use-before-init", "mbarrier-double-init"))
 """Names of findings about the initialization of mbarriers."""
 OF_COUNTS = frozenset(("barrier-count-vs-participants", "mbarrier-arrive-count"))
 """Names of findings about counts that are right for some numbers of threads only."""
-SHUFFLE = "shfl-from-inactive-lane"
 OF_MASKS = frozenset(("executor-not-in-membermask", SHUFFLE))
-"""Names of findings about membermasks. A mask that is loaded from memory may be right for the contents that the host writes."""
+"""Names of findings about membermasks. A mask that is computed from memory may be right for the contents that the host writes."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 """Names of races in shared memory."""
 RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
@@ -45,9 +48,9 @@ def lines_of(finding: Finding) -> set[int]:
     return {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
 
 
-def is_of(finding: Finding, families: str) -> bool:
-    """Whether the rule of a finding belongs to one of the families, each named by a letter."""
-    return finding.diagnostic.rule[:1] in families
+def is_of(finding: Finding, families: Sequence[str]) -> bool:
+    """Whether the rule of a finding belongs to one of the families, each named by a letter, or has one of the names."""
+    return finding.diagnostic.rule[:1] in families or finding.diagnostic.name in families
 
 
 def is_race(finding: Finding) -> bool:
@@ -92,10 +95,19 @@ def is_of_writes(finding: Finding) -> bool:
     return is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
 
 
-def is_of_ends(finding: Finding, families: str) -> bool:
+def is_of_ends(finding: Finding, families: Sequence[str]) -> bool:
     """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
     not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
     return is_of(finding, families) and "exited" not in finding.witness
+
+
+def is_read_of_owned(finding: Finding, ran: Ran) -> bool:
+    """Whether a finding is a race in shared memory of a read with a write whose address is the same for all contents."""
+    accesses = finding.witness.get("accesses", ())
+    written = {one["line"] for one in accesses if one["kind"] == "write"}
+    if not is_race(finding) or finding.witness.get("space") != "shared" or is_of_writes(finding):
+        return False
+    return not written & {ran.line_of(site) for site in ran.addresses}
 
 
 def is_update(finding: Finding, ran: Ran) -> bool:
@@ -147,12 +159,12 @@ def is_of_one_variable(one: Finding, other: Finding) -> bool:
 
 
 def _seen_as(finding: Finding) -> Seen:
-    """Key under which findings of different runs are the same: family of the rule and lines; for uninitialized memory, only the line of
-    the use. An access outside of a variable is not the same as a race on its line."""
+    """Key under which findings of different runs are the same: family of the rule and lines; for undefined values, only the line of the
+    use. An access outside of a variable is not the same as a race on its line."""
     diagnostic = finding.diagnostic
     if diagnostic.name == OUT_OF_BOUNDS:
         return diagnostic.rule, frozenset(lines_of(finding))
-    lines = {diagnostic.span.line} if diagnostic.name == UNINITIALISED else lines_of(finding)
+    lines = {diagnostic.span.line} if diagnostic.name in OF_VALUES else lines_of(finding)
     return diagnostic.rule[:1], frozenset(lines)
 
 

@@ -141,6 +141,11 @@ class Ran:
         return self._dependent(self._data)
 
     @property
+    def addresses(self) -> tuple[Any, ...]:
+        """The instructions whose addresses or membermasks depend on such contents."""
+        return self._dependent(self.observer.sources, addresses=True)
+
+    @property
     def by_tables(self) -> tuple[Any, ...]:
         """The instructions whose addresses are computed from such contents."""
         return self._dependent(self._data, direct=True)
@@ -154,9 +159,11 @@ class Ran:
         """The instructions that depend on variables of the module that the host may have overwritten."""
         return self._dependent(self.observer.preset)
 
-    def _dependent(self, sources: dict[int, Any], *, stores: bool = False, direct: bool = False) -> tuple[Any, ...]:
+    def _dependent(
+        self, sources: dict[int, Any], *, stores: bool = False, addresses: bool = False, direct: bool = False
+    ) -> tuple[Any, ...]:
         program = self.observer.program
-        return dependent(program, sources, stores=stores, direct=direct) if program is not None else ()
+        return dependent(program, sources, stores=stores, addresses=addresses, direct=direct) if program is not None else ()
 
 
 def _waits_for_others(finding: Finding) -> bool:

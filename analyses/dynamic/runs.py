@@ -124,6 +124,7 @@ class Runs:
         values = {
             "block": ",".join(map(str, one.block)),
             "loops": "" if sizes.counts == FEW else str(sizes.counts),
+            "scale": "" if sizes.scale == 1 else str(sizes.scale),
             "enlarge": "" if self._growth == 1 else str(self._growth),
             "shared": str(self._shared or ""),
             "less": str(sizes.uneven or ""),

@@ -66,7 +66,7 @@ fraction LOOK."""
 LEAST_NUMBER = 32
 """A launch whose scalars are all smaller than this exercises too little of the kernel."""
 LEAST_SHARED = 1024
-"""Bytes in which dynamic shared memory is counted here."""
+"""Granularity of dynamic shared memory, in bytes."""
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
 """Findings about accesses outside of allocations."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))

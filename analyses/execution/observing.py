@@ -149,8 +149,8 @@ class Observer(Monitor):
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
-            told = [*self.made, *self.held]
-            self._preset_ranges = [(start, end) for start, end in code.placed() if not _overlap(told, start, end - 1)]
+            ranges = [*self.made, *self.held]
+            self._preset_ranges = [(start, end) for start, end in code.placed() if not _overlap(ranges, start, end - 1)]
         return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:

@@ -70,7 +70,7 @@ def once(
         made += [*written, *mine]
         freed += mine
         starts.update([(start, number) for start, _ in (*written, *mine)])
-    held = tuple([one.place(code) for one in launch.held])
+    held = tuple([one.write(code) for one in launch.held])
     observer = Observer(tuple(made), classes, UnknownFunctions(contents), first_lines, most_ctas, held)
     monitors = (observer, *(monitors_of(checks) if checks else ()))
     begun = time.thread_time()

@@ -1,7 +1,7 @@
 """Lengths of rows: numbers that addresses multiply an index by, or that an index is divided by into row and column, or of which two bound
 the same index, the elements of a row and its length with padding.
 
-A host may pad rows to whole warps; then the threads that have an element are whole warps, too. A plain count of elements is whatever it is.
+A host may pad rows to whole warps; then the threads that have an element are whole warps, too. A plain count of elements may be any number.
 """
 
 from __future__ import annotations

@@ -9,15 +9,16 @@ from ptxkit.demangling import in_prose, readable
 from ptxkit.isa.types import types
 
 _IOTA = 'fill = "iota"'
+_FILLS = {"small": 'fill = "random", high = 8'}
 _FLOATS = {".f16": "f16", ".bf16": "bf16", ".f32": "f32", ".f64": "f64"}
 
 
 def text(examples: Iterable[Example], names: str = "", parameters: Mapping[str, Sequence[str]] | None = None, fill: str = "iota") -> str:
     """The launches as TOML. `names` goes into the header comment; `parameters` gives source-level parameter names of each kernel, where
-    known; `fill` is the contents of memory."""
+    known; `fill` is the contents of memory, `small` being random numbers below 8."""
     head = f"# written by ptxkit inputs{f' for {names}' if names else ''}: edit it\n"
     tables = "".join([f"\n{_table(one, parameters or {})}" for one in examples])
-    return head + tables.replace(_IOTA, f'fill = "{fill}"')
+    return head + tables.replace(_IOTA, _FILLS.get(fill, f'fill = "{fill}"'))
 
 
 def _table(one: Example, parameters: Mapping[str, Sequence[str]]) -> str:

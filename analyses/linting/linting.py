@@ -62,20 +62,30 @@ def _found(
     keys = keys_of(facts, parts, rules, run) if store is not None else ()
     again = _again(facts, parts, keys, store)
     fresh = [part for part in parts if part not in again]
-    judged = PartFacts(facts, fresh, executes=run)
+    of_module: list[Diagnostic] = []
     argued: dict[Part | None, list[Diagnostic]] = {}
-    found: list[Diagnostic] = []
-    for rule in rules:
-        judged.is_asked = False
-        for one in rule.check(judged):
-            part = part_at(parts, facts.index, one.span.start) if judged.is_asked else None
-            argued.setdefault(part, []).append(one)
-            if judged.is_asked and part is None:
-                # the finding belongs to no single part, so nothing can be cached
-                store = None
+    asking = rules
+    # executions share a machine and facts of all kernels; otherwise, those of one part are released before the next
+    for group in [fresh] if run or not fresh else [[part] for part in fresh]:
+        judged = PartFacts(facts, group, executes=run)
+        asked = []
+        for rule in asking:
+            before, after = _argued(rule, judged)
+            of_module += before if asking is rules else ()
+            for one in after:
+                argued.setdefault(part_at(parts, facts.index, one.span.start), []).append(one)
+            if judged.is_asked:
+                asked.append(rule)
+        asking = tuple(asked)
+        if not run:
+            judged.forget()
+    if None in argued:
+        # these belong to no single part, so nothing can be cached
+        store = None
     seen = (*also, *(shown(judged, rules, frozenset([one.kernel for one in also]), budget) if run else ()))
     judged.forget()
     of_kernel = {one.kernel: one for one in seen}
+    found: list[Diagnostic] = []
     new: dict[str, Kept] = {}
     for part in fresh:
         own = [of_kernel[name] for name in _names(facts, part) if name in of_kernel]
@@ -88,8 +98,19 @@ def _found(
                 continue
     if store is not None and new:
         store.save(new)
-    of_module = [one for own in argued.values() for one in own]
+    for elsewhere in argued.values():
+        of_module += [one for one in elsewhere if one not in of_module]
     return [*merged(rules, of_module, ()), *found, *[one for own in again.values() for one in own]]
+
+
+def _argued(rule: Rule, judged: PartFacts) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """The findings of a rule before it asks for functions, which are about the module, and those after."""
+    judged.is_asked = False
+    of_module: list[Diagnostic] = []
+    of_functions: list[Diagnostic] = []
+    for one in rule.check(judged):
+        (of_functions if judged.is_asked else of_module).append(one)
+    return of_module, of_functions
 
 
 def _names(facts: Facts, part: Part) -> list[str]:

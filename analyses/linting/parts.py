@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.frozen import frozen
-from ptxkit.syntax import Function, Index, Node, Section
+from ptxkit.names import Kind, Laid, Names, Symbol
+from ptxkit.syntax import Function, Index, Name, Node, Section
 
 _CALLS = re.compile(r"call(?<!\wcall)\b")
 """The word `call`. The pattern starts with letters, since that makes the search many times faster."""
@@ -20,7 +21,7 @@ _CALLS = re.compile(r"call(?<!\wcall)\b")
 
 @frozen
 class Part:
-    """A kernel that calls nothing, or all other functions of a module together."""
+    """A kernel that calls no function with a body, or all other functions of a module together."""
 
     children: tuple[int, ...]
     """Indices of the functions among the children of the module, ascending."""
@@ -34,14 +35,33 @@ def parts_of(facts: Facts) -> tuple[Part, ...]:
     others = [i for i, child in enumerate(facts.module.children) if not isinstance(child, Section) and not _has_body(child)]
     alone: list[int] = []
     together: list[int] = []
+    calling = [i for (i,), function in facts.functions if not function.header.is_entry or _CALLS.search(text, *extent(facts.index, i))]
+    joined = _joined(facts, calling)
     for (i,), function in facts.functions:
-        is_alone = function.header.is_entry and _CALLS.search(text, *extent(facts.index, i)) is None
-        (alone if is_alone else together).append(i)
+        (alone if function.header.is_entry and i not in joined else together).append(i)
     if facts.names.duplicates:
         # with duplicate names, it is ambiguous which function is called
         together, alone = sorted([*together, *alone]), []
     found = [(i,) for i in alone] + ([tuple(together)] if together else [])
     return tuple([Part(one, tuple(others)) for one in sorted(found)])
+
+
+def _joined(facts: Facts, wanted: Collection[int]) -> frozenset[int]:
+    """Those of these functions that mention a function with a body, or call through a register, which may hold any function."""
+    return frozenset([laid.path[0] for laid in facts.names.blocks if laid.path[0] in wanted and _leads_outside(facts.names, laid)])
+
+
+def _leads_outside(names: Names, laid: Laid) -> bool:
+    if any(symbol.kind is Kind.FUNCTION and not _is_external(symbol) for symbol in names.mentioned[laid.scope].symbols):
+        return True
+    calls = [instruction for instruction in laid.instructions if instruction.opcode.text.startswith("call")]
+    called = [next((operand.text for operand in call.operands if isinstance(operand, Name)), "") for call in calls]
+    return any((symbol := laid.scope.lookup(name)) is None or symbol.kind is not Kind.FUNCTION for name in called)
+
+
+def _is_external(symbol: Symbol) -> bool:
+    """Whether a function is declared only: its body is in another module, or part of the driver."""
+    return isinstance(symbol.declares, Function) and symbol.declares.body is None
 
 
 def extent(index: Index, i: int) -> tuple[int, int]:

@@ -247,6 +247,7 @@ OF_NUMBERS = "several numbers come from one structure, and the synthesized ones 
 
 def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     """A finding that does not depend on example inputs, as a diagnostic."""
+    from ptxkit.analyses.dynamic.exercise import OTHER_LEADER
     from ptxkit.analyses.dynamic.judging import CONTENTS
 
     severity = one.finding.diagnostic.severity
@@ -259,6 +260,8 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     elif one.depends:
         severity = max(severity, Severity.WARNING, key=list(Severity).index)
         notes.append(CONTENTS)
+    if one.schedule == OTHER_LEADER:
+        notes.append("elect.sync elected the last lane in this run: the ISA does not say which lane it elects")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     return _as_lint(one, rule, severity, notes)
@@ -286,7 +289,7 @@ def _replay(one: Found) -> list[str]:
     return [shlex.join(make), shlex.join(run)]
 
 
-FILLS = {"zeros": "zeros", "random": "random", "noise": "random"}
+FILLS = {"zeros": "zeros", "random": "small", "noise": "random"}
 """Names of contents in launch files."""
 
 

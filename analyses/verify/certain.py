@@ -1,4 +1,4 @@
-"""Instructions that every thread executes, whatever the contents of memory that nobody gave.
+"""Instructions that every thread executes, for any contents of memory that were not supplied.
 
 A race that only some contents show may be the fault of these contents: they send threads where real data do not, or to addresses that real
 data keep apart. It is the kernel's if both addresses are independent of contents and one of the two accesses is always executed: then

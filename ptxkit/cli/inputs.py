@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     "--fill",
     default="iota",
     show_default=True,
-    type=click.Choice(["iota", "zeros", "random"]),
-    help="What memory holds: iota is 0, 1, 2, ….",
+    type=click.Choice(["iota", "zeros", "random", "small"]),
+    help="What memory holds: iota is 0, 1, 2, …; small is random numbers below 8.",
 )
 def command(
     path: str,

@@ -25,6 +25,8 @@ class Residents:
         self.launch = launch
         self.memory = memory
         self.agents: Any = None
+        self.elects_last = launch.schedule == "early" or isinstance(launch.schedule, int)
+        """Whether `elect.sync` elects the last lane: the ISA does not say which one it is (9.7.14.14)."""
         self.threads = launch.threads
         self.warps_per_cta = -(-launch.threads // WARP)
         self.writes = 0

@@ -14,6 +14,7 @@ from ptxkit.syntax import lexical, nodes, shapes
 from ptxkit.syntax.lexical import NOT
 from ptxkit.syntax.nodes import Guard, Instruction, Name, Node, Number, Opcode, shape
 from ptxkit.syntax.shapes import Failure, Hopeless, build
+from ptxkit.syntax.tree import setter
 
 OPCODE = rf"[A-Za-z_][A-Za-z0-9_.]*+(?:::[A-Za-z0-9_.]++|{NOT})*+"
 """At least what an opcode may be."""
@@ -32,6 +33,8 @@ _PIECE = re.compile(
     rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
 )
 """An operand, and the comma behind it with the white space around it."""
+_PIECES = re.compile(rf"(?:[^, {{}}\[\]()]++|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|{NOT})++")
+"""The operands, if a comma and a blank separate them and no other blanks stand outside of brackets."""
 _LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
 _FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
@@ -43,12 +46,9 @@ MOST_REMEMBERED = 1 << 16
 
 # What attrs' frozen __init__ does, without its detour: two thirds of the time of parsing went there (benchmarks/parse.py).
 _new = object.__new__
-_set_text = nodes.Leaf.text.__set__  # type: ignore[attr-defined]
-_set_inner_shape = nodes.Composite.shape.__set__  # type: ignore[attr-defined]
-_set_inner_children = nodes.Composite.children.__set__  # type: ignore[attr-defined]
-_set_leading = nodes.Statement.leading.__set__  # type: ignore[attr-defined]
-_set_shape = nodes.Statement.shape.__set__  # type: ignore[attr-defined]
-_set_children = nodes.Statement.children.__set__  # type: ignore[attr-defined]
+_set_text = setter(nodes.Leaf, "text")
+_set_inner_shape, _set_inner_children = setter(nodes.Composite, "shape"), setter(nodes.Composite, "children")
+_set_leading, _set_shape, _set_children = [setter(nodes.Statement, field) for field in ("leading", "shape", "children")]
 
 
 class Irregular(Exception):
@@ -221,8 +221,11 @@ def build_instructions(statements: Iterable[Any], known: Remembered, irregular: 
     return tuple(made)
 
 
-def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and what follows each. Raises Irregular if it is not as simple as that."""
+def _split(arguments: str) -> tuple[list[str], int | tuple[str, ...]]:
+    """The operands of an instruction and their number, or what follows each. Raises Irregular if it is not as simple as that."""
+    pieces = _PIECES.findall(arguments)
+    if ", ".join(pieces) == arguments:
+        return pieces, len(pieces)
     found = _PIECE.findall(arguments)
     pieces, gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
     if not pieces or sum(map(len, pieces)) + sum(map(len, gaps)) != len(arguments) or "," in gaps[-1]:

@@ -178,6 +178,12 @@ else:
     node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
 
 
+def setter(kind: type[Node], field: str) -> Callable[[Node, Any], None]:
+    """What sets a field of a node that is being made, although the kind is frozen."""
+    set_field: Callable[[Node, Any], None] = vars(kind)[field].__set__
+    return set_field
+
+
 class _Sketched(Node):
     """A node with room for what `ptxkit.mentions` and `ptxkit.patterns` find out about it."""
 

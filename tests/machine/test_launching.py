@@ -510,6 +510,14 @@ def test_lanes_of_a_mask_meet_at_two_forms_of_an_instruction(schedule: str | int
     assert run(text, count=32, block=32, schedule=schedule).tolist() == [1] * 16 + [0xFFFFFFFF] * 16
 
 
+@pytest.mark.parametrize(("schedule", "leader"), [("lockstep", 4), ("late", 4), ("early", 29), (3, 29)])
+def test_the_schedule_decides_which_lane_is_elected(schedule: str | int, leader: int) -> None:
+    text = kernel("elect.sync %r5|%p1, 0x3ffffff0; selp.u32 %r6, 100, 0, %p1; add.u32 %r5, %r5, %r6; st.global.u32 [%rd3], %r5; ret;")
+    found = run(text, count=32, block=32, schedule=schedule).tolist()
+
+    assert found[4:30] == [leader + 100 * (lane == leader) for lane in range(4, 30)]
+
+
 @pytest.mark.parametrize("schedule", ["lockstep", "early", 3])
 def test_a_cooperative_grid_has_memory_at_which_it_synchronizes(schedule: Any) -> None:
     """As `grid_group::sync` does: every CTA counts itself there, and waits until all have."""

@@ -69,18 +69,20 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
     inits = known.of(Does.INIT)
     flow = control_flow(routine)
     meetings = {i for i, own in steps(routine).items() if any(step.does in _MEETINGS for step in own)}
-    cuts = set(meetings)
+    joins = {i for i, own in steps(routine).items() if any(step.does is Does.JOIN for step in own)}
     most = launch(routine).most[0]
-    if most <= WARP or most >= MOST_THREADS:
-        cuts |= {i for i, own in steps(routine).items() if any(step.does is Does.JOIN for step in own)}
-    cuts |= {init.instruction for init in inits}
-    before = comes_without(routine, cuts)
+    is_warp = most <= WARP or most >= MOST_THREADS
+    starts = {init.instruction for init in inits}
+    before, before_in_warp = comes_without(routine, starts | meetings), comes_without(routine, starts | meetings | joins)
     for use in known.uses:
         if use.does is Does.INIT or not before(use.instruction):
             continue
         init = next((init for init in inits if init.base == use.base and init.offsets & use.offsets), None)
         # the thread that initializes an mbarrier may use it
         if init is None or not (mine := threads_at(routine, use)) or not (its := threads_at(routine, init)) or not mine & ~its:
+            continue
+        # bar.warp.sync suffices within a warp
+        if (is_warp or _is_of_one_warp(mine | its)) and not before_in_warp(use.instruction):
             continue
         # any barrier that these threads may pass in between counts, whatever its conditions
         ahead = onward(routine, init.instruction)
@@ -91,3 +93,8 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
             use.instruction, message, ((init.instruction, "initialized here"),), False, kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED
         )
         return
+
+
+def _is_of_one_warp(threads: int) -> bool:
+    """Whether a set of threads, as bits, lies in one warp."""
+    return (threads & -threads).bit_length() - 1 >> 5 == threads.bit_length() - 1 >> 5

@@ -90,18 +90,19 @@ class Usage:
 
 @fact
 def usage(routine: Routine) -> Usage:
-    """The mbarriers of a kernel."""
-    return _usage(routine, tuple(_uses(routine)))
+    """The mbarriers of a kernel. If lanes initialize an mbarrier each, there is a use for each of them."""
+    found = [(use, _shares(routine, use) if use.does is Does.INIT else []) for use in _uses(routine)]
+    return _usage(routine, tuple([one for use, shares in found for one in shares or (use,)]))
 
 
 @fact
 def usage_by_thread(routine: Routine) -> Usage:
     """The mbarriers of a kernel, with a separate use for each group of threads if the thread index selects the mbarrier."""
     known = usage(routine)
-    shares = {use: _shares(routine, use) for use in known.uses}
+    shares = {use: _shares(routine, use) for use in known.uses if use.threads is None}
     if not any(shares.values()):
         return known
-    return _usage(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
+    return _usage(routine, tuple([one for use in known.uses for one in shares.get(use) or (use,)]))
 
 
 def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
@@ -275,6 +276,7 @@ class Visit:
 
 
 def visits(routine: Routine, ring: Ring) -> list[Visit]:
+    """The waits at the mbarriers of a ring, each with the parity of its first visit."""
     return [Visit(use, first_parity(routine, use)) for use in ring.of(Does.WAIT)]
 
 

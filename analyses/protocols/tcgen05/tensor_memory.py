@@ -11,7 +11,7 @@ from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import may_be_same, uses
 from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
-from ptxkit.analyses.events.steps import may_synchronize
+from ptxkit.analyses.events.steps import Does, may_synchronize, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -371,9 +371,17 @@ def seldom_fenced(routine: Routine) -> Finding | None:
 def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
     """The mbarrier waits, as in `fences_after`."""
     fenced, bare = fences_after(routine, keeps)
-    mbarriers = {use.instruction for use in uses(routine)}
     # a barrier of all threads follows the allocation of tensor memory, and needs no fence there
+    mbarriers = {use.instruction for use in uses(routine)} - _waits_for_copies(routine)
     return fenced, {wait: i for wait, i in bare.items() if wait in mbarriers}
+
+
+def _waits_for_copies(routine: Routine) -> set[int]:
+    """The mbarrier waits for bytes of copies to shared memory, after which no operation on tensor memory has to be ordered."""
+    copies = [use.where for use in uses(routine) if any(step.does is Does.COPY for step in steps(routine).get(use.instruction, ()))]
+    signalled = [copy for copy in copies if copy is not None]
+    waits = [use for use in uses(routine) if not use.arrives and use.where is not None]
+    return {use.instruction for use in waits if use.where is not None and any(may_be_same(use.where, copy) for copy in signalled)}
 
 
 def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:

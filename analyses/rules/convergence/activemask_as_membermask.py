@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.barriers import child_of
 from ptxkit.analyses.framework.bindings import bindings, such
@@ -11,6 +13,8 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 
@@ -22,11 +26,25 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Member masks that are computed from the threads that happen to be active."""
     for routine in facts.routines:
         uses: dict[int, list[int]] = {}
+        missed: dict[int, list[int]] = {}
         for i, bound in such(routine, lambda bound: bound.members is not None and bound.members.reads):
             assert bound.members is not None
-            for source in _sources(routine, i, child_of(routine, i, bound.members)):
+            mask = child_of(routine, i, bound.members)
+            for source in _sources(routine, i, mask):
                 uses.setdefault(source, []).append(i)
-        reported = list(uses.items())
+            for source in _sources(routine, i, mask, computed=False):
+                if _may_be_missed(routine, source, i):
+                    missed.setdefault(source, []).append(i)
+        for source, users in missed.items():
+            yield facts.report(
+                RULE,
+                routine.where(source),
+                "this mask names lanes that may take another path before the instruction that waits for them",
+                "the lanes of a path are the result of vote.sync.ballot with the condition of its branch",
+                related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
+                severity=Severity.WARNING,
+            )
+        reported = [(source, users) for source, users in uses.items() if source not in missed]
         notes = ["these may differ from run to run, even where all threads take the same path"]
         if len(reported) > FEW:
             notes.append(f"the same is true of {len(reported) - 1} other masks of this function")
@@ -41,8 +59,20 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
-def _sources(routine: Routine, i: int, child: int) -> list[int]:
-    """The instructions that determined the active threads from which the registers of an operand are computed."""
+def _may_be_missed(routine: Routine, source: int, user: int) -> bool:
+    """Whether lanes that execute the source together may diverge before the user, so that some of them do not execute it.
+
+    An instruction waits for no lane that has exited, but `shfl` may take a value from one.
+    """
+    known, block_of, tree = uniformity(routine), control_flow(routine).block_of, dominators(routine)
+    staying = routine.instructions[user].opcode.mnemonic != "shfl"
+    between = tree.decided_by(block_of[user], staying) - tree.decided_by(block_of[source], staying)
+    return known.guard(user).level < Level.WARP or any(known.branch(block).level < Level.WARP for block in between)
+
+
+def _sources(routine: Routine, i: int, child: int, computed: bool = True) -> list[int]:
+    """The instructions that determined the active threads from which the registers of an operand are computed; with `computed` false, those
+    of which it is a copy."""
     numbering, named, bounds = ssa(routine), registers(routine), bindings(routine)
     read = set(named.of(i, routine.instructions[i].children[child]))
     used = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]
@@ -57,6 +87,8 @@ def _sources(routine: Routine, i: int, child: int) -> list[int]:
                 return []
             if bound.members is not None and bound.members.writes:
                 found.add(value.instruction)
+                return []
+            if not computed and bound.form.mnemonic != "mov":
                 return []
             before += numbering.uses[value.instruction]
         return [one for one in before if one >= 0]
@@ -85,7 +117,10 @@ RULE = Rule(
         redux.sync.add.s32 %r3, %r2, %r1;
         activemask.b32 %r4;
     """,
-    proof="The mask comes from activemask. Whether lanes were missing is not known, so it is only information.",
+    proof=(
+        "The mask comes from activemask. Whether lanes were missing is not known, so it is only information; a warning if a branch on which"
+        " lanes may diverge lies between it and the instruction that waits."
+    ),
     sanitizer="none of its tools looks for this.",
     check=check,
 )

@@ -21,6 +21,7 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import call_parts
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
@@ -56,6 +57,9 @@ REGISTER_FILE = 1 << 16
 """Registers of a multiprocessor."""
 STEP = 8
 """Granularity of register allocation."""
+NEVER_CAME = "exited without having reached it"
+LEFT = "exited after fewer iterations"
+UNDEFINED = "the ISA leaves that undefined, though hardware counts them as arrived"
 
 
 class Barriers(Monitor):
@@ -69,6 +73,8 @@ class Barriers(Monitor):
     _waited: Array
     _owing: Array
     _came: Array
+    _accessed: Array
+    _executed: dict[int, Array]
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -80,6 +86,10 @@ class Barriers(Monitor):
         self._after: dict[tuple[int, int], bool] = {}
         self._blocks: dict[int, int] = {}
         """The basic blocks of instructions, by `id`."""
+        self._calls: dict[tuple[int, int], list[Site]] = {}
+        """By instruction and function, where the function executes the instruction or calls a function that does."""
+        self._masked: dict[int, bool] = {}
+        """By function, whether it has instructions with a mask."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -94,6 +104,8 @@ class Barriers(Monitor):
             self._waited = np.concatenate([self._waited, np.zeros(keys, bool)])
             self._owing = np.concatenate([self._owing, np.zeros(more, bool)])
             self._came = np.concatenate([self._came, np.full((BARRIERS, more), -1, np.int32)], axis=1)
+            self._accessed = np.concatenate([self._accessed, np.full(more, -1)])
+            self._executed = {key: np.concatenate([one, np.zeros(more, bool)]) for key, one in self._executed.items()}
             return
         self.residents, self._first = residents, residents.first
         keys = residents.ctas * BARRIERS
@@ -104,10 +116,14 @@ class Barriers(Monitor):
         """Who has arrived at the barrier of its cluster and not waited."""
         self._came = np.full((BARRIERS, residents.count), -1, np.int32)
         """By barrier and thread, the phase in which it came last."""
+        self._executed = {}
+        """By aligned barrier of the whole CTA, whether each thread has executed it."""
         self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
         """By warp, barrier and phase: part of a warp that came to it."""
         self._granted: dict[tuple[int, int], tuple[int, Site]] = {}
         """By CTA and warpgroup, the registers that each thread has by setmaxnreg."""
+        self._accessed = np.full(residents.count, -1)
+        """The last access of each thread, in functions with instructions that have masks."""
 
     # --- what happens
 
@@ -118,6 +134,7 @@ class Barriers(Monitor):
             return
         if bound.members is not None and bound.members.reads:
             self._masks(lanes, bound, arguments)
+            self._deserted(lanes, self._named(lanes, bound, arguments))
         converges = bound.converges
         if converges is not None and converges.whole:
             self._whole(lanes, converges.level, self._named(lanes, bound, arguments))
@@ -232,6 +249,8 @@ class Barriers(Monitor):
             return
         here = np.bincount(lanes.cta, minlength=residents.ctas)
         key = lanes.cta * BARRIERS + number
+        if count is None and bound.converges is not None and bound.converges.aligned:
+            self._executed.setdefault(id(lanes.site), np.zeros(residents.count, bool))[lanes.place] = True
         if count is None and not number.ndim:
             # CTAs whose threads arrive all together, with nothing else in progress at the barrier, are correct
             whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
@@ -393,24 +412,29 @@ class Barriers(Monitor):
 
     def access(self, access: Access) -> None:
         """Detects threads that execute what follows a barrier at which others wait, without having arrived there."""
-        if not self._open:
-            return
         lanes = access.lanes
         site = getattr(lanes, "site", None)
-        if site is None or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
+        if site is None:
+            return
+        if self._has_masks(site.body):
+            self._accessed[lanes.place] = self._sites.number(site)
+        if not self._open or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
             return
         for (_, number), barrier in self._open.items():
-            if barrier.body is site.body and self._is_after(barrier, site):
+            if self._is_after(barrier, site):
                 self._skipped(lanes, number, barrier)
 
     def exit(self, lanes: Any) -> None:
-        """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived."""
+        """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived.
+
+        Threads that executed the barrier in an earlier iteration did not end before the work began: the trip counts of a loop differ.
+        """
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
-            if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
-                continue
-            message = "exited without having reached it: the ISA leaves that undefined, though hardware counts them as arrived"
-            self._found_missing(lanes, past, key, number, barrier, "exited", message)
+            again = self._executed[id(barrier)][lanes.place[past]]
+            for how, what, mine in (("exited", NEVER_CAME, past[~again]), ("left", LEFT, past[again])):
+                if len(mine) and not self.collected.knows((id(barrier), how), len(mine)):
+                    self._found_missing(lanes, mine, key, number, barrier, how, f"{what}: {UNDEFINED}")
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
         past, key = self._missed(lanes, number, site)
@@ -443,20 +467,39 @@ class Barriers(Monitor):
             f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}),"
             f" but {len(mine)} other{'s' if len(mine) != 1 else ''} {what}",
             site,
-            {"waiting": groups, **({"exited": len(mine)} if here is None else {})},
+            {"waiting": groups, **({"exited": len(mine)} if how == "exited" else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
             related=[(here, "others are here")] if here is not None else (),
             count=len(past),
         )
 
     def _is_after(self, barrier: Site, site: Site) -> bool:
-        """Whether an instruction can only execute after a barrier, never before it."""
+        """Whether an instruction can only execute after a barrier, never before it. The function of the instruction may call that of the
+        barrier."""
         key = (id(barrier), id(site))
         found = self._after.get(key)
         if found is None:
-            here, there = self._block_of(barrier), self._block_of(site)
-            found = self._after[key] = here != there and _reaches(site.body, here, there) and not _reaches(site.body, there, here)
+            there, calls = self._block_of(site), self._calls_to(barrier, site.body)
+            found = self._after[key] = bool(calls) and all(self._precedes(site.body, self._block_of(one), there) for one in calls)
         return found
+
+    @staticmethod
+    def _precedes(body: Body, here: int, there: int) -> bool:
+        """Whether control can go from one block to another, and never back."""
+        return here != there and _reaches(body, here, there) and not _reaches(body, there, here)
+
+    def _calls_to(self, barrier: Site, body: Body) -> list[Site]:
+        """Where a function executes a barrier or calls a function that does."""
+        if body is barrier.body:
+            return [barrier]
+        key = (id(barrier), id(body))
+        if key not in self._calls:
+            # a function that calls itself calls no other for the first time
+            self._calls[key] = []
+            entered = {one.function.name: one for one in self.launch.program.entered}
+            calls = [(one, entered.get(_callee(one))) for one in body.sites if isinstance(one.bound, Bound) and one.bound.flow == "call"]
+            self._calls[key] = [one for one, of in calls if of is not None and self._calls_to(barrier, of)]
+        return self._calls[key]
 
     def _block_of(self, site: Site) -> int:
         """The basic block of an instruction."""
@@ -501,6 +544,44 @@ class Barriers(Monitor):
                 if other is not None:
                     self._unequal(lanes, int(lanes.warps[row]), lane, other, int(rows[row, lane]), int(rows[row, other]))
                     return
+
+    def _has_masks(self, body: Body) -> bool:
+        """Whether a function has instructions with a mask of the lanes that must execute them together."""
+        found = self._masked.get(id(body))
+        if found is None:
+            bounds = [site.bound for site in body.sites if isinstance(site.bound, Bound)]
+            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in bounds)
+        return found
+
+    def _deserted(self, lanes: Any, named: Array) -> None:
+        """Detects lanes that a mask names and that will not come: they have executed what follows the instruction, and exited."""
+        gone = named & ~self.residents.alive_mask[lanes.warps]
+        for row in np.flatnonzero(gone).tolist():
+            cta, warp = divmod(int(lanes.warps[row]), self.residents.warps_per_cta)
+            threads = np.array([lane for lane in range(WARP) if gone[row] >> lane & 1]) + warp * WARP
+            places = threads[threads < self.residents.threads] + cta * self.residents.threads
+            last = self._accessed[places]
+            for number in np.unique(last[last >= 0]).tolist():
+                if self._is_after(lanes.site, self._sites[number]):
+                    self._skip(lanes, places[last == number], cta, self._sites[number])
+
+    def _skip(self, lanes: Any, places: Array, cta: int, after: Site) -> None:
+        if self.collected.knows((id(lanes.site), "deserted"), len(places)):
+            return
+        mask = sum([1 << place for place in ((places - cta * self.residents.threads) % WARP).tolist()])
+        warp = self._spoken_warp(cta * self.residents.warps_per_cta + int(places[0] - cta * self.residents.threads) // WARP)
+        line, now = self.collected.line(lanes.site), self.collected.line(after)
+        self.collected.add(
+            (id(lanes.site), "deserted"),
+            ABSENT,
+            f"{warp}: {lanes_of(mask, 'skip')} `{_opcode(lanes.site)}` (line {line}) and go on to line {now}, though its mask names"
+            f" them: the other lanes wait until they exit",
+            lanes.site,
+            {"waiting": self.collected.groups(places + self.residents.first, now, "nothing")},
+            severity=Severity.WARNING,
+            related=[(after, "they execute this")],
+            count=len(places),
+        )
 
     def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
         positions = [int(np.flatnonzero((lanes.warp == warp) & (lanes.lane == one))[0]) for one in (lane, other)]
@@ -651,6 +732,11 @@ def _reaches(body: Body, start: int, end: int) -> bool:
                 seen.add(successor)
                 waiting.append(successor)
     return False
+
+
+def _callee(site: Site) -> str:
+    """The name of the function that an instruction calls, or of the register that holds its address."""
+    return call_parts(site.instruction).target.text
 
 
 def _opcode(site: Site) -> str:

@@ -27,3 +27,5 @@ class Kind:
     """Whether a warp performs its accesses as a unit."""
     is_object: bool
     """Whether it is an mbarrier operation."""
+    is_exchange: bool
+    """Whether the lanes of a warp exchange rows of matrices: four of them hold the words of a row whose address one of them gives."""

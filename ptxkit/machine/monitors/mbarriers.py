@@ -81,6 +81,7 @@ class Mbarriers(Monitor):
     residents: Residents
     order: Ordering
     _live: Array
+    _awaited: Array
     _fenced: Array
     _passed: Array
     _arrived: Array
@@ -121,6 +122,7 @@ class Mbarriers(Monitor):
         if self._first == residents.first and residents.count > len(self._fenced):
             more, wider = words - len(self._live), residents.count - len(self._fenced)
             self._live = np.concatenate([self._live, np.zeros(more, bool)])
+            self._awaited = np.concatenate([self._awaited, np.zeros(more, bool)])
             self._thread, self._stamp, self._site = [
                 np.concatenate([column, np.full(more, -1)]) for column in (self._thread, self._stamp, self._site)
             ]
@@ -132,6 +134,8 @@ class Mbarriers(Monitor):
         self.residents, self._first = residents, residents.first
         self._live = np.zeros(words, bool)
         """By eight bytes of shared memory, whether they are an object."""
+        self._awaited = np.zeros(words, bool)
+        """By eight bytes of shared memory, whether a thread has tested the phase of an mbarrier there."""
         self._thread, self._stamp, self._site = [np.full(words, -1) for _ in range(3)]
         """Who initialized or invalidated it last, when, and where."""
         self._any = False
@@ -195,6 +199,7 @@ class Mbarriers(Monitor):
         if bound.has(".arrive") or bound.has(".arrive_drop"):
             self._arrive(lanes, bound, given, at, word)
         if bound.has(".test_wait") or bound.has(".try_wait"):
+            self._awaited[word] = True
             names = self._sites.names(bound)
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
 
@@ -387,7 +392,8 @@ class Mbarriers(Monitor):
         if not len(live):
             return
         left = np.atleast_1d(objects.transactions(self.launch.machine.memory.shared.view(np.dtype(np.uint64))[live]))
-        for rule, mask in ((BYTES, left > 0), (UNEXPECTED, left < 0)):
+        # bytes that no thread waits for delay nothing
+        for rule, mask in ((BYTES, (left > 0) & self._awaited[live]), (UNEXPECTED, left < 0)):
             some = np.flatnonzero(mask)
             if not len(some):
                 continue

@@ -12,7 +12,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.barriers import BARRIERS
-from ptxkit.machine.groups import Lanes
+from ptxkit.machine.groups import WARP, Lanes
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
@@ -31,6 +31,8 @@ Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
+_MATRICES, _SHORT_ROWS = ("ldmatrix", "stmatrix"), (".m8n8", ".m8n16")
+"""Instructions that exchange rows of matrices between lanes, and the shapes with which each lane has one word of a row (9.7.15.4.15)."""
 _SPACES = (".global", ".shared")
 
 
@@ -190,9 +192,11 @@ class Ordering(Monitor):
             # arrivals and tests are atomic (9.7.14.15); initialization and invalidation are not
             strength = GPU
         is_end = "dealloc" in bound.effects
+        is_exchange = bound.form.mnemonic in _MATRICES and any(map(bound.has, _SHORT_ROWS)) and self.launch.threads % WARP == 0
         is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
         return Kind(
-            len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object
+            len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object,
+            is_exchange,
         )  # fmt: skip
 
     # --- release and acquire
@@ -272,7 +276,8 @@ class Ordering(Monitor):
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
         elif bound.form.mnemonic not in _BARRIERS:
-            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp":
+            # one that accesses memory itself, such as ldmatrix, is as unordered to other lanes as a load
+            if self.by_collectives and bound.converges is not None and bound.converges.level == "warp" and not bound.memory:
                 self._warp(lanes, ())
         elif bound.has(".warp"):
             self._warp(lanes, arguments)

@@ -192,13 +192,15 @@ def _redux_float(op: Operation, kind: str) -> Semantics:
 
 
 def elect(op: Operation) -> Semantics:
-    """Elects the first lane of a mask (ISA 9.7.14.14)."""
+    """Elects a lane of a mask, and for equal masks always the same (ISA 9.7.14.14): the first, as GPUs do, or the last if the schedule says
+    so."""
     with_lane = op.operand("d") is not None
 
     def run(lanes: Lanes, mask: Any) -> Any:
         candidates = _reduced(lanes, np.broadcast_to(_BITS, (len(lanes.active), 32)), mask, np.bitwise_or.reduce, np.uint32(0))
-        lowest = candidates & (~candidates + np.uint32(1))
-        leader = np.log2(np.maximum(lowest, 1).astype(np.float64)).astype(np.uint32)
+        if not lanes.residents.elects_last:
+            candidates &= ~candidates + np.uint32(1)
+        leader = np.log2(np.maximum(candidates, 1).astype(np.float64)).astype(np.uint32)
         chosen = lanes.from_warp(leader)
         elected = chosen == lanes.lane
         return (chosen, elected) if with_lane else elected

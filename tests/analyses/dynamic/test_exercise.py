@@ -32,8 +32,8 @@ HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<12>;\n"
 
 
-def exercised(body: str, parameters: str = ".param .u64 p", directives: str = "") -> Exercised:
-    module = ptxkit.parse(f"{HEADER}.visible .entry k({parameters}) {directives}\n{{\n{REGISTERS}{body}\nret;\n}}\n")
+def exercised(body: str, parameters: str = ".param .u64 p", directives: str = "", header: str = HEADER) -> Exercised:
+    module = ptxkit.parse(f"{header}.visible .entry k({parameters}) {directives}\n{{\n{REGISTERS}{body}\nret;\n}}\n")
     return exercise(routines(module)[0], loaded(module))
 
 
@@ -329,6 +329,29 @@ def test_what_is_wrong_in_the_last_cta_only(less: int, rules: set[str]) -> None:
     done = exercised(f"{INDEX} {TAIL.format(less=less)}", ".param .u64 p, .param .u32 n", ".maxntid 128")
 
     assert {one.finding.diagnostic.rule for one in done.found if one.doubt not in (NOT_TRIED, SIZES)} == rules
+
+
+ARRIVALS = """.shared .align 8 .b64 bar; ld.param.u32 %r9, [n]; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r2, %r2, 64, %r1;
+setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [bar], {count}; bar.sync 0; setp.ge.u32 %p2, %r2, %r9; {tail}
+mbarrier.arrive.shared.b64 %rd4, [bar]; W: mbarrier.test_wait.shared.b64 %p3, [bar], %rd4; @!%p3 bra W; @!%p2 st.global.u32 [%rd3], %r1;"""
+
+
+@pytest.mark.parametrize(("count", "tail", "rules"), [(64, "@%p2 ret;", {"M005"}), (64, "", set())])
+def test_threads_of_the_last_cta_that_end_before_they_arrive(count: int, tail: str, rules: set[str]) -> None:
+    body = ARRIVALS.format(count=count, tail=tail)
+    done = exercised(f"{INDEX} {body}", ".param .u64 p, .param .u32 n", ".reqntid 64")
+
+    assert {one.finding.diagnostic.rule for one in done.found if not one.doubt} == rules
+
+
+@pytest.mark.parametrize(("lane", "names"), [("0", {"race-global"}), ("%r3", set())])
+def test_the_elected_lane_need_not_be_the_first(lane: str, names: set[str]) -> None:
+    body = f"""elect.sync %r3|%p1, -1; mov.u32 %r2, 0; @%p1 atom.global.add.u32 %r2, [%rd1], 32; shfl.sync.idx.b32 %r2, %r2, {lane}, 31, -1;
+    and.b32 %r4, %r1, 31; add.u32 %r2, %r2, %r4; mul.wide.u32 %rd4, %r2, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4+64], %r1;"""
+    module = HEADER.replace("sm_80", "sm_90")
+    done = exercised(f"{INDEX} {body}", directives=".reqntid 64", header=module)
+
+    assert {one.finding.diagnostic.name for one in done.found if not one.doubt} == names
 
 
 def test_who_leaves_an_array_with_the_threads_that_he_says() -> None:

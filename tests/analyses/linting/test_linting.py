@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.framework.rule import in_module, select
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, in_module, select
 from ptxkit.analyses.linting.merging import by_cause
+from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "lint"
@@ -62,6 +66,36 @@ def test_without_a_run_nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> N
     lint(module, run=False)
     with pytest.raises(Executed):
         lint(module)
+
+
+def test_facts_of_a_kernel_are_released_before_the_next() -> None:
+    seen: list[Routine] = []
+
+    def check(facts: Facts) -> Iterator[Diagnostic]:
+        assert not any(routine._known for routine in seen)
+        seen.extend(facts.routines)
+        for routine in facts.routines:
+            liveness(routine)
+        return iter(())
+
+    lint(ptxkit.parse(UNDECLARED), [attrs.evolve(select(["R001"])[0], check=check)], run=False)
+
+    assert [routine.name for routine in seen] == ["a", "b"]
+
+
+def test_without_a_run_what_is_about_the_module_is_found_once() -> None:
+    found = lint(ptxkit.parse(UNDECLARED), run=False)
+
+    assert [(one.rule, one.span.line) for one in found if one.severity is Severity.ERROR] == [("E010", 5), ("E010", 6)]
+
+
+UNDECLARED = """.version 8.0
+.target sm_80
+.address_size 64
+.extern .func external;
+.entry a() { mov.u32 %x, 1; ret; }
+.entry b() { mov.u32 %y, 1; call external; ret; }
+"""
 
 
 def test_what_is_argued_and_shown_is_one_finding() -> None:

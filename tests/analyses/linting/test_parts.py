@@ -23,10 +23,15 @@ TEXT = """.version 8.0
         ("call callee;", [(3, 5), (4,)]),
         ("call.uni callee;", [(3, 5), (4,)]),
         (".reg .b32 %call2, recall, call_3;", [(3,), (4,), (5,)]),
-        ("// recall, then call", [(3, 5), (4,)]),
+        ("// recall, then call", [(3,), (4,), (5,)]),
+        (".extern .func external; call external;", [(3,), (4,), (5,)]),
+        (".reg .b64 %f; mov.b64 %f, callee;", [(3,), (4,), (5,)]),
+        (".extern .func external; .reg .b64 %f; mov.b64 %f, callee; call external;", [(3, 5), (4,)]),
+        (".reg .b64 %f; proto: .callprototype _; call %f, proto;", [(3, 5), (4,)]),
+        ("call undeclared;", [(3, 5), (4,)]),
     ],
 )
-def test_a_kernel_that_calls_nothing_is_a_part(statement: str, parts: list[tuple[int, ...]]) -> None:
+def test_a_kernel_that_calls_no_function_with_a_body_is_a_part(statement: str, parts: list[tuple[int, ...]]) -> None:
     facts = Facts(parse(TEXT.replace("STATEMENT", f"\n{statement}\n")))
 
     assert [part.children for part in parts_of(facts)] == parts

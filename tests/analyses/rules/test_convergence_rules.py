@@ -19,9 +19,11 @@ def test_what_is_found(name: str) -> None:
 def test_the_witness_is_shown() -> None:
     (one,) = findings(KERNELS["barrier in a bounds check"], "C")
 
-    assert one.message == "thread 0 executes `bar.sync`, but thread 17 of its warp does not"
+    assert one.message == "249 threads of CTA (1,0,0) wait at barrier 0 (line 19), but 7 others passed it without arriving (line 21)"
+    assert "thread 0 executes `bar.sync`, but thread 17 of its warp does not" in one.notes
     assert "for example with n = 17, %ctaid.x = 0" in one.notes
-    assert [related.message for related in one.related] == ["they diverge here: `@%p1` holds for thread 17, not for thread 0"]
+    messages = [related.message for related in one.related]
+    assert messages == ["they diverge here: `@%p1` holds for thread 17, not for thread 0", "others are here"]
 
 
 def test_what_is_assumed_is_said() -> None:

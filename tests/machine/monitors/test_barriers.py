@@ -117,6 +117,28 @@ def test_exits_past_a_barrier_are_a_warning() -> None:
     assert [(finding.diagnostic.rule, finding.diagnostic.severity) for finding in findings] == [("C001", Severity.WARNING)]
 
 
+def test_threads_that_leave_a_loop_early_miss_its_barrier() -> None:
+    """Unlike threads that end before the loop, they have executed the barrier: `exited` is said of the others only."""
+    body = "mov.u32 %r2, %r1; L: bar.sync 0; add.u32 %r2, %r2, 40; setp.lt.u32 %p3, %r2, 90; @%p3 bra L;"
+    findings, ended = watched(LANE + body, "barriers")
+    assert ended == "ended"
+    (found,) = findings
+    assert (found.diagnostic.rule, found.diagnostic.severity) == ("C001", Severity.WARNING)
+    assert "exited after fewer iterations" in found.diagnostic.message
+    assert "exited" not in found.witness
+
+
+def test_threads_that_do_not_call_the_function_with_the_barrier_skip_it() -> None:
+    text = (
+        ".version 8.5\n.target sm_80\n.address_size 64\n.func meet() { bar.sync 0; ret; } .func outer() { call.uni meet; ret; }\n"
+        ".visible .entry k() { .reg .pred %p; .reg .b32 %r; .shared .b32 s[64]; mov.u32 %r, %tid.x; setp.lt.u32 %p, %r, 40;"
+        " @%p bra E; call outer; E: st.shared.u32 [s], 1; ret; }"
+    )
+    code = Machine().load(text)
+    findings = code.machine.launch(code, "k", grid=1, block=64, checks="barriers").findings
+    assert ("C001", Severity.ERROR) in [(finding.diagnostic.rule, finding.diagnostic.severity) for finding in findings]
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

@@ -43,7 +43,9 @@ BAD = {
     "bytes that are not expected": (
         ONE + COPY + "@%p1 " + ARRIVE + WAIT.format(parity=0), "M007", "ends in a later phase of m[0] than it began in",
     ),
-    "bytes expected and never copied": (ONE + EXPECT.format(bytes=512), "M006", "expects 512 bytes that never arrive"),
+    "bytes expected and never copied": (
+        ONE + EXPECT.format(bytes=512) + WAIT.format(parity=1), "M006", "expects 512 bytes that never arrive",
+    ),
     "data over it": (
         READY + ARRIVE + WAIT.format(parity=0) + "bar.sync 0; @%p1 st.shared.u32 [m], %r1;", "M011", "writes 4 bytes as data over",
     ),
@@ -61,6 +63,7 @@ GOOD = {
     "two phases": READY + ARRIVE + WAIT.format(parity=0) + ARRIVE + "V: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 1; @!%p2 bra V;",
     "tests": READY + ARRIVE + TEST.format(parity=0),
     "a copy": ONE + EXPECT.format(bytes=512) + COPY + WAIT.format(parity=0),
+    "bytes that nobody waits for": ONE + EXPECT.format(bytes=512),
     "initialized again after inval": (
         READY + ARRIVE + WAIT.format(parity=0) + "bar.sync 0; @%p1 mbarrier.inval.shared.b64 [%r3]; "
         + INIT.format(count=64) + "bar.sync 0; "

@@ -67,6 +67,33 @@ st.shared.u32 [s], %r5;"""
     assert (line, line + 1) in found(None)
 
 
+ROWS = """shl.b32 %r4, %r1, 4; mov.u32 %r5, s; add.s32 %r5, %r5, %r4;
+{first}
+{between}
+{second}"""
+LANES_EXCHANGE = {
+    "stored as rows, then loaded": (
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5], {%r1, %r1, %r1, %r1};", "ld.shared.u32 %r6, [%r5];",
+    ),
+    "stored, then loaded as rows": (
+        "st.shared.v4.u32 [%r5], {%r1, %r1, %r1, %r1};", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r6, %r7, %r8, %r11}, [%r5];",
+    ),
+    "loaded as rows, then stored": (
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];", "st.shared.v4.u32 [%r5], {%r1, %r1, %r1, %r1};",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LANES_EXCHANGE)
+def test_lanes_that_exchange_rows_need_a_barrier(case: str) -> None:
+    """Each lane gives the address of its own row, but the words of a row are in the registers of four lanes."""
+    first, second = LANES_EXCHANGE[case]
+    (one,) = findings(ROWS.format(first=first, between="", second=second), block=32)
+
+    assert (one.diagnostic.rule, one.witness["bytes"]) == ("S009", 4)
+    assert not findings(ROWS.format(first=first, between="bar.warp.sync -1;", second=second), block=32)
+
+
 MESSAGE = """
 setp.ne.u32 %p3, %r9, 0; @%p3 bra READ;
 st.global.u32 [%rd1], 42;

@@ -178,3 +178,37 @@ def test_a_loop_unrolled_by_two_goes_through_every_other_stage() -> None:
         .replace("[%r25]", "[%r25+4096]")
     )
     assert static_checks(kernel(text.replace(half, half + other))) == ()
+
+
+ROLE = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() .reqntid 256
+{
+.reg .pred %p<4>;
+.reg .b32 %r<4>;
+.shared .align 8 .b64 bar;
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p1, %r1, 32;
+@%p1 bra END;
+setp.ne.u32 %p2, %r1, 0;
+@%p2 bra READY;
+mbarrier.init.shared::cta.b64 [bar], 32;
+READY:
+bar.warp.sync 0xffffffff;
+mbarrier.arrive.shared::cta.b64 _, [bar];
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;
+@!%p3 bra WAIT;
+END:
+bar.sync 0;
+ret;
+}
+"""
+
+
+def test_a_warp_barrier_publishes_an_mbarrier_within_its_warp() -> None:
+    assert not static_checks(kernel(ROLE))
+    for text in (ROLE.replace("bar.warp.sync 0xffffffff;\n", ""), ROLE.replace("%r1, 32;", "%r1, 64;").replace("[bar], 32", "[bar], 64")):
+        assert [one.kind for one in static_checks(kernel(text))] == [MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED]

@@ -171,6 +171,15 @@ def test_a_fence_that_is_there_behind_all_other_waits_is_missed() -> None:
     assert not findings(fenced + bare.replace(PRODUCT, FENCE + PRODUCT) + wait("turn", 3), "T006")
 
 
+def test_a_wait_for_the_bytes_of_a_copy_needs_no_fence() -> None:
+    fenced = wait("full", 1) + FENCE + "bar.sync 1, 128;\n" + load(3)
+    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%rd1], 512, [empty];\n"
+    bare = wait("empty", 2) + PRODUCT + COMMIT.format("turn")
+
+    assert not findings(copy + fenced + bare + wait("turn", 3), "T006")
+    assert findings(copy.replace("empty", "empty+8") + fenced + bare + wait("turn", 3), "T006")
+
+
 WAIT_LOADS = "tcgen05.wait::ld.sync.aligned;\n"
 
 
