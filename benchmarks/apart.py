@@ -16,6 +16,7 @@ import attrs
 from ptxkit.analyses.cfg.graph import calls, control_flow
 from ptxkit.analyses.events.descriptors import matrices
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
@@ -222,7 +223,7 @@ def is_done_elsewhere(routine: Routine, i: int) -> bool:
     own, sync = effects(routine).get(i, ()), syncs(routine).get(i)
     if sync is not None:
         others = _barriers_for_all(routine)
-        touches = _touching(routine) - others
+        touches = _touching(routine) - others - _arrivals_for_all(routine)
         return any(first_met(routine, i, touches | others, forwards) <= others for forwards in (False, True))
     if len(own) != 1:
         return False
@@ -247,15 +248,34 @@ def is_done_elsewhere(routine: Routine, i: int) -> bool:
 
 
 def _barriers_for_all(routine: Routine) -> set[int]:
-    """The barriers at which all threads of the CTA wait for one another."""
+    """The barriers at which all threads of the CTA wait for one another; of barriers of the cluster, the waits."""
     bounds = bindings(routine)
     found = set()
     for i, sync in syncs(routine).items():
         bound = bounds[i]
-        if sync.reach is Reach.CTA and sync.arrives and sync.waits and isinstance(bound, Bound) and bound.threads is None:
-            if routine.instructions[i].guard is None:
-                found.add(i)
+        is_of_cta = sync.reach is Reach.CTA and sync.arrives and isinstance(bound, Bound) and bound.threads is None
+        if sync.waits and (is_of_cta or sync.reach is Reach.CLUSTER) and routine.instructions[i].guard is None:
+            found.add(i)
     return found
+
+
+def _arrivals_for_all(routine: Routine) -> set[int]:
+    """The arrivals of all threads at the barrier of the cluster that release what came before: the wait acquires it."""
+    found = {i for i, sync in syncs(routine).items() if sync.reach is Reach.CLUSTER and sync.arrives and not sync.waits}
+    return {i for i in found if routine.instructions[i].guard is None and ".relaxed" not in routine.instructions[i].opcode.text}
+
+
+def _publishes(routine: Routine, barrier: int) -> bool:
+    """Whether an instruction is the only barrier between the initialization of an mbarrier and a use."""
+    others = _barriers_for_all(routine)
+    if barrier not in others:
+        return False
+    others = others - {barrier}
+    does = {i: {step.does for step in own} for i, own in steps(routine).items()}
+    inits = {i for i, own in does.items() if Does.INIT in own}
+    uses = {i for i, own in does.items() if own & {Does.ARRIVE, Does.EXPECT, Does.WAIT, Does.COPY}}
+    before, after = first_met(routine, barrier, inits | others, False), first_met(routine, barrier, uses | others, True)
+    return bool(before & inits) and bool(after & uses)
 
 
 def _touching(routine: Routine) -> set[int]:
@@ -278,6 +298,8 @@ def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     right, right_coverage = followed(original)
     watch, coverage = followed(mutant)
     words = set(watch.words)
+    if gone >= 0 and _publishes(original, gone):
+        words.add("inits")
     if not (coverage.complete and right_coverage.complete):
         words.add("paths")
     known = {pair.key(-1) for pair in right.pairs.values()}

@@ -8,7 +8,8 @@ with `--sample` one kernel of each family of files (`drawing.py`). A mutant coun
 an execution of the kernel, gives an error or warning that it does not give of the original; as *noted* if it only tells of a place, with
 severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all paths and compared all addresses,
 for a launch of the shape that the kernel names, and found nothing, or if by the order of instructions alone another of its kind does what
-the deleted one did; else it has *survived*, and what kept the analysis from knowing is its cause.
+the deleted one did, or if executions show it (`harmless.py`); else it has *survived*, and what kept the analysis from knowing is its
+cause.
 `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
@@ -31,6 +32,7 @@ from pathlib import Path
 import attrs
 from apart import first_met, reasons
 from drawing import module_of, of_each_family
+from harmless import is_harmless
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.dominators import dominators
@@ -331,6 +333,8 @@ def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Said) -> 
     blind = protocol.blind(old, new_, mutant.instruction) if protocol.blind is not None else frozenset(("not known",))
     if not blind:
         return "harmless", "all paths followed"
+    if is_harmless(old, new_, mutant.line):
+        return "harmless", "executed"
     if noted:
         return "noted", " ".join(sorted(noted))
     return "survived", " ".join(sorted(blind))

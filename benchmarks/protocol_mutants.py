@@ -3,13 +3,13 @@
     python benchmarks/protocol_mutants.py [--most N] [--sample] [--busy] [--budget SECONDS] [--largest BYTES] [--record FILE] [--lint-only]
                                           PATH...
 
-The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one; with `--sample` one of each family
-of files (`drawing.py`). Mutants: an init, a barrier behind
-the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
-changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures, for others one that is
-synthesized. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted if that is of severity
-info, and reported by `verify` if it is refuted and the original is not. It counts as harmless if neither reports it and `verify` says that
-it is verified.
+The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one; with `--sample` one of each
+family of files (`drawing.py`). Mutants: an init, a barrier behind the inits, an arrival, a wait or an announcement of bytes deleted; a
+count, a parity, a number of bytes or the length of a ring changed; at most N of each kind and kernel. The launch for `verify` is that of
+`launch.toml` for fixtures, for others one that is synthesized. A mutant is reported by `lint` if a rule says something that it does not
+say of the original, noted if that is of severity info, and reported by `verify` if it is refuted and the original is not. It counts as
+harmless if neither reports it and `verify` says that it is verified, or if no rule reports it and executions show that it is
+(`harmless.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+from apart import is_done_elsewhere
 from drawing import module_of, of_each_family
+from harmless import is_harmless
 from mutants import said
 
 from ptxkit.analyses.events.barriers import term_of
@@ -44,6 +46,7 @@ from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
+BARRIER = "delete a barrier behind the inits"
 BUDGET = 15.0
 """Seconds for each launch."""
 
@@ -98,7 +101,7 @@ def changes(routine: Routine) -> Iterator[tuple[int, str, str]]:
         elif Does.ARRIVE in does:
             yield i, "delete an arrival", ""
         elif does & {Does.BARRIER_SYNC, Does.CLUSTER_WAIT} and inits and inits[-1] < i < inits[-1] + 60:
-            yield i, "delete a barrier behind the inits", ""
+            yield i, BARRIER, ""
     yield from _rings(routine)
 
 
@@ -186,6 +189,11 @@ def decided(text: str, path: str, kernel: str, launch: Launch) -> Verdict | None
         return None
 
 
+def is_made_up_for(routine: Routine, mutant: Mutant) -> bool:
+    """Whether another barrier does what a deleted one did, by the order of instructions alone."""
+    return mutant.change == BARRIER and is_done_elsewhere(routine, mutant.instruction)
+
+
 def examine(
     path: Path, facts: Facts, kernels: list[Routine], most: int, known: dict[tuple[str, str], Launch], is_verified: bool
 ) -> Iterator[dict[str, object]]:
@@ -196,6 +204,8 @@ def examine(
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
             new = said(changed, FAMILIES, routine.name) - before
+            is_reported = any(is_warned for is_warned, *_ in new)
+            other = next(one for one in changed.routines if one.name == routine.name)
             verdict = decided(mutant.text, str(path), routine.name, launch) if launch is not None else None
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
             yield {
@@ -209,7 +219,8 @@ def examine(
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
                 "refuted": refuted,
-                "harmless": verdict is not None and verdict.outcome == VERIFIED and not new,
+                "harmless": (verdict is not None and verdict.outcome == VERIFIED and not new)
+                or (not is_reported and (is_made_up_for(routine, mutant) or is_harmless(routine, other, mutant.line))),
             }
 
 

@@ -283,7 +283,7 @@ _INSIDE = {
 }
 
 _ANYWHERE = frozenset((Loc, Label, Block))
-"""The statements that have no rules about where they stand in a body."""
+"""The statements that may stand anywhere in a body."""
 
 
 def _statements(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:

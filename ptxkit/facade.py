@@ -173,7 +173,8 @@ def uniformity(subject: Subject, kernel: str | None = None) -> Uniformity:
 def draw(subject: Subject, kernel: str | None = None, *, color: str = "none", level: str = "blocks") -> Drawing:
     """A picture of control flow: of one function, or of all of a module. `color` is none, liveness, pressure, loops or divergence.
 
-    `save("k.svg")` writes it; a notebook shows it. Raises ValueError for another word, CannotDraw if there is nothing to draw or too much.
+    `save("k.svg")` writes it; a notebook shows it. Raises ValueError for any other color, CannotDraw if there is nothing to draw or too
+    much.
     """
     from ptxkit.analyses.drawing import draw as found
 
@@ -212,7 +213,7 @@ def run(
 ) -> Run:
     """Runs a kernel on the CPU. NumPy arrays are copied in and back; `options` are those of `ptxkit.machine.Machine.launch`.
 
-    Raises `ptxkit.machine.Fault` for what a kernel must not do, ValueError for a module with errors or a kernel that it has not.
+    Raises `ptxkit.machine.Fault` for what a kernel must not do, ValueError for a module with errors or without this kernel.
 
     Examples:
 
@@ -247,7 +248,7 @@ def verify(
     """Executes a launch and looks for races, deadlocks, wrong barriers and bad accesses: `outcome` is verified, refuted or undecided.
 
     `parameters` are numbers by name; arguments that are left out are synthesized. `budget` is seconds. Raises ValueError for a module with
-    errors, or a launch that there cannot be.
+    errors, or an impossible launch.
 
     Examples:
 
@@ -289,7 +290,7 @@ def gate(
     """One verdict on a module: `verdict` is accept, reject or undecided; `as_json()` is what `ptxkit gate` prints.
 
     `launch` is a launch file. Without it, `block` and the options of `verify` describe a launch of one kernel; without either no launch
-    is verified and nothing is accepted. `budget` is seconds. Raises ValueError for a launch that there cannot be, OSError for a file that
+    is verified and nothing is accepted. `budget` is seconds. Raises ValueError for an impossible launch, OSError for a file that
     cannot be read.
 
     Examples:
@@ -329,7 +330,7 @@ def gate(
 def repair(module: Source, target: str | None = None) -> Repaired:
     """Repairs what `lint` finds, by proved edits: `text`, the `repairs` that were made, and what is `left`.
 
-    A repair is proved on the machine under several schedules, and by everything that looks at a text; a compiler is asked if there is one.
+    A repair is proved by executions under several schedules, `check` and all rules, and by a compiler if one is available.
 
     Examples:
 
@@ -349,7 +350,7 @@ def repair(module: Source, target: str | None = None) -> Repaired:
 def diff(before: Source, after: Source, names: Mapping[str, str] | None = None) -> Comparison:
     """What changed from one module to another; names of registers and labels, order and layout do not count.
 
-    `names` says which function of `before` is which of `after` where they are called otherwise and are not alike.
+    `names` pairs functions of `before` with functions of `after`, by name, if neither their names nor their contents match.
 
     Examples:
 

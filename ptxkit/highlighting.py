@@ -100,7 +100,7 @@ def _styles(colors: dict[str, str]) -> dict[Any, str]:
 
 
 class PtxStyle(Style):  # type: ignore[misc]
-    """The colors of ptxkit's pictures, on light paper."""
+    """The colors of ptxkit's pictures, on a light background."""
 
     name = "ptxkit"
     background_color = LIGHT["paper"]
@@ -108,7 +108,7 @@ class PtxStyle(Style):  # type: ignore[misc]
 
 
 class PtxDarkStyle(Style):  # type: ignore[misc]
-    """The colors of ptxkit's pictures, on dark paper: for terminals."""
+    """The colors of ptxkit's pictures, on a dark background, for terminals."""
 
     name = "ptxkit-dark"
     background_color = DARK["paper"]

@@ -334,6 +334,7 @@ def _before(step: Step, register: int) -> int:
 
 
 def after(step: Step, state: State, count: int) -> State:
+    """The state after a step; `count` is the number of registers, by which sources are numbered after results."""
     if step.kind is Kind.OPEN:
         (in_flight, waited), *rest = state
         own = step.results | step.sources << count

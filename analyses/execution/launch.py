@@ -196,13 +196,13 @@ class Variable:
 
 @attrs.frozen
 class Held:
-    """What the user says that a variable of the module holds, from a byte of it on. `make` returns the bytes."""
+    """Contents of a variable of the module that the user supplied, from byte `offset` on. `make` returns the bytes."""
 
     name: str
     make: Callable[[], bytes]
     offset: int = 0
 
-    def place(self, code: Any) -> tuple[int, int]:
+    def write(self, code: Any) -> tuple[int, int]:
         """Writes it. Returns its address range."""
         data, address = self.make(), int(code.address(self.name)) + self.offset
         code.machine.write(address, data)
@@ -247,7 +247,7 @@ class Launch:
     cooperative: bool = False
     """Whether the launch is cooperative: all CTAs are resident together, and memory for grid-wide synchronization is provided."""
     held: tuple[Held, ...] = ()
-    """What variables of the module hold, where the user says so; they are neither in `variables` nor in `states`."""
+    """Variables of the module whose contents the user supplied; they are neither in `variables` nor in `states`."""
 
     @property
     def made_up(self) -> bool:

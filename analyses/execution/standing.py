@@ -27,7 +27,7 @@ MOST_GROUPS = 64
 
 
 Classes = tuple[frozenset[int], ...]
-"""Numbers of the CTAs that deviate from most, those together that may do the same."""
+"""The numbers of the CTAs that deviate from most others; those of one set may do the same."""
 
 
 class StandIns:
@@ -47,7 +47,7 @@ class StandIns:
         """What each representative has done: the instruction, and a digest of the threads and addresses."""
 
     def resident(self, residents: Any) -> None:
-        """Called when CTAs become resident. They have to repeat what representatives of waves before have done."""
+        """Called when CTAs become resident. They must repeat what the representatives of earlier waves did."""
         self._grew = self.residents is residents and self._first_cta == residents.first_cta
         self.residents, self._first_cta = residents, residents.first_cta
         self._next = [0 for _ in self._first]

@@ -77,16 +77,16 @@ class Missing:
         return lines
 
 
-def missing_order(execution: Execution, race: tuple[int, int] | None = None, *, loops: int = LOOPS) -> Missing | None:
-    """What a data race of an execution lacks, by default its first race. None if it has none. Raises CannotFollow."""
+def missing_order(execution: Execution, *, loops: int = LOOPS) -> Missing | None:
+    """What the first data race of an execution lacks; None if it has none. Raises CannotFollow."""
     races = execution.data_races
     if not races:
         return None
-    chosen = race if race is not None else races[0]
-    a, b = (execution.events[i] for i in chosen)
+    race = races[0]
+    a, b = (execution.events[i] for i in race)
     seen = None if a.thread == b.thread else _observed(execution, a, b) or _observed(execution, b, a)
-    relation, why = _relation(execution, chosen)
-    return Missing(chosen, relation, why, _smallest(execution, chosen, seen, loops), execution)
+    relation, why = _relation(execution, race)
+    return Missing(race, relation, why, _smallest(execution, race, seen, loops), execution)
 
 
 def changed(program: Program, changes: Sequence[Change]) -> Program:

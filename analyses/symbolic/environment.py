@@ -7,7 +7,7 @@ every iteration of the loops around it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.graph import control_flow
@@ -35,16 +35,14 @@ BROADCAST = "broadcast"
 class Evaluator:
     """Substitutes what is known on a path into terms. `wanted` are the terms that will be evaluated."""
 
-    def __init__(self, routine: Routine, wanted: Iterable[Term], followed: Collection[int] = ()) -> None:
+    def __init__(self, routine: Routine, wanted: Iterable[Term]) -> None:
         self.routine = routine
-        self.followed = followed
-        """Values that are entered into an environment where they are written, if the terms need them."""
         self.known = values(routine)
         self.terms = self.known.terms
         self._ssa = ssa(routine)
         self._flow = control_flow(routine)
         self._loops = loops(routine)
-        self.settle = (launched_settler if followed else settler)(routine).term
+        self.settle = settler(routine).term
         self._needs: dict[Term, frozenset[int]] = {}
         self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
@@ -106,7 +104,7 @@ class Evaluator:
         number = leaf.data[0]
         if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
             return False
-        return number in self.followed or self._loops.innermost[self._ssa.values[number].block] is not None
+        return self._loops.innermost[self._ssa.values[number].block] is not None
 
     def needs(self, term: Term) -> frozenset[int]:
         """The phis in a term."""
@@ -166,9 +164,6 @@ class Evaluator:
         new = dict(environment)
         for number in self._fickle.get(to, ()):
             new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
-        for number in environment:
-            if number in self.followed and blocks >> self._ssa.values[number].block & 1:
-                new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
         for block, numbers in self._phis.items():
             if block == to or blocks >> block & 1:
                 for number in numbers:
@@ -233,13 +228,11 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
 class Settler:
     """Unifies equal values: those that the threads of a warp compute together, and those loaded from constant memory.
 
-    A broadcast of a value that all threads hold is that value. The elected thread is the same at every election. Without `loads`, loaded
-    values are left alone.
+    A broadcast of a value that all threads hold is that value. The elected thread is the same at every election.
     """
 
-    def __init__(self, routine: Routine, loads: bool = True) -> None:
+    def __init__(self, routine: Routine) -> None:
         self.routine = routine
-        self.loads = loads
         self.known = values(routine)
         self.terms = self.known.terms
         self._thread_block = thread_block_of(routine)
@@ -284,7 +277,7 @@ class Settler:
         if value.origin is not Origin.WRITE or value.operands:
             return ()
         bound = self._bounds[value.instruction]
-        if not isinstance(bound, Bound) or bound.barrier or (bound.memory and not self.loads):
+        if not isinstance(bound, Bound) or bound.barrier:
             return ()
         if not (_is_constant(bound) if bound.memory else bound.converges is not None):
             return ()
@@ -326,12 +319,6 @@ def _is_constant(bound: Bound) -> bool:
 
 def _is_cta_uniform(leaf: Term) -> bool:
     return leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
-
-
-@fact
-def launched_settler(routine: Routine) -> Settler:
-    """The settler for use with a launch, which determines loaded values."""
-    return Settler(routine, loads=False)
 
 
 @fact

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ptxkit.analyses.cfg.graph import Edge
+from ptxkit.analyses.cfg.graph import Edge, control_flow
 from ptxkit.analyses.cfg.loops import Loop
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -21,6 +21,7 @@ from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.thread_sets import Execution, Runs, just
 from ptxkit.analyses.uniformity.levels import Level
@@ -48,6 +49,19 @@ class Choice:
     loop: int = -1
     """The loop that is in iteration `iteration`; all others are in their first."""
     iteration: int = 0
+
+
+@fact
+def firsts(routine: Routine) -> frozenset[Term]:
+    """The parameters that conditions add to a thread index: the first element of a range. Hosts let ranges begin at a multiple of a warp;
+    otherwise, groups of lanes would be divided at their ends."""
+    known, found = values(routine), set[Term]()
+    guards = [known.guard(block.end - 1) for block in control_flow(routine).blocks if block.end > block.start]
+    for part in [part for guard in guards if guard is not None for part in walk(guard)]:
+        atoms = [atom.args[0] if atom.operator in ("zext", "sext") else atom for atom, factor in part.linear[1] if factor == 1]
+        if any(atom.operator == "special" and str(atom.data[0]).startswith("%tid") for atom in atoms):
+            found.update([atom for atom in atoms if atom.operator == "parameter"])
+    return frozenset(found)
 
 
 class World(First):
@@ -95,7 +109,10 @@ class World(First):
         return (number,) * len(self.threads)
 
     def _example(self, leaf: Term) -> int:
-        return fitted(self.choice.number, leaf.alignment, leaf.bounds, leaf.width)
+        number = self.choice.number
+        if leaf in firsts(self.routine):
+            number -= number % WARP
+        return fitted(number, leaf.alignment, leaf.bounds, leaf.width)
 
     def _special_same(self, leaf: Term) -> Numbers | None:
         name = str(leaf.data[0])

@@ -17,6 +17,7 @@ LARGEST = 1 << 31
 
 
 def is_zip(data: memoryview) -> bool:
+    """Whether the data begins as a zip file does."""
     return bytes(data[: len(MAGIC)]) == MAGIC
 
 

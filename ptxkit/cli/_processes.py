@@ -17,6 +17,8 @@ from ptxkit.cli._job import OF_TEXT, Examined, Job
 
 
 def examined(names: list[str], known: dict[str, Examined], job: Job, count: int, cached: bool) -> Iterator[Examined]:
+    """The files, examined by `count` processes, in the order of their names. `known` are results of an earlier run; with `cached`, new ones
+    are kept."""
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:

@@ -266,6 +266,8 @@ class Uniform:
 
 @frozen
 class Deprecated:
+    """From this PTX version on, a form is deprecated; `message` says what to use instead."""
+
     version: Version
     message: str
 

@@ -76,6 +76,7 @@ _STATEMENT = re.compile(r"(\w+)(?:\s+when\s+(.*?)\s*(?<!:):(?=\s|$))?\s*(.*)")
 
 
 def read_line(body: Body, line: str) -> None:
+    """Adds what a line of an entry says to the body of the form. Raises ValueError."""
     if line.startswith("§"):
         body.section = line[1:].strip()
         return

@@ -28,6 +28,7 @@ def fit(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def view(x: Any, dtype: np.dtype[Any]) -> Any:
+    """The same bits as another dtype of this size."""
     return np.ascontiguousarray(x).view(dtype).reshape(np.shape(x))[()] if x.dtype.kind == "V" or dtype.kind == "V" else x.view(dtype)
 
 

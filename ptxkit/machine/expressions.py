@@ -78,7 +78,7 @@ class Expressions:
             self.dtypes[number] = self.body.dtypes[number]
         return self.converted(self.variable(number), self.dtypes[number], dtype)
 
-    def converted(self, expression: str, have: np.dtype[Any], want: np.dtype[Any], signed: bool = False) -> str:
+    def converted(self, expression: str, have: np.dtype[Any], want: np.dtype[Any]) -> str:
         """The expression converted to another dtype: reinterpreted if the sizes are equal, otherwise truncated or extended."""
         if have == want:
             return expression
@@ -92,7 +92,7 @@ class Expressions:
             return self.converted(f"{expression}['lo']", U64, want)
         if want.kind == "V":
             return f"wide({self.converted(expression, have, U64)})"
-        kind = "i" if have.kind == "i" and (signed or want.kind == "i") else "u"
+        kind = "i" if have.kind == want.kind == "i" else "u"
         if have.kind not in "iu":
             bits = np.dtype(f"u{have.itemsize}")
             return self.converted(f"{expression}.view({self.dtype(bits)})", bits, want)

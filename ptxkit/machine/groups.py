@@ -299,6 +299,7 @@ class Group:
 
 
 def take(x: Any, positions: Array) -> Any:
+    """The values of lanes at these positions; a scalar is the same for all lanes."""
     return x.take(positions) if getattr(x, "ndim", 0) else x
 
 

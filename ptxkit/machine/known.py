@@ -71,10 +71,12 @@ def _asked(dtypes: Mapping[str, Any], operation: Operation, name: str) -> np.dty
 
 
 def reads_stack(bound: Bound) -> bool:
+    """Whether an instruction reads the stack pointer (9.7.13)."""
     return any(effect in ("alloca", "stacksave", "stackrestore") for effect in bound.effects)
 
 
 def changes_stack(bound: Bound) -> bool:
+    """Whether an instruction moves the stack pointer."""
     return any(effect in ("alloca", "stackrestore") for effect in bound.effects)
 
 

@@ -540,10 +540,12 @@ def _unsized(symbol: Symbol) -> int:
 
 
 def align_of(symbol: Symbol) -> int:
+    """The alignment of a variable in bytes: the declared one, or that of its type (5.1.7)."""
     return symbol.align or element_bytes(symbol.type) * symbol.vector
 
 
 def declarator_of(module: Module, symbol: Symbol) -> Declarator | None:
+    """The part of a declaration that declares a symbol; None if it is not declared in the module."""
     for declarator in getattr(symbol.declares, "declarators", ()):
         if declarator.name.text == symbol.name:
             return declarator  # type: ignore[no-any-return]

@@ -114,6 +114,7 @@ class Journal:
 
 
 def digest(text: str) -> str:
+    """A hash that distinguishes texts, for the record of those that have been tried."""
     return hashlib.blake2b(files.encode(text), digest_size=12).hexdigest()
 
 

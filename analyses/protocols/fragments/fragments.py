@@ -121,6 +121,7 @@ def disagreements(routine: Routine, differ: Callable[[Fragment, Fragment], bool]
 
 
 def where(routine: Routine, use: FragmentUse) -> Path:
+    """Where the operand of a use stands."""
     return (*routine.where(use.instruction), use.child)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import attrs
+
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, may_be_same, mbarrier_operand, where
 from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
@@ -90,18 +92,19 @@ class Usage:
 
 @fact
 def usage(routine: Routine) -> Usage:
-    """The mbarriers of a kernel."""
-    return _usage(routine, tuple(_uses(routine)))
+    """The mbarriers of a kernel. If lanes initialize an mbarrier each, there is a use for each of them."""
+    found = [(use, _shares(routine, use) if use.does is Does.INIT else []) for use in _uses(routine)]
+    return _usage(routine, tuple([one for use, shares in found for one in shares or (use,)]))
 
 
 @fact
 def usage_by_thread(routine: Routine) -> Usage:
     """The mbarriers of a kernel, with a separate use for each group of threads if the thread index selects the mbarrier."""
     known = usage(routine)
-    shares = {use: _shares(routine, use) for use in known.uses}
+    shares = {use: _shares(routine, use) for use in known.uses if use.threads is None}
     if not any(shares.values()):
         return known
-    return _usage(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
+    return _usage(routine, tuple([one for use in known.uses for one in shares.get(use) or (use,)]))
 
 
 def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
@@ -179,7 +182,18 @@ def _shares(routine: Routine, use: Use) -> list[Use]:
         return []
     rest = terms.sub(address, part)
     own = [(terms.add(rest, terms.constant(number, address.width)), threads) for number, threads in sorted(groups.items())]
-    return [_use(routine, use.step, use.where, where_, threads) for where_, threads in own]
+    return [_use(routine, _step_of(routine, use.step, threads), use.where, where_, threads) for where_, threads in own]
+
+
+def _step_of(routine: Routine, step: Step, threads: int) -> Step:
+    """An initialization as these threads execute it: with the count that all of them have, if the thread index alone selects it."""
+    if step.does is not Does.INIT or step.amount is None or step.amount.constant is not None:
+        return step
+    numbers = uniformity(routine).reach.template.numbers(step.amount)
+    found = {numbers[thread] for thread in bits(threads)} if numbers is not None else set()
+    if len(found) != 1:
+        return step
+    return attrs.evolve(step, amount=values(routine).terms.constant(found.pop(), step.amount.width))
 
 
 def _iterates(index: Term) -> bool:
@@ -275,6 +289,7 @@ class Visit:
 
 
 def visits(routine: Routine, ring: Ring) -> list[Visit]:
+    """The waits at the mbarriers of a ring, each with the parity of its first visit."""
     return [Visit(use, first_parity(routine, use)) for use in ring.of(Does.WAIT)]
 
 

@@ -49,15 +49,18 @@ class ProxyAccess:
 
 
 def has_proxy(routine: Routine, proxy: str) -> bool:
+    """Whether an instruction accesses memory through the proxy."""
     return has_such(routine, lambda bound: any(memory.proxy == proxy for memory in bound.memory))
 
 
 @fact
 def proxy_fences(routine: Routine) -> tuple[int, ...]:
+    """The proxy fences, in text order (9.7.14.4)."""
     return tuple(with_effect(routine, FENCE))
 
 
 def with_effect(routine: Routine, effect: str) -> Iterator[int]:
+    """The instructions that the table says have the effect."""
     for i, _ in such(routine, lambda bound: effect in bound.effects):
         yield i
 
@@ -125,6 +128,7 @@ def _async_writes(routine: Routine) -> Iterator[ProxyAccess]:
 
 
 def proxy_access(routine: Routine, access: Access, size: int) -> ProxyAccess | None:
+    """An access of `size` bytes to shared memory, with its address as far as it is known; None for other state spaces."""
     if access.address is None or (access.space and access.space != SHARED):
         return None
     known = values(routine)

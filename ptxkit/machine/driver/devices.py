@@ -160,6 +160,7 @@ def cuDeviceGetCount() -> int:
 
 
 def name() -> str:
+    """The name of the device that the machine stands in for."""
     return f"ptxkit machine ({STATE.settings.target})"
 
 

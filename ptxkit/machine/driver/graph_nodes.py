@@ -41,6 +41,7 @@ KIND_OFFSET = 16
 
 
 def kernel_at(address: int, cluster: Any = None) -> Node:
+    """The node of a kernel, from its parameters at an address."""
     given = Kernel.from_address(address)
     grid: Any = tuple(given.grid)
     block: Any = tuple(given.block)
@@ -48,11 +49,13 @@ def kernel_at(address: int, cluster: Any = None) -> Node:
 
 
 def memcpy_at(address: int) -> Node:
+    """The node of a copy, from its parameters at an address."""
     given = Copy3D.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(Copy3D)))
     return Node(graphs.MEMCPY, lambda: planes(given), given=given)
 
 
 def memset_at(address: int) -> Node:
+    """The node of a memset, from its parameters at an address. Raises Failure."""
     given = Memset()
     ctypes.memmove(ctypes.addressof(given), address, Memset.context.offset)
     if given.size not in (1, 2, 4) or not given.width or not given.height:
@@ -65,6 +68,7 @@ def memset_at(address: int) -> Node:
 
 
 def host_at(address: int) -> Node:
+    """The node of a host function, from its parameters at an address. Raises Failure."""
     given = Host.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(Host)))
     if not given.function:
         raise Failure("INVALID_VALUE")
@@ -72,20 +76,24 @@ def host_at(address: int) -> Node:
 
 
 def child_of(handle: int) -> Node:
+    """The node of a child graph, which is copied."""
     return Node(graphs.GRAPH, graphs=[STATE.of(handle, Graph).copy()])
 
 
 def record_of(event: int) -> Node:
+    """The node that records an event."""
     one = STATE.of(event, Event)
     return Node(graphs.EVENT_RECORD, lambda: recorded(one), given=U64(event))
 
 
 def wait_of(event: int) -> Node:
+    """The node that waits for an event. Raises Failure if there is none."""
     STATE.of(event, Event)
     return Node(graphs.WAIT_EVENT, given=U64(event))
 
 
 def alloc_at(address: int) -> Node:
+    """The node of an allocation, from its parameters at an address, which receive the address of the memory."""
     given = Alloc.from_address(address)
     given.address = allocate(given.size, "device")
     kept = Alloc.from_buffer_copy(given)
@@ -93,6 +101,7 @@ def alloc_at(address: int) -> Node:
 
 
 def free_at(address: int) -> Node:
+    """The node that frees an allocation. Raises Failure if there is none at the address."""
     found = STATE.memory.get(address)
     if found is None:
         raise Failure("INVALID_VALUE")
@@ -136,12 +145,14 @@ def node_at(address: int) -> Node:
 
 
 def nodes_at(address: int, count: int) -> list[Node]:
+    """The nodes whose handles are at an address. Raises Failure."""
     if count and not address:
         raise Failure("INVALID_VALUE")
     return [STATE.of(handle, Node) for handle in (U64 * count).from_address(address)] if count else []
 
 
 def owner_of(node: Node) -> Graph:
+    """The graph that a node belongs to. Raises Failure."""
     for handle in STATE.handles():
         found = STATE.find(handle)
         if isinstance(found, Graph) and node in found.nodes:

@@ -248,10 +248,12 @@ def check(address: int, size: int) -> None:
 
 
 def read(address: int, size: int) -> bytes:
+    """Bytes of device or host memory."""
     return STATE.machine.read(address, size) if address >= CONST else ctypes.string_at(address, size)
 
 
 def write(address: int, data: bytes) -> None:
+    """Writes bytes to device or host memory."""
     if address >= CONST:
         STATE.machine.write(address, data)
     else:

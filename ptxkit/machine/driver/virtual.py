@@ -86,6 +86,7 @@ class Reserved:
 
 
 def supported() -> bool:
+    """Whether virtual memory can be managed on this system."""
     return sys.platform == "linux"
 
 

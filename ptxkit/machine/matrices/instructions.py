@@ -54,9 +54,9 @@ def product_of(op: Operation, instruction: str, dtype: str, atype: str, btype: s
     return integer
 
 
-def _float_product(dtype: str, atype: str, btype: str, how: Adder, packed: bool = False) -> Callable[..., Array]:
+def _float_product(dtype: str, atype: str, btype: str, how: Adder) -> Callable[..., Array]:
     """The product of floating-point matrices given as bits."""
-    left, right = format_of(atype, packed), format_of(btype, packed)
+    left, right = format_of(atype), format_of(btype)
 
     def compute(a: Array, b: Array, c: Array, chosen: Array | None) -> Array:
         matching = b if chosen is None else sparsity.matching(b, chosen)

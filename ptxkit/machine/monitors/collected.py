@@ -130,14 +130,17 @@ def spoken_thread(cta: Dimensions, thread: Dimensions) -> str:
 
 
 def spoken_index(index: Sequence[int]) -> str:
+    """An index as messages write it: `(1,0,0)`."""
     return f"({','.join(map(str, index))})"
 
 
 def threads(count: int) -> str:
+    """A number of threads in words."""
     return f"{count} thread{'s' if count != 1 else ''}"
 
 
 def bytes_of(count: int) -> str:
+    """A number of bytes in words."""
     return f"{count} byte{'s' if count != 1 else ''}"
 
 

@@ -51,6 +51,7 @@ class Waiting:
 
 
 def is_mbarrier_wait(wait: Wait) -> bool:
+    """Whether lanes wait for a phase of an mbarrier."""
     bound = wait.site.bound
     return isinstance(bound, Bound) and bound.form.mnemonic == "mbarrier"
 

@@ -89,6 +89,7 @@ OVERSIGHTS = {
         "named_barrier_without_the_store": "S003",
         "ring_phase_by_count": "M019",
     },
+    "oversights_lanes.sm_90a.ptx": {"ticket": "G006", "fetch": "M002", "layout": "S009", "twice": "S009", "blocksum": "M005"},
     "oversights_shapes.sm_80.ptx": {
         "collatzVote": "C005",
         "tinyMma": "C008",

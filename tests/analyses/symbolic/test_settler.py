@@ -5,33 +5,32 @@ from __future__ import annotations
 import pytest
 from sample import kernel
 
-from ptxkit.analyses.symbolic.environment import launched_settler, settler
+from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.values import values
 
 BEFORE = ".const .align 4 .b32 table[8];"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "settled", "launched"),
+    ("one", "other", "settled"),
     [
-        # nothing writes there while the kernel runs; a launch says what stands there
-        ("ld.const.u32 %r1, [table+4];", "ld.const.u32 %r2, [table+4];", True, False),
-        ("ld.const.u32 %r1, [table+4];", "ld.const.u32 %r2, [table+8];", False, False),
-        ("ld.global.nc.u32 %r1, [%d1];", "ld.global.nc.u32 %r2, [%d1];", True, False),
-        ("ld.global.u32 %r1, [%d1];", "ld.global.u32 %r2, [%d1];", False, False),
+        # nothing writes there while the kernel runs
+        ("ld.const.u32 %r1, [table+4];", "ld.const.u32 %r2, [table+4];", True),
+        ("ld.const.u32 %r1, [table+4];", "ld.const.u32 %r2, [table+8];", False),
+        ("ld.global.nc.u32 %r1, [%d1];", "ld.global.nc.u32 %r2, [%d1];", True),
+        ("ld.global.u32 %r1, [%d1];", "ld.global.u32 %r2, [%d1];", False),
         # all threads of a warp find out the same
-        ("elect.sync %r1|%p1, -1;", "elect.sync %r2|%p2, -1;", True, True),
-        ("mov.u32 %r1, %clock;", "mov.u32 %r2, %clock;", False, False),
+        ("elect.sync %r1|%p1, -1;", "elect.sync %r2|%p2, -1;", True),
+        ("mov.u32 %r1, %clock;", "mov.u32 %r2, %clock;", False),
     ],
 )
-def test_two_values(one: str, other: str, settled: bool, launched: bool) -> None:
+def test_two_values(one: str, other: str, settled: bool) -> None:
     routine = kernel(f"ld.param.u64 %d1, [p];\n{one}\n{other}\nret;", BEFORE)
     known = values(routine)
     first, second = known.written(1)[0], known.written(2)[0]
 
     assert first is not second
     assert (settler(routine).term(first) is settler(routine).term(second)) is settled
-    assert (launched_settler(routine).term(first) is launched_settler(routine).term(second)) is launched
 
 
 def test_a_broadcast_of_what_all_hold_is_that() -> None:

@@ -46,3 +46,37 @@ def test_each_group_of_threads_has_its_own_object() -> None:
 
     assert [(use.offsets, use.threads) for use in arrivals(of)] == [({64}, first), ({72}, first << 64)]
     assert usage_by_thread(of).of(Does.INIT)[0].threads is None
+
+
+def test_each_lane_initializes_an_mbarrier_of_its_own() -> None:
+    body = "setp.gt.u32 %p1, %r1, 2;\n@%p1 bra OVER;\nshl.b32 %r3, %r1, 3;\nadd.u32 %r4, %r2, %r3;\n{}OVER:\nbar.sync 0;\n"
+    of = routine(body.format("mbarrier.init.shared::cta.b64 [%r4+64], 1;\n"))
+    inits = usage(of).of(Does.INIT)
+
+    assert [(use.offsets, use.threads) for use in inits] == [({56}, None), ({64}, 1), ({72}, 2), ({80}, 4)]
+    assert usage_by_thread(of).of(Does.INIT) == inits
+
+
+def test_an_mbarrier_that_no_lane_initializes() -> None:
+    use = """
+        bar.sync 0; setp.ne.u32 %p2, %r1, 0; @%p2 bra WAIT; mbarrier.arrive.shared::cta.b64 _, [%r2+AT];
+        WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2+AT], 0; @!%p3 bra WAIT;
+    """
+    lanes = "setp.gt.u32 %p1, %r1, 2; shl.b32 %r3, %r1, 3; add.u32 %r4, %r2, %r3; @!%p1 mbarrier.init.shared::cta.b64 [%r4+64], 1;"
+    found = []
+    for at in (80, 88):
+        text = HEAD + lanes + use.replace("AT", str(at)) + "ret;\n}\n"
+        found.append([one.rule for one in ptxkit.lint(text, run=False)])
+
+    assert found == [[], ["M001"]]
+
+
+def test_a_lane_selects_the_count_of_the_mbarrier_that_it_initializes() -> None:
+    body = """
+        setp.gt.u32 %p1, %r1, 2; shl.b32 %r3, %r1, 3; add.u32 %r4, %r2, %r3;
+        setp.lt.u32 %p2, %r1, 1; selp.u32 %r5, 128, 4, %p2;
+        @!%p1 mbarrier.init.shared::cta.b64 [%r4+64], %r5;
+    """
+    inits = usage(routine(body)).of(Does.INIT)
+
+    assert [use.step.amount.constant for use in inits if use.step.amount is not None] == [1, 128, 4, 4]
