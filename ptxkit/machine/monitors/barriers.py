@@ -338,7 +338,7 @@ class Barriers(Monitor):
         first = barrier // BARRIERS * residents.threads
         places = first + np.flatnonzero(self._came[number, first : first + residents.threads] == self._phase[barrier])
         found = self._that_executed(site, places) + residents.first
-        return found[~np.isin(found, mine)]
+        return found[~np.isin(found, mine)]  # type: ignore[no-any-return]
 
     def _that_executed(self, site: Site, places: Array) -> Array:
         """Without the threads that have never executed a barrier of the whole CTA, and came by another instruction."""
