@@ -16,6 +16,7 @@ from ptxkit.analyses.dynamic.findings import (
     OF_MASKS,
     OF_SHARED,
     OUT_OF_BOUNDS,
+    exits_early,
     is_checked,
     is_deadlock,
     is_global_race,
@@ -188,7 +189,7 @@ def _blocks_of(case: Case, routine: Routine, lines: Set[int]) -> set[int]:
 
 def is_of_exited_threads(case: Case, finding: Finding) -> bool:
     """Contents decide which threads exit before a barrier: hardware does not wait for them."""
-    return finding.diagnostic.name == DIVERGENT and "exited" in finding.witness and depends(case, finding)
+    return finding.diagnostic.name == DIVERGENT and exits_early(finding, case.routine, case.ran) and depends(case, finding)
 
 
 def is_of_contents(case: Case, finding: Finding) -> bool:
