@@ -1,4 +1,4 @@
-"""Which threads write memory. What a thread that writes none has read has no effect, unless threads exchange values in other ways."""
+"""Which threads write memory. What a thread that writes none has read has no effect, unless threads exchange values by other means."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Effects(Monitor):
         """Whether two threads that write memory access the same byte on these lines, and one of the accesses is a write."""
         readers: dict[int, set[int]] = {}
         writers: dict[int, set[int]] = {}
-        for line, is_write, places, threads in self._accesses:
-            for at, thread in zip(places.tolist(), threads.tolist(), strict=True) if line in lines else ():
+        for line, is_write, addresses, threads in self._accesses:
+            for at, thread in zip(addresses.tolist(), threads.tolist(), strict=True) if line in lines else ():
                 if thread in self._writers:
                     (writers if is_write else readers).setdefault(at, set()).add(thread)
         return any(len(found | readers.get(at, set())) > 1 for at, found in writers.items())
