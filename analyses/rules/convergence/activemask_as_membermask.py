@@ -13,7 +13,9 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.transfer import How, transfer
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
@@ -62,12 +64,28 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 def _may_be_missed(routine: Routine, source: int, user: int) -> bool:
     """Whether lanes that execute the source together may diverge before the user, so that some of them do not execute it.
 
-    An instruction waits for no lane that has exited, but `shfl` may take a value from one.
+    An instruction waits for no lane that has exited, but `shfl` may take a value from one. Under one guard, the same lanes execute both.
     """
-    known, block_of, tree = uniformity(routine), control_flow(routine).block_of, dominators(routine)
+    known, block_of, tree, terms = uniformity(routine), control_flow(routine).block_of, dominators(routine), values(routine)
     staying = routine.instructions[user].opcode.mnemonic != "shfl"
     between = tree.decided_by(block_of[user], staying) - tree.decided_by(block_of[source], staying)
-    return known.guard(user).level < Level.WARP or any(known.branch(block).level < Level.WARP for block in between)
+    if any(known.branch(block).level < Level.WARP for block in between):
+        return True
+    if known.guard(user).level >= Level.WARP or terms.guard(user) == terms.guard(source):
+        return False
+    return not _is_same_for_members(routine, source, user)
+
+
+def _is_same_for_members(routine: Routine, source: int, user: int) -> bool:
+    """Whether the guard of the user is one result for all lanes of the mask: that of a vote, say, with the same mask."""
+    numbering = ssa(routine)
+    value = numbering.values[numbering.uses[user][0]]
+    bound = bindings(routine)[value.instruction] if value.origin is Origin.WRITE else None
+    if not isinstance(bound, Bound) or bound.members is None or not bound.members.reads:
+        return False
+    plan = transfer(bound)
+    is_one = plan.outputs[0][0] is How.GROUP and len(plan.control) == 1
+    return is_one and source in _sources(routine, value.instruction, child_of(routine, value.instruction, bound.members), computed=False)
 
 
 def _sources(routine: Routine, i: int, child: int, computed: bool = True) -> list[int]:

@@ -7,6 +7,7 @@ from marked import expected, findings, found, kernels
 from sample import kernel
 
 from ptxkit.analyses.framework.rule import Facts, all_rules
+from ptxkit.diagnostics import Severity
 
 KERNELS = kernels("convergence_rules.txt")
 
@@ -45,3 +46,21 @@ def test_a_custom_of_a_function_is_told_once() -> None:
     assert len(few) == 4
     assert len(many) == 1
     assert "the same is true of 8 other masks of this function" in many[0].notes
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"),
+    [
+        ("@%p1 activemask.b32 %r1; @%p1 redux.sync.add.s32 %r2, %r3, %r1; ret;", Severity.INFO),
+        ("activemask.b32 %r1; @%p1 redux.sync.add.s32 %r2, %r3, %r1; ret;", Severity.WARNING),
+        ("@%p1 activemask.b32 %r1; @!%p1 redux.sync.add.s32 %r2, %r3, %r1; ret;", Severity.WARNING),
+        ("activemask.b32 %r1; vote.sync.any.pred %p2, %p1, %r1; @%p2 match.any.sync.b32 %r2, %r3, %r1; ret;", Severity.INFO),
+        ("activemask.b32 %r1; vote.sync.any.pred %p2, %p1, -1; @%p2 match.any.sync.b32 %r2, %r3, %r1; ret;", Severity.INFO),
+    ],
+    ids=["one guard", "a guard after", "opposite guards", "a vote of the same lanes", "a vote of the warp"],
+)
+def test_lanes_that_a_guard_leaves_out_are_missed(code: str, severity: Severity) -> None:
+    mask = next(rule for rule in all_rules() if rule.id == "C007")
+    found = list(mask.check(Facts(kernel("mov.u32 %r9, %laneid; setp.lt.u32 %p1, %r9, 7; " + code).module)))
+
+    assert {one.severity for one in found} == {severity}
