@@ -223,7 +223,7 @@ def is_done_elsewhere(routine: Routine, i: int) -> bool:
     own, sync = effects(routine).get(i, ()), syncs(routine).get(i)
     if sync is not None:
         others = _barriers_for_all(routine)
-        touches = _touching(routine) - others
+        touches = _touching(routine) - others - _arrivals_for_all(routine)
         return any(first_met(routine, i, touches | others, forwards) <= others for forwards in (False, True))
     if len(own) != 1:
         return False
@@ -248,15 +248,21 @@ def is_done_elsewhere(routine: Routine, i: int) -> bool:
 
 
 def _barriers_for_all(routine: Routine) -> set[int]:
-    """The barriers at which all threads of the CTA wait for one another."""
+    """The barriers at which all threads of the CTA wait for one another; of barriers of the cluster, the waits."""
     bounds = bindings(routine)
     found = set()
     for i, sync in syncs(routine).items():
         bound = bounds[i]
-        if sync.reach is Reach.CTA and sync.arrives and sync.waits and isinstance(bound, Bound) and bound.threads is None:
-            if routine.instructions[i].guard is None:
-                found.add(i)
+        is_of_cta = sync.reach is Reach.CTA and sync.arrives and isinstance(bound, Bound) and bound.threads is None
+        if sync.waits and (is_of_cta or sync.reach is Reach.CLUSTER) and routine.instructions[i].guard is None:
+            found.add(i)
     return found
+
+
+def _arrivals_for_all(routine: Routine) -> set[int]:
+    """The arrivals of all threads at the barrier of the cluster that release what came before: the wait acquires it."""
+    found = {i for i, sync in syncs(routine).items() if sync.reach is Reach.CLUSTER and sync.arrives and not sync.waits}
+    return {i for i in found if routine.instructions[i].guard is None and ".relaxed" not in routine.instructions[i].opcode.text}
 
 
 def _publishes(routine: Routine, barrier: int) -> bool:

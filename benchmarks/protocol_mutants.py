@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+from apart import is_done_elsewhere
 from drawing import module_of, of_each_family
 from harmless import is_harmless
 from mutants import said
@@ -45,6 +46,7 @@ from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
+BARRIER = "delete a barrier behind the inits"
 BUDGET = 15.0
 """Seconds for each launch."""
 
@@ -99,7 +101,7 @@ def changes(routine: Routine) -> Iterator[tuple[int, str, str]]:
         elif Does.ARRIVE in does:
             yield i, "delete an arrival", ""
         elif does & {Does.BARRIER_SYNC, Does.CLUSTER_WAIT} and inits and inits[-1] < i < inits[-1] + 60:
-            yield i, "delete a barrier behind the inits", ""
+            yield i, BARRIER, ""
     yield from _rings(routine)
 
 
@@ -187,6 +189,11 @@ def decided(text: str, path: str, kernel: str, launch: Launch) -> Verdict | None
         return None
 
 
+def is_made_up_for(routine: Routine, mutant: Mutant) -> bool:
+    """Whether another barrier does what a deleted one did, by the order of instructions alone."""
+    return mutant.change == BARRIER and is_done_elsewhere(routine, mutant.instruction)
+
+
 def examine(
     path: Path, facts: Facts, kernels: list[Routine], most: int, known: dict[tuple[str, str], Launch], is_verified: bool
 ) -> Iterator[dict[str, object]]:
@@ -213,7 +220,7 @@ def examine(
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
                 "refuted": refuted,
                 "harmless": (verdict is not None and verdict.outcome == VERIFIED and not new)
-                or (not is_reported and is_harmless(routine, other, mutant.line)),
+                or (not is_reported and (is_made_up_for(routine, mutant) or is_harmless(routine, other, mutant.line))),
             }
 
 

@@ -56,6 +56,8 @@ class Source:
     """So many files are taken."""
     most: int = MOST
     """None is larger, in bytes."""
+    kernels: int = 0
+    """Of each file that is larger, so many kernels become files of their own."""
 
 
 WHEELS = (
@@ -175,7 +177,83 @@ TRITON = (
     ("gptq-triton", "gptq_triton", "gptq-triton==0.0.4"),
 )
 """Packages of kernels for Triton, by name, package of the kernels, and distribution: of the third lot."""
+SOME, GENERATED = 20, 100_000
+"""Of each source of the sixth lot so many files are taken, none larger."""
+OF_LARGE_FILES = ("qiskit-aer-gpu==0.15.1", "pycolmap-cuda12==4.2.1", "cupy-cuda12x==13.4.1", "nvidia-nvimgcodec-cu12==0.9.0.20")
+OF_SMALL_FILES = (
+    "mlx-cuda-12==0.32.4",
+    "nyxus-cuda12x==0.11.0",
+    "itk-rtk-cuda124==2.7.0.post1",
+    "koi-cuda113==0.0.5",
+    "awkward-cuda-kernels==1.3.0",
+)
+TRITON_LATER = (
+    ("sageattention==1.0.6", "sageattention", "triton==3.2.0", "80"),
+    ("late-interaction-kernels==0.4.5", "late_interaction_kernels", "triton==3.3.1", "100"),
+    ("unsloth==2026.10.9", "unsloth.kernels", "triton==3.2.0", "89"),
+    ("fused-turboquant==0.1.0", "fused_turboquant", "triton==3.3.1", "86"),
+    ("bm3d-triton==0.1.1", "bm3d_triton", "fbtriton==3.7.4", "100"),
+    ("flag_gems==5.0.2", "flag_gems.ops", "triton==3.3.1", "90"),
+    ("mlstm-kernels==2.0.6", "mlstm_kernels.triton", "triton==3.2.0", "90"),
+    ("cuda-triton-multiarch==0.1.3", "kernels", "triton==3.3.1", "75"),
+    ("freesolo-chalk==0.5.7", "chalk", "triton==3.3.1", "90"),
+    ("sglang==0.5.23", "sglang.kernels.ops", "triton==3.3.1", "90"),
+    ("flashlib==0.4.0", "flashlib", "triton==3.3.1", "90"),
+    ("lightning-attn==0.0.5", "lightning_attn", "triton==3.2.0", "80"),
+    ("ring-attention-pytorch==0.5.20", "ring_attention_pytorch", "triton==3.2.0", "80"),
+)
+"""Wheels, with large and with small files, and packages of Triton kernels with their compiler and target: the sixth lot, what compilers
+generate."""
+OF_WARP = (
+    ("warp-1.11", "warp-lang==1.11.1", "", ("90", "8", "warp.examples.tile", "warp.examples.core", "warp.optim"), GENERATED),
+    ("newton", "warp-lang==1.19.0", "newton==1.8.0", ("89", "7", "newton._src.geometry", "newton._src.utils", "newton._src.sim"), 120_000),
+    ("mujoco-warp", "warp-lang==1.19.0", "mujoco-warp==4.0.0", ("100", "6", "mujoco_warp._src"), GENERATED),
+)
+SIXTH = (
+    *[
+        Source(
+            "sixth-" + wheel.partition("==")[0], "fat binary", (wheel,), each=SOME, most=GENERATED, kernels=40 * (wheel in OF_LARGE_FILES)
+        )
+        for wheel in (*OF_LARGE_FILES, *OF_SMALL_FILES)
+    ],
+    *[
+        Source(
+            "sixth-" + package.partition("==")[0],
+            compiler.replace("==", " "),
+            (compiler, "packaging", "setuptools"),
+            ("triton_kernels.py", root, target, "most=16"),
+            package,
+            SOME,
+            GENERATED,
+        )
+        for package, root, compiler, target in TRITON_LATER
+    ],
+    *[
+        Source(f"sixth-{name}", "Warp (NVRTC)", (warp, "numpy", "mujoco"), ("warp_modules.py", *rest), package, SOME, most)
+        for name, warp, package, rest, most in OF_WARP
+    ],
+    Source("sixth-halide", "Halide", ("halide==21.0.0", "imageio"), ("halide_pipelines.py",), each=SOME, most=GENERATED),
+    Source(
+        "sixth-pystencils",
+        "pystencils 2.0, lbmpy 2.0, nvcc",
+        ("pystencils==2.0", "lbmpy==2.0"),
+        ("pystencils_kernels.py",),
+        each=SOME,
+        most=GENERATED,
+    ),
+    Source("sixth-taichi", "Taichi", ("taichi==1.7.4", str(HERE.parent)), ("taichi_examples.py",), each=SOME, most=GENERATED),
+    Source(
+        "sixth-cupy-cuda13x",
+        "CuPy (NVRTC)",
+        ("cupy-cuda13x==14.2.0", "scipy", *[f"nvidia-cuda-{part}==13.0.*" for part in ("nvrtc", "runtime", "cccl")]),
+        ("cupy_modules.py",),
+        each=SOME,
+        most=GENERATED,
+        kernels=40,
+    ),
+)
 SOURCES = (
+    *SIXTH,
     *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
     *[Source("third-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in NUMERICAL],
     *[Source("fourth-" + wheel.partition("==")[0], "fat binary", (wheel,), each=FEWEST, most=LARGER) for wheel in PHYSICAL],
@@ -248,9 +326,35 @@ def make(folder: Path, only: set[str]) -> None:
 def take(source: Source, work: Path, out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    if source.kernels:
+        separate(work, source.kernels)
     for path in chosen(sorted(work.rglob("*.ptx")), source.each, source.most):
         shutil.copy(path, out / path.name)
     print(f"{source.name}: {len(list(out.iterdir()))} files")
+
+
+LEAST, KERNEL = 1500, 60_000
+"""A kernel that becomes a file of its own is larger and smaller, in bytes."""
+
+
+def separate(work: Path, count: int) -> None:
+    """Writes kernels of the large files as files of their own, by the hash of their names, each with all that is no kernel."""
+    found = []
+    for path in sorted(work.glob("*.sm_*.ptx")):
+        text = path.read_bytes().decode("latin-1")
+        starts = list(re.finditer(r"^(?:\.visible |\.weak |\.extern )?\.(entry|func)\b", text, re.MULTILINE))
+        if len(text) < GENERATED or not starts:
+            continue
+        ends = [one.start() for one in starts[1:]] + [len(text)]
+        pieces = [(one[1], text[one.start() : end]) for one, end in zip(starts, ends, strict=True)]
+        shared = text[: starts[0].start()] + "".join([piece for kind, piece in pieces if kind == "func"])
+        for kind, piece in pieces:
+            name = re.search(r"\.entry\s+([^\s(]+)", piece)
+            if kind == "entry" and name and len(piece) > LEAST and len(shared) + len(piece) <= KERNEL:
+                found.append((hashlib.sha256(name[1].encode()).hexdigest(), name[1], path.name.split(".")[-2], shared + piece))
+    kept = {name: (key, target, text) for key, name, target, text in sorted(found, reverse=True)}
+    for key, target, text in sorted(kept.values())[:count]:
+        (work / f"kernel.{key[:8]}.{target}.ptx").write_bytes(text.encode("latin-1"))
 
 
 def download(package: str, folder: Path) -> Path | None:

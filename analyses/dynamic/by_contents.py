@@ -9,12 +9,14 @@ import attrs
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.dynamic.case import RANDOM, Case, Findings, keep
+from ptxkit.analyses.dynamic.effects import Effects
 from ptxkit.analyses.dynamic.findings import (
     DIVERGENCE,
     MISALIGNED,
     OF_MASKS,
     OF_SHARED,
     OUT_OF_BOUNDS,
+    exits_early,
     is_checked,
     is_deadlock,
     is_global_race,
@@ -100,6 +102,24 @@ def with_a_reader(case: Case, found: Findings) -> Findings:
     return keep(found, lambda one: not (is_of_writes(one) and lines_of(one) & unread))
 
 
+def with_an_effect(case: Case, found: Findings) -> Findings:
+    """A thread reads what another writes, and then writes nothing itself, as where a compiler has several threads load one element and a
+    single one store the result: what it has read has no effect. Asked only if threads exchange values through memory alone."""
+    asked = keep(found, lambda one: is_race(one) and not is_of_writes(one))
+    if not asked or case.ran.fault is not None or any(has_such(one, _exchanges) for one in reached(case.routine)):
+        return found
+    effects = Effects(frozenset().union(*map(lines_of, asked)))
+    if case.again(also=(effects,)).fault is not None:
+        return found
+    return keep(found, lambda one: one not in asked or effects.meet(lines_of(one)))
+
+
+def _exchanges(bound: Bound) -> bool:
+    """Whether an instruction may pass values between threads other than by a load and a store, or accesses memory later."""
+    is_collective = bound.converges is not None and bound.converges.level == "warp"
+    return is_collective or bool(bound.asynchronous) or _is_in_flight(bound) or bound.has(".red")
+
+
 def _is_in_flight(bound: Bound) -> bool:
     return any(memory.is_async for memory in bound.memory)
 
@@ -169,7 +189,7 @@ def _blocks_of(case: Case, routine: Routine, lines: Set[int]) -> set[int]:
 
 def is_of_exited_threads(case: Case, finding: Finding) -> bool:
     """Contents decide which threads exit before a barrier: hardware does not wait for them."""
-    return finding.diagnostic.name == DIVERGENT and "exited" in finding.witness and depends(case, finding)
+    return finding.diagnostic.name == DIVERGENT and exits_early(finding, case.routine, case.ran) and depends(case, finding)
 
 
 def is_of_contents(case: Case, finding: Finding) -> bool:

@@ -123,7 +123,7 @@ def with_other_counts(case: Case, found: Findings) -> Findings:
         gone = [one for one in left if not is_in(one, other.ran)]
         left = tuple([one for one in left if one not in gone])
         if is_compared(case.routine):
-            at_ends += tuple([one for one in gone if is_of_ends(one, AT_ENDS)])
+            at_ends += tuple([one for one in gone if is_of_ends(one, AT_ENDS, case.routine, case.ran)])
     uneven = case.resized(UNEVEN_CONTRAST) if at_ends else None
     return left if uneven is None else left + keep(at_ends, lambda one: is_in(one, uneven.ran))
 

@@ -150,18 +150,18 @@ def with_other_sizes(routine: Routine) -> Iterator[Attempt]:
         yield Attempt(Sizes(counts=MANY, rest=1), REST_CONTRAST)
     meets = needs(routine, "cta") or needs(routine, "warp")
     if is_compared(routine) and (meets or _has_arrays_of_its_own(routine)):
-        yield Attempt(Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, counts=_of_ends(AT_ENDS), has_races=False)
+        yield Attempt(Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, counts=_of_ends(AT_ENDS, routine), has_races=False)
     if is_compared(routine) and meets:
-        yield Attempt(Sizes(small=LOW), Sizes(counts=2 * FEW, small=LOW_TOO), counts=_of_ends(DIVERGENCE), has_races=False)
+        yield Attempt(Sizes(small=LOW), Sizes(counts=2 * FEW, small=LOW_TOO), counts=_of_ends(DIVERGENCE, routine), has_races=False)
         if meets_in_loops(routine):
             yield Attempt(Sizes(scale=TILES))
-            yield Attempt(Sizes(scale=TILES, uneven=UNEVEN), UNEVEN_TILES, counts=_of_ends(AT_ENDS), has_races=False)
+            yield Attempt(Sizes(scale=TILES, uneven=UNEVEN), UNEVEN_TILES, counts=_of_ends(AT_ENDS, routine), has_races=False)
     if allocates(routine):
-        yield Attempt(EMPTY, EMPTY, counts=_of_ends(OF_TENSORS))
+        yield Attempt(EMPTY, EMPTY, counts=_of_ends(OF_TENSORS, routine))
 
 
-def _of_ends(families: Sequence[str]) -> Callable[[Finding, Ran], bool]:
-    return lambda finding, ran: is_of_ends(finding, families)
+def _of_ends(families: Sequence[str], routine: Routine) -> Callable[[Finding, Ran], bool]:
+    return lambda finding, ran: is_of_ends(finding, families, routine, ran)
 
 
 def with_other_contents(routine: Routine, ran: Ran) -> Iterator[Attempt]:
@@ -207,7 +207,10 @@ def _scatters(ran: Ran) -> bool:
 
 
 def _stores_to_shared(bound: Any) -> bool:
-    return isinstance(bound, Bound) and bound.form.mnemonic in ("st", *UPDATES) and bound.has(".shared")
+    """Whether an instruction may write shared memory, also by a generic address."""
+    if not isinstance(bound, Bound) or bound.form.mnemonic not in ("st", *UPDATES):
+        return False
+    return not any(map(bound.has, (".global", ".local", ".param")))
 
 
 def _gathers(ran: Ran) -> bool:

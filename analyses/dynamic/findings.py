@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.dynamic.once import Ran, Seen
+from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -53,6 +60,11 @@ def is_of(finding: Finding, families: Sequence[str]) -> bool:
     return finding.diagnostic.rule[:1] in families or finding.diagnostic.name in families
 
 
+def is_in_shared(finding: Finding) -> bool:
+    """Whether a finding is about shared memory, of any CTA of the cluster."""
+    return str(finding.witness.get("space", "")).partition("::")[0] in ("shared", "cluster")
+
+
 def is_race(finding: Finding) -> bool:
     """Whether a finding is a race."""
     return finding.diagnostic.name in RACES
@@ -95,17 +107,28 @@ def is_of_writes(finding: Finding) -> bool:
     return is_race(finding) and len(accesses) == 2 and all(one["kind"] == "write" for one in accesses)
 
 
-def is_of_ends(finding: Finding, families: Sequence[str]) -> bool:
+def is_of_ends(finding: Finding, families: Sequence[str], routine: Routine, ran: Ran) -> bool:
     """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
     not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
-    return is_of(finding, families) and "exited" not in finding.witness
+    return is_of(finding, families) and not exits_early(finding, routine, ran)
+
+
+def exits_early(finding: Finding, routine: Routine, ran: Ran) -> bool:
+    """Whether threads exit before a barrier because there is nothing to do for them; not if they branch around it, to what follows it."""
+    return "exited" in finding.witness and not any(
+        uniformity(of).branch(branch).level < Level.CTA
+        for of in reached(routine)
+        for i, _ in such(of, lambda bound: bool(bound.barrier))
+        if ran.code.index.span(of.where(i)).line == finding.diagnostic.span.line
+        for branch in dominators(of).decided_by(control_flow(of).block_of[i], staying=True)
+    )
 
 
 def is_read_of_owned(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is a race in shared memory of a read with a write whose address is the same for all contents."""
     accesses = finding.witness.get("accesses", ())
     written = {one["line"] for one in accesses if one["kind"] == "write"}
-    if not is_race(finding) or finding.witness.get("space") != "shared" or is_of_writes(finding):
+    if not is_race(finding) or not is_in_shared(finding) or is_of_writes(finding):
         return False
     return not written & {ran.line_of(site) for site in ran.addresses}
 
@@ -119,7 +142,7 @@ def is_update(finding: Finding, ran: Ran) -> bool:
     loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
     named = {by_line.get(line) for line in lines}
     updates = {ran.line_of(site) for site in sites if site.bound.form.mnemonic in UPDATES}
-    return finding.witness.get("space") == "shared" and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
+    return is_in_shared(finding) and (bool(lines & updates) or (len(named) == 1 and named <= loaded))
 
 
 def is_of_one_address(finding: Finding, ran: Ran) -> bool:

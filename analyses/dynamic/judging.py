@@ -17,6 +17,7 @@ from ptxkit.analyses.dynamic.by_contents import (
     is_of_contents,
     is_of_exited_threads,
     with_a_reader,
+    with_an_effect,
     with_other_contents,
 )
 from ptxkit.analyses.dynamic.by_shapes import (
@@ -59,6 +60,7 @@ COUNTS = "the kernel does not say how many threads a CTA has: it may be as many 
 CHECKED = "the compare-and-swap that follows fails if another thread has changed the word"
 TABLES = "its address comes from synthesized memory contents: the host may give each thread its own elements"
 UNREAD = "no thread reads the stored value"
+NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
 EXITED = "hardware counts threads that have exited, and whether any has depends on synthesized contents of memory"
 CONTENTS = "what it does depends on contents of memory that were synthesized"
@@ -87,6 +89,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
     (unless(is_compared_and_swapped), CHECKED),
     (unless(is_by_table), TABLES),
     (with_a_reader, UNREAD),
+    (with_an_effect, NO_EFFECT),
     (with_other_contents, OTHER_CONTENTS),
     (unless(is_of_exited_threads), EXITED),
     (unless(is_of_contents), CONTENTS),

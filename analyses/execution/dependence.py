@@ -163,16 +163,19 @@ class _Facts:
         self.matters = bool(bound.memory or bound.flow or bound.asynchronous or synchronizes)
         if bound.flow == "branch-indexed":
             self.where = self.reads
-        if bound.barrier:
+        # the values that a barrier reduces do not decide who waits
+        reduces = any(barrier.action == "reduce" for barrier in bound.barrier)
+        if bound.barrier and not reduces:
             self.where = self.reads
+        names = {barrier.operand for barrier in bound.barrier}
         children = site.instruction.children
         first = 2 if type(children[0]) is Guard else 1
         for operand in bound.operands:
-            if operand.role == "addr" or operand is bound.members:
+            if operand.role == "addr" or operand is bound.members or operand is bound.threads or operand.name in names:
                 for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
                     self.where |= 1 << number
         # the contents of an mbarrier are not data
-        data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
+        data = [one for one in bound.memory if one.operand not in names]
         read = [space for one in data if one.access != "write" for space in _spaces(bound, one.operand)]
         # kernel parameters are never stored to
         self.loads = frozenset(read) - ({RETURNED} if _is_of_a_parameter(body, site) else set())

@@ -20,6 +20,7 @@ from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
+from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -75,6 +76,8 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory", "call"
 """Kinds of faults that other scalars may avoid."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that mean that the kernel cannot be launched with this shape."""
+CLOCKS = frozenset(("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"))
+"""Special registers whose values depend on the schedule."""
 IN_STEP = ("lockstep", "early", "late")
 """Schedules under which all CTAs advance in lockstep."""
 OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
@@ -91,6 +94,8 @@ class Ran:
     fault: Fault | None
     causes: frozenset[tuple[Any, ...]] = frozenset()
     """Causes of its findings, including the fault."""
+    result: bytes = b""
+    """As `Once.result`."""
 
     @property
     def is_too_long(self) -> bool:
@@ -157,6 +162,8 @@ class Executed:
     follow the arguments); and how many bytes of each the kernel reads."""
     deciding_numbers: tuple[int, ...] = ()
     """Arguments whose synthesized scalars decide which path threads take, by index; known only if something was not executed."""
+    differing: tuple[str | int, ...] = ()
+    """Schedules under which memory ends with other contents than under the first one, though no atomics and no clocks explain that."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
@@ -272,6 +279,8 @@ class _Executing:
         self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
+        self.is_timed = kernel is not None and not specials(kernel).isdisjoint(CLOCKS)
+        """Whether the kernel reads a clock, of which results may depend."""
         self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
         """Paths of the instructions that no scalars and no contents can reach."""
 
@@ -575,6 +584,7 @@ class _Executing:
             tuple(self.layouts.values()),
             self._deciding(best),
             self._deciding_numbers(program) if is_by_numbers else (),
+            () if self.is_timed else tuple(dict.fromkeys([schedule for one in attempts for schedule in one.differing])),
         )
 
     def _deciding_numbers(self, program: Any) -> tuple[int, ...]:
@@ -798,7 +808,7 @@ class _Executing:
             causes.add(cause_of(finding))
             self._note(finding, schedule, contents)
         self.seen |= one.observer.seen
-        self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes)))
+        self.runs.append(Ran(schedule, contents, one.seconds, fault, frozenset(causes), one.result))
         if not self.runs[1:]:
             self.observer, self.instructions, self.starts = one.observer, one.instructions, one.starts
             self.depends = dependent(self.observer.program, {**self.observer.sources, **self.observer.unknown_calls})
@@ -833,6 +843,13 @@ class _Attempt:
     """As `Once.starts`."""
     states: tuple[str, ...] = ()
     """Variables of the module that held other values than the module gives them."""
+
+    @property
+    def differing(self) -> tuple[str | int, ...]:
+        """The schedules under which memory ends with other contents than in the first run."""
+        first = self.runs[0]
+        again = [run for run in self.runs[1:] if run.contents == first.contents and run.result]
+        return tuple([run.schedule for run in again if first.result and run.result != first.result])
 
     def is_of_equal_words(self, code: Code, cause: tuple[Any, ...]) -> bool:
         """Whether a finding is about two stores at addresses from synthesized contents, and appears only if words of these are equal."""

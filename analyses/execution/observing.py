@@ -70,6 +70,8 @@ class Observer(Monitor):
         self.depends_on_order = False
         """Whether an operation was executed whose outcome may depend on the schedule: an asynchronous operation, an atomic, or a strong
         read."""
+        self.updates = False
+        """Whether memory was updated by atomics, whose order may show in results of a correct kernel."""
         self._placed = 0
         self._preset_ranges: list[tuple[int, int]] = []
         self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
@@ -128,6 +130,7 @@ class Observer(Monitor):
         if site is None:
             return
         self.seen.add(id(site))
+        self.updates |= access.kind not in ("read", "write")
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
             self.depends_on_order = True

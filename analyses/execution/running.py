@@ -36,6 +36,9 @@ class Once:
     """The index of the argument that each range belongs to, by its start; variables of the module follow the arguments."""
     not_covered: tuple[str, ...]
     """Descriptions of what the monitors did not check."""
+    result: bytes = b""
+    """A digest of the memory that the launch was given, at its end; empty if the order of threads does not matter, or may show in the
+    results of a correct kernel."""
 
 
 def once(
@@ -77,6 +80,7 @@ def once(
     fault: Fault | None = None
     findings: tuple[Finding, ...] = ()
     instructions = 0
+    result = b""
     try:
         run = machine.launch(
             code,
@@ -93,6 +97,8 @@ def once(
             progress=progress,
         )
         findings, instructions = run.findings, run.instructions
+        if checks and observer.depends_on_order and not observer.updates and most_ctas is None:
+            result = _digest(machine, freed, arguments)
     except Fault as error:
         fault, findings = error, error.findings
     finally:
@@ -100,4 +106,17 @@ def once(
             machine.free_global(start)
         machine.memory.trim()
     seconds = time.thread_time() - begun
-    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)))
+    return Once(observer, fault, findings, instructions, seconds, tuple(made), starts, tuple(not_covered(monitors)), result)
+
+
+def _digest(machine: Any, ranges: Sequence[tuple[int, int]], arguments: Sequence[Any]) -> bytes:
+    """A digest of ranges of global memory, and of the arrays among the arguments, into which a launch writes."""
+    import hashlib
+
+    found = hashlib.blake2b(digest_size=16)
+    for start, end in ranges:
+        found.update(machine.memory.view(start, end - start))
+    for one in arguments:
+        if hasattr(one, "tobytes"):
+            found.update(one.tobytes())
+    return found.digest()

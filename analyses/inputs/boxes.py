@@ -149,7 +149,9 @@ def stage_strides(routine: Routine) -> dict[MapName, int]:
 
 
 def _stride(known: Values, atom: Term, factor: int) -> int:
-    """The least change of an address when this term changes; 0 if unknown."""
+    """The least change of an address when this term changes; 0 if unknown, or if it never changes: where memory starts, aligned."""
+    if all(leaf.operator == "address" for leaf in atom.leaves()):
+        return 0
     if atom.operator == "and" and atom.args[1].constant:
         return abs(factor) * (atom.args[1].constant & -atom.args[1].constant)
     if atom.operator == "phi" and isinstance(atom.data[0], int):

@@ -549,6 +549,15 @@ def shared_variables(routine: Routine) -> Iterator[Symbol]:
 
 @fact
 def has_dynamic_shared(routine: Routine) -> bool:
-    """Whether a kernel uses shared memory of unspecified size."""
+    """Whether a kernel uses shared memory of unspecified size: through a variable, or by addresses from 0 if the module has no shared
+    variable."""
+    if not _declares_shared(routine):
+        return any(access.space == ".shared" for one in reached(routine) for access in accesses(one))
     names = {symbol.name for symbol in shared_variables(routine) if symbol.linkage == ".extern" and size_of(symbol) in (None, 0)}
     return bool(names) and any(node.text in names for one in reached(routine) for node in one.function.find(Name))
+
+
+def _declares_shared(routine: Routine) -> bool:
+    """Whether the module, or one of its functions, declares a shared variable."""
+    symbols = [symbol for scope in routine.names.all_scopes for symbol in scope.symbols.values()]
+    return any(symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") for symbol in symbols)

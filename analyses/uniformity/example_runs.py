@@ -52,7 +52,7 @@ class Choice:
 
 
 @fact
-def firsts(routine: Routine) -> frozenset[Term]:
+def _firsts(routine: Routine) -> frozenset[Term]:
     """The parameters that conditions add to a thread index: the first element of a range. Hosts let ranges begin at a multiple of a warp;
     otherwise, groups of lanes would be divided at their ends."""
     known, found = values(routine), set[Term]()
@@ -110,7 +110,7 @@ class World(First):
 
     def _example(self, leaf: Term) -> int:
         number = self.choice.number
-        if leaf in firsts(self.routine):
+        if leaf in _firsts(self.routine):
             number -= number % WARP
         return fitted(number, leaf.alignment, leaf.bounds, leaf.width)
 

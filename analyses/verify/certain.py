@@ -16,8 +16,8 @@ from ptxkit.syntax import Path
 
 
 def is_certain(routine: Routine, i: int, deciding: Set[Path]) -> bool:
-    """Whether every thread of a kernel that comes as far as contents do not matter executes instruction `i`: none of the instructions at
-    the paths `deciding` is a branch on which it depends, or is `i` itself. False in functions that a kernel calls."""
+    """Whether contents have no say in which threads execute instruction `i` of a kernel: neither the instruction nor a branch on which it
+    depends is at one of the paths `deciding`. False in functions that a kernel calls."""
     if not routine.function.header.is_entry or routine.where(i) in deciding:
         return False
     flow = control_flow(routine)

@@ -34,6 +34,10 @@ UNWRITTEN = "uninitialised-memory"
 """Name of the finding about uninitialized memory."""
 STANDSTILLS = frozenset(("fault-deadlock", "fault-standstill"))
 """Names of findings about threads that wait forever."""
+BY_ORDER = (
+    "what threads read depends on which of them comes first: strong accesses (volatile, relaxed) are no data race, but they order nothing "
+    "(8.9.5), and memory ends with other contents under schedule"
+)
 LEAST_KINDS = 2
 """With fewer kinds of contents than these, a race that not all contents show may be a coincidence."""
 OF_GRIDS = frozenset(("griddepcontrol-missing-wait", "griddepcontrol-access-before-wait"))
@@ -217,6 +221,8 @@ class _Judge:
             found.append(self._of_fault(fault))
         if not found and self.executed.unexecuted:
             found.append(self._of_unexecuted())
+        if not found and self.executed.differing:
+            found.append(Reason(f"{BY_ORDER} {self.executed.differing[0]} than in lockstep"))
         found += [Reason(f"not everything was watched: {what}") for what in self.executed.not_covered]
         return found
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import attrs
+
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, may_be_same, mbarrier_operand, where
 from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
@@ -180,7 +182,18 @@ def _shares(routine: Routine, use: Use) -> list[Use]:
         return []
     rest = terms.sub(address, part)
     own = [(terms.add(rest, terms.constant(number, address.width)), threads) for number, threads in sorted(groups.items())]
-    return [_use(routine, use.step, use.where, where_, threads) for where_, threads in own]
+    return [_use(routine, _step_of(routine, use.step, threads), use.where, where_, threads) for where_, threads in own]
+
+
+def _step_of(routine: Routine, step: Step, threads: int) -> Step:
+    """An initialization as these threads execute it: with the count that all of them have, if the thread index alone selects it."""
+    if step.does is not Does.INIT or step.amount is None or step.amount.constant is not None:
+        return step
+    numbers = uniformity(routine).reach.template.numbers(step.amount)
+    found = {numbers[thread] for thread in bits(threads)} if numbers is not None else set()
+    if len(found) != 1:
+        return step
+    return attrs.evolve(step, amount=values(routine).terms.constant(found.pop(), step.amount.width))
 
 
 def _iterates(index: Term) -> bool:

@@ -340,7 +340,7 @@ def unfenced(routine: Routine) -> Iterator[Finding]:
     Many kernels in use have no such fences, or only some; so only a single exception counts.
     """
     fenced, bare = _fenced_mbarriers(routine, False)
-    if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()):
+    if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()) and not bare.keys() & _waits_for_copies(routine):
         for wait, i in bare.items():
             yield Finding(i, NO_FENCE, [(wait, "waited for here")], False)
 
@@ -372,7 +372,7 @@ def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], di
     """The mbarrier waits, as in `fences_after`."""
     fenced, bare = fences_after(routine, keeps)
     # a barrier of all threads follows the allocation of tensor memory, and needs no fence there
-    mbarriers = {use.instruction for use in uses(routine)} - _waits_for_copies(routine)
+    mbarriers = {use.instruction for use in uses(routine)}
     return fenced, {wait: i for wait, i in bare.items() if wait in mbarriers}
 
 

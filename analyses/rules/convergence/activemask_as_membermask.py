@@ -118,8 +118,8 @@ RULE = Rule(
         activemask.b32 %r4;
     """,
     proof=(
-        "The mask comes from activemask. Whether lanes were missing is not known, so it is only information; a warning if a branch on which"
-        " lanes may diverge lies between it and the instruction that waits."
+        "The mask comes from activemask. Whether lanes were missing is not known, so it is only information; it is a warning if"
+        " lanes may diverge before they reach the instruction that waits."
     ),
     sanitizer="none of its tools looks for this.",
     check=check,

@@ -310,7 +310,7 @@ class Barriers(Monitor):
             return
         line, now, number = self.collected.line(site), self.collected.line(lanes.site), barrier % BARRIERS
         mine = lanes.index[key == barrier]
-        before = self._arrived_before(barrier, mine)
+        before = self._arrived_before(barrier, mine, site)
         where = f"barrier {number} of CTA {self._cta(barrier)}"
         if what == "awaits":
             awaited = self._awaited(lanes.site, lanes, key == barrier)
@@ -332,13 +332,18 @@ class Barriers(Monitor):
     def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
         return "another thread count" if site.bound.threads is not None else "no thread count"  # type: ignore[union-attr]
 
-    def _arrived_before(self, barrier: int, mine: Array) -> Array:
-        """The threads that have arrived at a barrier in its current phase."""
+    def _arrived_before(self, barrier: int, mine: Array, site: Site) -> Array:
+        """The threads that have arrived at a barrier in its current phase, by this instruction as far as is known."""
         residents, number = self.residents, barrier % BARRIERS
         first = barrier // BARRIERS * residents.threads
         places = first + np.flatnonzero(self._came[number, first : first + residents.threads] == self._phase[barrier])
-        found = places + residents.first
+        found = self._that_executed(site, places) + residents.first
         return found[~np.isin(found, mine)]  # type: ignore[no-any-return]
+
+    def _that_executed(self, site: Site, places: Array) -> Array:
+        """Without the threads that have never executed a barrier of the whole CTA, and came by another instruction."""
+        executed = self._executed.get(id(site))
+        return places if executed is None else places[executed[places]]
 
     def _again(self, lanes: Any, number: Array, phase: Array) -> None:
         """Reports threads that have already arrived in this phase."""
@@ -365,7 +370,7 @@ class Barriers(Monitor):
         barrier = int(alone[0])
         site = self._sites[int(self._site[barrier])]
         number = barrier % BARRIERS
-        came = self._arrived_before(barrier, np.empty(0, np.int64))
+        came = self._arrived_before(barrier, np.empty(0, np.int64), site)
         self.collected.add(
             (id(site), "unwaited"),
             OVERRUN,
@@ -399,7 +404,7 @@ class Barriers(Monitor):
             return
         number = barrier % BARRIERS
         first = warp // self.residents.warps_per_cta * self.residents.threads + warp % self.residents.warps_per_cta * WARP
-        places = first + np.array([lane for lane in range(WARP) if mask >> lane & 1])
+        places = self._that_executed(site, first + np.array([lane for lane in range(WARP) if mask >> lane & 1]))
         self.collected.add(
             (id(site), "part"),
             DIVERGENT,
@@ -454,7 +459,7 @@ class Barriers(Monitor):
     def _found_missing(self, lanes: Any, past: Array, key: Array, number: int, site: Site, how: str, what: str) -> None:
         barrier = int(key[past[0]])
         mine = lanes.index[past][key[past] == barrier]
-        before = self._arrived_before(barrier, np.empty(0, np.int64))
+        before = self._arrived_before(barrier, np.empty(0, np.int64), site)
         line = self.collected.line(site)
         here = lanes.site if how == "skipped" else None
         groups = [

@@ -152,6 +152,23 @@ def test_boxes_fill_a_stage_of_a_ring_that_the_run_does_not_get_to() -> None:
     assert not is_guessed(routine)
 
 
+def test_an_aligned_start_of_memory_is_no_stage() -> None:
+    # the boxes fill the room before the next copy and the end of the variable: the text says so
+    routine = kernel(f"""
+        add.u32 %r2, %r2, 1023; and.b32 %r2, %r2, -1024;
+        {EXPECT} [%r3], 24576;
+        {COPY} [%r2], [%rd1, {{0, 0}}], [%r3];
+        {COPY} [%r2+16384], [%rd2, {{0, 0}}], [%r3];
+        {EXPECT} [%r3+8], 24576;
+        {COPY} [%r2+24576], [%rd1, {{0, 0}}], [%r3+8];
+        {COPY} [%r2+40960], [%rd2, {{0, 0}}], [%r3+8];
+    """)
+
+    assert not is_guessed(routine)
+    maps = [one for _, one in example(routine, shapes(routine)[0]).arguments]
+    assert [math.prod(one.box) * 2 for one in maps if isinstance(one, Map)] == [16384, 8192]
+
+
 def test_of_several_choices_launches_with_other_sizes_have_another() -> None:
     body = f"""
         {EXPECT} [%r3], 640;

@@ -188,6 +188,33 @@ class TestLoops:
         assert found.assumptions == ("`n` not given; tried: 64, 49",)
 
 
+class TestOrder:
+    """Each warp stores to shared memory, and reads what the other one has stored: by strong accesses, which are no race."""
+
+    BODY = f"""
+        {ELEMENT} shl.b32 %r2, %r1, 2; mov.u32 %r3, data; add.u32 %r4, %r3, %r2; xor.b32 %r5, %r2, 128; add.u32 %r5, %r3, %r5;
+        st.shared.u32 [%r4], 0; bar.sync 0;
+        st.volatile.shared.u32 [%r4], 7; BARRIER ld.volatile.shared.u32 %r6, [%r5]; MORE st.global.u32 [%d3], %r6;
+    """
+
+    @pytest.mark.parametrize(
+        ("barrier", "more", "outcome"),
+        [
+            ("", "", UNDECIDED),
+            ("bar.sync 0;", "", VERIFIED),
+            ("", "setp.lt.u32 %p1, %r6, 9; selp.u32 %r6, 1, 2, %p1;", VERIFIED),
+            ("", "atom.shared.add.u32 %r7, [%r4], 1;", VERIFIED),
+            ("", "mov.u32 %r6, %clock;", VERIFIED),
+        ],
+        ids=["no barrier", "a barrier", "equal results", "atomics", "a clock"],
+    )
+    def test_results_that_depend_on_it_are_not_verified(self, barrier: str, more: str, outcome: str) -> None:
+        found = verdict(self.BODY.replace("BARRIER", barrier).replace("MORE", more), declared=".param .u64 a")
+
+        assert found.outcome == outcome
+        assert any("which of them comes first" in one.text for one in found.reasons) == (outcome == UNDECIDED)
+
+
 class TestMadeUp:
     SCATTER = f"{ELEMENT} ld.global.u32 %r2, [%d3]; and.b32 %r2, %r2, 63; mul.wide.u32 %d4, %r2, 4; add.s64 %d4, %d4, %d1;"
 

@@ -117,6 +117,16 @@ def test_exits_past_a_barrier_are_a_warning() -> None:
     assert [(finding.diagnostic.rule, finding.diagnostic.severity) for finding in findings] == [("C001", Severity.WARNING)]
 
 
+@pytest.mark.parametrize(("count", "expected"), [(8, ["C005"]), (16, [])])
+def test_lanes_that_a_mask_names_do_not_skip_the_instruction(count: int, expected: list[str]) -> None:
+    text = (
+        ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k() { .reg .pred %p; .reg .b32 %r; .shared .b32 s[64];"
+        f" mov.u32 %r, %tid.x; setp.ge.u32 %p, %r, {count}; @%p bra E; bar.warp.sync 0xffff; E: st.shared.u32 [s], 1; ret; }}"
+    )
+    code = Machine().load(text)
+    assert rules(list(code.machine.launch(code, "k", grid=1, block=64, checks="barriers").findings)) == expected
+
+
 def test_threads_that_leave_a_loop_early_miss_its_barrier() -> None:
     """Unlike threads that end before the loop, they have executed the barrier: `exited` is said of the others only."""
     body = "mov.u32 %r2, %r1; L: bar.sync 0; add.u32 %r2, %r2, 40; setp.lt.u32 %p3, %r2, 90; @%p3 bra L;"

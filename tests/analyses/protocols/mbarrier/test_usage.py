@@ -69,3 +69,14 @@ def test_an_mbarrier_that_no_lane_initializes() -> None:
         found.append([one.rule for one in ptxkit.lint(text, run=False)])
 
     assert found == [[], ["M001"]]
+
+
+def test_a_lane_selects_the_count_of_the_mbarrier_that_it_initializes() -> None:
+    body = """
+        setp.gt.u32 %p1, %r1, 2; shl.b32 %r3, %r1, 3; add.u32 %r4, %r2, %r3;
+        setp.lt.u32 %p2, %r1, 1; selp.u32 %r5, 128, 4, %p2;
+        @!%p1 mbarrier.init.shared::cta.b64 [%r4+64], %r5;
+    """
+    inits = usage(routine(body)).of(Does.INIT)
+
+    assert [use.step.amount.constant for use in inits if use.step.amount is not None] == [1, 128, 4, 4]
