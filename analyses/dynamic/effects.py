@@ -1,4 +1,4 @@
-"""Which threads write memory. What a thread that writes none has read has no effect, unless threads exchange values in other ways."""
+"""Which threads write memory. What a thread that writes none has read has no effect, unless threads exchange values by other means."""
 
 from __future__ import annotations
 
