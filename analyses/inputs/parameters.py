@@ -13,6 +13,7 @@ from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import Access, accesses, size_of
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
@@ -138,6 +139,7 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
     known = values(routine)
     pointers, loaded = _pointers(routine)
     counts, compared, starts = _counts(routine)
+    modes = _modes(routine)
     numbers, factors = _numbers(routine)
     images = _images(routine)
     descriptors = _descriptors(routine)
@@ -176,6 +178,8 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
                 own[at] = Slot(at, element, Role.FLOAT, kind)
             elif leaf in counts:
                 own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
+            elif leaf in modes:
+                own[at] = Slot(at, element, Role.NUMBER, kind, value=modes[leaf])
             elif leaf in starts and leaf not in divided_by:
                 own[at] = Slot(at, element, Role.NUMBER, kind, value=0)
             elif leaf in factors and leaf not in compared:
@@ -350,6 +354,29 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
     return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}, starts - others
+
+
+def _modes(routine: Routine) -> dict[Leaf, int]:
+    """Parts of parameters that conditions only compare with several constants for equality, perhaps after arithmetic, and the largest
+    number for which such a condition holds. A kernel need not work with any other number."""
+    known: dict[Leaf, set[Term]] = {}
+    others: set[Leaf] = set()
+    for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
+        leaves = [leaf for one in condition.leaves() if (leaf := leaf_of(one)) is not None]
+        if condition.operator == "eq" and condition.args[1].constant is not None and len(condition.leaves()) == len(leaves) == 1:
+            known.setdefault(leaves[0], set()).add(condition)
+        else:
+            others.update(leaves)
+    return {leaf: mode for leaf, asked in known.items() if len(asked) > 1 and leaf not in others and (mode := _largest(asked))}
+
+
+def _largest(asked: set[Term]) -> int:
+    """The largest number of which one of these conditions holds; 0 if none of a byte does."""
+
+    def holds(number: int) -> bool:
+        return any(number_of(one, lambda _: number) for one in asked)
+
+    return next(filter(holds, range(255, 0, -1)), 0)
 
 
 def _parts(condition: Term) -> Iterator[Term]:

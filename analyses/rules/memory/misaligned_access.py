@@ -32,8 +32,12 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
     runs = known.execution
     always = address.known.ones & low
     if always:
+        most = runs(access.instruction).most
+        if most is Runs.NEVER:
+            # the address may be no address there: a structure says by its first byte whether the rest is one
+            return
         off = f"it is {_rest(always, low, address)} bytes past one, for every thread"
-        severity = Severity.ERROR if runs(access.instruction).most >= Runs.MAYBE else Severity.WARNING
+        severity = Severity.ERROR if most >= Runs.MAYBE else Severity.WARNING
     elif access.bytes is None:
         return
     else:
