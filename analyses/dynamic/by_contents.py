@@ -104,14 +104,27 @@ def with_a_reader(case: Case, found: Findings) -> Findings:
 
 def with_an_effect(case: Case, found: Findings) -> Findings:
     """A thread reads what another writes, and then writes nothing itself, as where a compiler has several threads load one element and a
-    single one store the result: what it has read has no effect. Asked only if threads exchange values through memory alone."""
-    asked = keep(found, lambda one: is_race(one) and not is_of_writes(one))
+    single one store the result: what it has read has no effect. Asked only if threads exchange values through memory alone, and if the
+    kernel stores what it computes from the value: in other threads then."""
+    asked = keep(found, lambda one: is_race(one) and not is_of_writes(one) and _is_stored(case, one))
     if not asked or case.ran.fault is not None or any(has_such(one, _exchanges) for one in reached(case.routine)):
         return found
     effects = Effects(frozenset().union(*map(lines_of, asked)))
     if case.again(also=(effects,)).fault is not None:
         return found
     return keep(found, lambda one: one not in asked or effects.meet(lines_of(one)))
+
+
+def _is_stored(case: Case, finding: Finding) -> bool:
+    """Whether the kernel writes memory with a value, or at an address, that is computed from what the lines of a finding load."""
+    lines, index = lines_of(finding), case.runs.code.index
+    for of in reached(case.routine):
+        found = accesses(of)
+        read = [one for one in found if one.reads and index.span(of.where(one.instruction)).line in lines]
+        computed = ssa(of).computed_from([number for one in read for number in ssa(of).definitions[one.instruction]])
+        if any(number in computed for one in found if one.writes for number in ssa(of).uses[one.instruction]):
+            return True
+    return False
 
 
 def _exchanges(bound: Bound) -> bool:

@@ -40,6 +40,7 @@ from ptxkit.analyses.inputs.shapes import (
     needs,
     read,
     shapes,
+    shared_axes,
 )
 from ptxkit.analyses.inputs.shapes import reached as functions
 from ptxkit.analyses.inputs.single import group, suits_one_thread
@@ -112,7 +113,7 @@ def with_other_shapes(case: Case, found: Findings) -> Findings:
     if is_said(routine, shape.block) and not has_others:
         return found
     few = [_of_a_warp(shape)] if _may_be_a_warp(routine, shape) else []
-    for other in [*few, *_rows(shape), *_others(routine, shape, has_others)]:
+    for other in [*few, *_rows(routine, shape), *_others(routine, shape, has_others)]:
         if not found:
             break
         found = case.not_refuted(found, other)
@@ -132,10 +133,10 @@ def _others(routine: Routine, shape: Shape, has_others: bool) -> list[Shape]:
     return sorted(enough, key=lambda one: math.prod(one.block))[:MOST_CONTRASTS]
 
 
-def _rows(shape: Shape) -> list[Shape]:
+def _rows(routine: Routine, shape: Shape) -> list[Shape]:
     """Blocks of a single row, for one of several dimensions: as wide, with as many threads, or of a usual length. The kernel may use the
-    other dimensions for the grid only."""
-    if len([side for side in shape.block if side > 1]) < 2:
+    other dimensions for the grid only, unless they say where in shared memory a thread has its elements."""
+    if len([side for side in shape.block if side > 1]) < 2 or len(shared_axes(routine)) > 1:
         return []
     lengths = dict.fromkeys((shape.block[0], math.prod(shape.block), *USUAL))
     return [attrs.evolve(shape, block=(length, 1, 1)) for length in lengths]

@@ -444,6 +444,14 @@ def _looked_at(routine: Routine, name: str) -> frozenset[str]:
     )
 
 
+@fact
+def shared_axes(routine: Routine) -> frozenset[str]:
+    """The dimensions of the thread index that addresses in shared memory depend on, except those that only contribute to the linear
+    thread index."""
+    found = [access.address for of in reached(routine) for access in accesses(of) if access.space.startswith(".shared")]
+    return _dimensions([address for address in found if address is not None], "%tid")
+
+
 def _dimensions(terms: Iterable[Term], name: str) -> frozenset[str]:
     """The dimensions of an index that terms depend on, except those that only contribute to the linear thread index."""
     leaves = {str(leaf.data[0]) for term in terms for leaf in _without_ranks(term) if leaf.data}
