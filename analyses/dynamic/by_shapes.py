@@ -117,7 +117,7 @@ def with_other_shapes(case: Case, found: Findings) -> Findings:
         if not found:
             break
         found = case.not_refuted(found, other)
-        if case.runs.is_cut or case.runs.is_full:
+        if case.runs.is_cut or case.runs.is_full or case.runs.is_used_up:
             raise Untried(NO_TIME)
     return found
 

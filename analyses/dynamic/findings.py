@@ -108,9 +108,10 @@ def is_of_writes(finding: Finding) -> bool:
 
 
 def is_of_ends(finding: Finding, families: Sequence[str], routine: Routine, ran: Ran) -> bool:
-    """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier do
-    not count: hardware does not wait for them, and a kernel with barriers is usually launched without a partial CTA."""
-    return is_of(finding, families) and not exits_early(finding, routine, ran)
+    """Whether a finding may concern only the last CTA, whose threads may not all have an element. Threads that exit before a barrier, or
+    after fewer iterations of its loop, do not count: hardware does not wait for them, and a kernel with barriers is usually launched
+    without a partial CTA."""
+    return is_of(finding, families) and "left" not in finding.witness and not exits_early(finding, routine, ran)
 
 
 def exits_early(finding: Finding, routine: Routine, ran: Ran) -> bool:

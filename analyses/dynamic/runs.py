@@ -72,6 +72,11 @@ class Runs:
         return time.perf_counter() > self._end
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether the operations that all runs have together are used up."""
+        return self._left <= 0
+
+    @property
     def is_full(self) -> bool:
         """Whether the memory limit is reached. Memory that one run frees is not reused by the next."""
         return bool(self.code.machine.memory.size > MOST_MEMORY)

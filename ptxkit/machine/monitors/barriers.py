@@ -472,7 +472,7 @@ class Barriers(Monitor):
             f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}),"
             f" but {len(mine)} other{'s' if len(mine) != 1 else ''} {what}",
             site,
-            {"waiting": groups, **({"exited": len(mine)} if how == "exited" else {})},
+            {"waiting": groups, **({how: len(mine)} if how in ("exited", "left") else {})},
             severity=Severity.ERROR if here is not None else Severity.WARNING,
             related=[(here, "others are here")] if here is not None else (),
             count=len(past),
