@@ -117,9 +117,14 @@ def with_other_shapes(case: Case, found: Findings) -> Findings:
         if not found:
             break
         found = case.not_refuted(found, other)
-        if case.runs.is_cut or case.runs.is_full or case.runs.is_used_up:
+        if case.runs.is_cut or case.runs.is_full or (case.runs.is_used_up and _has_rows(shape)):
             raise Untried(NO_TIME)
     return found
+
+
+def _has_rows(shape: Shape) -> bool:
+    """Whether a block has several dimensions: the same threads may be arranged in rows of other lengths."""
+    return len([side for side in shape.block if side > 1]) > 1
 
 
 def _others(routine: Routine, shape: Shape, has_others: bool) -> list[Shape]:
@@ -136,7 +141,7 @@ def _others(routine: Routine, shape: Shape, has_others: bool) -> list[Shape]:
 def _rows(routine: Routine, shape: Shape) -> list[Shape]:
     """Blocks of a single row, for one of several dimensions: as wide, with as many threads, or of a usual length. The kernel may use the
     other dimensions for the grid only, unless they say where in shared memory a thread has its elements."""
-    if len([side for side in shape.block if side > 1]) < 2 or len(shared_axes(routine)) > 1:
+    if not _has_rows(shape) or len(shared_axes(routine)) > 1:
         return []
     lengths = dict.fromkeys((shape.block[0], math.prod(shape.block), *USUAL))
     return [attrs.evolve(shape, block=(length, 1, 1)) for length in lengths]
