@@ -117,12 +117,19 @@ def is_of_ends(finding: Finding, families: Sequence[str], routine: Routine, ran:
 def exits_early(finding: Finding, routine: Routine, ran: Ran) -> bool:
     """Whether threads exit before a barrier because there is nothing to do for them; not if they branch around it, to what follows it."""
     return "exited" in finding.witness and not any(
-        uniformity(of).branch(branch).level < Level.CTA
+        uniformity(of).branch(branch).level < Level.CTA and not _leads_to_exit(of, branch)
         for of in reached(routine)
         for i, _ in such(of, lambda bound: bool(bound.barrier))
         if ran.code.index.span(of.where(i)).line == finding.diagnostic.span.line
         for branch in dominators(of).decided_by(control_flow(of).block_of[i], staying=True)
     )
+
+
+def _leads_to_exit(routine: Routine, branch: int) -> bool:
+    """Whether one side of a branch does nothing but exit, as at the end of a loop over the elements of a grid."""
+    blocks = control_flow(routine).blocks
+    sides = [blocks[side] for side in blocks[branch].successors]
+    return any(side.is_end and side.end - side.start == 1 for side in sides)
 
 
 def is_read_of_owned(finding: Finding, ran: Ran) -> bool:

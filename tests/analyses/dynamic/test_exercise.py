@@ -99,6 +99,18 @@ def test_a_barrier_that_an_odd_number_divides_a_block_at(after: str, families: s
     assert {one.finding.diagnostic.rule[0] for one in done.found} == families
 
 
+@pytest.mark.parametrize(("after", "is_found"), [("bar.sync 1;", True), ("", False)])
+@pytest.mark.parametrize("rounds", ["", "setp.lt.u32 %p1, %r1, %r7; @%p1 bra ROUND;"], ids=["one round", "several"])
+def test_a_loop_over_the_elements_of_a_grid_ends_for_some_threads_first(after: str, is_found: bool, rounds: str) -> None:
+    body = f"""ld.param.u32 %r7, [n]; mov.u32 %r2, %ntid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %nctaid.x; mov.u32 %r5, %tid.x;
+mad.lo.u32 %r1, %r3, %r2, %r5; mul.lo.u32 %r6, %r4, %r2; setp.ge.u32 %p1, %r1, %r7; @%p1 bra END;
+ROUND: bar.sync 0; add.u32 %r1, %r1, %r6; {rounds}
+END: {after}"""
+    done = exercised(body, ".param .u32 n", ".reqntid 64")
+
+    assert bool({one.finding.diagnostic.rule[0] for one in done.found if is_of_the_kernel(one)}) == is_found
+
+
 def test_memory_that_nobody_would_mean_ends_a_run_and_not_the_program() -> None:
     from ptxkit.analyses.inputs.example import MOST_BYTES, Array, Map
     from ptxkit.machine import Fault, Machine

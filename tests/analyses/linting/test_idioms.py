@@ -104,7 +104,6 @@ OVERSIGHTS = {
     },
     "oversights_paths.sm_80.ptx": {
         "normalize": "C001",
-        "smooth": "C001",
         "row_chunks": "C001",
         "all_positive": "C001",
         "drain": "S003",
