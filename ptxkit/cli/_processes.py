@@ -6,8 +6,10 @@ import contextlib
 import functools
 import gc
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
@@ -45,11 +47,20 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
 
 
 def _begin() -> None:
-    """Initializes a worker process: no garbage collection, and Ctrl-C ends it silently."""
+    """Initializes a worker process: no garbage collection, Ctrl-C ends it silently, and it ends if its parent is killed."""
     gc.disable()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _end_with_parent() -> None:
+    """Ends this process once its parent has ended: a parent that is killed cannot tell its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _result(future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext) -> Examined:
