@@ -68,7 +68,7 @@ class Ran:
     @property
     def lines(self) -> frozenset[int]:
         """Lines of the executed instructions that access memory or synchronize."""
-        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
+        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites.made if id(site) in self.observer.seen])
 
     @property
     def is_timed_out(self) -> bool:

@@ -202,7 +202,7 @@ class Observer(Monitor):
 
 def _has_flights(body: Any) -> bool:
     """Whether the function starts asynchronous operations."""
-    return any(_traits(site.bound)[0] for site in body.sites)
+    return any(_traits(bound)[0] for bound in body.forms)
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
