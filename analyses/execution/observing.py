@@ -245,7 +245,9 @@ def _count_of(body: Any) -> int:
 @lru_cache(maxsize=4096)
 def _is_seen(bound: Bound) -> bool:
     """Whether `Observer.seen` includes an instruction once it has been executed."""
-    return is_observed(bound) or bool(bound.memory) and not (bound.has(".param") or bound.has(".local"))
+    if bound.has(".param") or bound.has(".local"):
+        return False
+    return is_observed(bound) or bool(bound.memory)
 
 
 def _has_flights(body: Any) -> bool:
