@@ -482,7 +482,7 @@ class InFlight:
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
-                races.stores.check(place, before, one.kind, footprint.kind)
+                races.waits.check(place, before, one.kind, footprint.kind, what)
                 mine = self.issuers_of(before.thread) == place + races.knowledge.first
                 piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
@@ -500,7 +500,7 @@ class InFlight:
         if one.footprint.kind != "read":
             reader = shadow.reader[piece]
             there = np.flatnonzero(reader)
-            if len(there) and not self.races.fences.by_the_letter:
+            if len(there) and one.footprint.space != TENSOR and not self.races.fences.by_the_letter:
                 place = one.place[row[there]]
                 cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
                 fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
