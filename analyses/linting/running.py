@@ -65,7 +65,7 @@ def shown(
     Nothing is executed if none of the rules can be shown by an execution, if the module has errors, or if NumPy is missing. No kernel is
     started after `budget` seconds.
     """
-    end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
+    end = time.thread_time() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels or not is_available():
@@ -79,7 +79,7 @@ def shown(
     for kernel in kernels:
         if kernel.name in but:
             continue
-        left = end - time.perf_counter()
+        left = end - time.thread_time()
         if left <= 0:
             found.append(_cut(kernel))
             continue
