@@ -14,8 +14,8 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Call
-from ptxkit.machine.code import part
 from ptxkit.machine.groups import Array
+from ptxkit.machine.plans import part
 from ptxkit.names import Kind
 
 if TYPE_CHECKING:

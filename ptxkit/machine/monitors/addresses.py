@@ -17,13 +17,13 @@ import numpy as np
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order
-from ptxkit.machine.code import part
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.plans import part
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax import Address, Name, Node, constant_value
 

@@ -21,13 +21,13 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.code import call_parts
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
 from ptxkit.machine.monitors.sites import Sites
+from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import constant_value
 

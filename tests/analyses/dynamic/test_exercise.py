@@ -24,7 +24,7 @@ from ptxkit.analyses.dynamic.judging import (
 )
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.inputs.example import Example
 
