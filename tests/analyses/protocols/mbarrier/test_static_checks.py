@@ -145,6 +145,15 @@ def test_what_is_changed_is_seen(change: str) -> None:
     assert found[0].steps
 
 
+@pytest.mark.parametrize(("group", "kinds"), [("", [MbarrierFault.EXPECT_TX_VS_BYTES]), (".cta_group::2", [])])
+def test_what_a_multicast_copy_brings_a_cta_counts_there(group: str, kinds: list[MbarrierFault]) -> None:
+    """Only the mbarrier of a pair of CTAs counts the bytes of both."""
+    copy = "mbarrier::complete_tx::bytes"
+    text = KERNEL.replace(copy, f"{copy}.multicast::cluster{group}").replace("{%r10, %r10}], [%r13]", "{%r10, %r10}], [%r13], %rs1")
+    text = text.replace("sm_90a", "sm_100a").replace("[%r13], 4096;", "[%r13], 4112;").replace(".reg .b64", ".reg .b16 %rs<2>;\n.reg .b64")
+    assert [one.kind for one in static_checks(kernel(text))] == kinds
+
+
 def test_a_stage_given_back_only_behind_the_loop() -> None:
     arrival = "mbarrier.arrive.shared::cta.b64 _, [%r23+24];\n"
     text = KERNEL.replace(arrival, "").replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + arrival)
