@@ -145,6 +145,16 @@ def test_what_is_changed_is_seen(change: str) -> None:
     assert found[0].steps
 
 
+@pytest.mark.parametrize(("parity", "kinds"), [(0, []), (1, [MbarrierFault.MBARRIER_PARITY])])
+def test_one_side_of_an_exchange_waits_first(parity: int, kinds: list[MbarrierFault]) -> None:
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r15], [%rd1, {%r10, %r10}], [%r13];"
+    text = KERNEL.replace("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r13], 4096;", "").replace(
+        copy, "st.shared.u32 [%r15], %r10;\nmbarrier.arrive.shared::cta.b64 _, [%r13];"
+    )
+    text = text.replace("mov.b32 %r21, 0;", f"mov.b32 %r21, {parity};")
+    assert [one.kind for one in static_checks(kernel(text))] == kinds
+
+
 @pytest.mark.parametrize(("group", "kinds"), [("", [MbarrierFault.EXPECT_TX_VS_BYTES]), (".cta_group::2", [])])
 def test_what_a_multicast_copy_brings_a_cta_counts_there(group: str, kinds: list[MbarrierFault]) -> None:
     """Only the mbarrier of a pair of CTAs counts the bytes of both."""
