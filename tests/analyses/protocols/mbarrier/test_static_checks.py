@@ -129,6 +129,11 @@ CHANGES = {
         "M006",
     ),
     "no wait": ("WAIT_FULL:\nmbarrier.try_wait.parity.shared::cta.b64 %p7, [%r23], %r21;\n@!%p7 bra WAIT_FULL;\n", "", "M019"),
+    "nobody asks for a stage": (
+        "WAIT_EMPTY:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13+24], %r11;\n@!%p3 bra WAIT_EMPTY;\n",
+        "",
+        "M019",
+    ),
     "a ring of another length": ("setp.eq.u32 %p5, %r16, 3;", "setp.eq.u32 %p5, %r16, 4;", "M008"),
     "both wait at first": ("mov.b32 %r11, 1;", "mov.b32 %r11, 0;", "M008"),
     "nobody waits at first": ("mov.b32 %r21, 0;", "mov.b32 %r21, 1;", "M008"),
