@@ -427,8 +427,9 @@ def _axes(routine: Routine) -> str:
         return AXES
     axes = "".join([axis for axis in AXES if f"%tid.{axis}" in names])
     if axes:
-        # a dimension used only in conditions, such as to select the first thread, has length one
-        used = _looked_at(routine, "%tid")
+        # a dimension used only in conditions, such as to select the first thread, has length one, unless its length says where a CTA
+        # has its part
+        used = _looked_at(routine, "%tid") | _dimensions([address for of in reached(routine) for address in addresses(of)], "%ntid")
         return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
 

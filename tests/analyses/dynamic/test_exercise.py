@@ -18,6 +18,7 @@ from ptxkit.analyses.dynamic.judging import (
     SHAPES,
     SIZES,
     TABLES,
+    TAGGED,
     UNREAD,
     WRITERS,
     Found,
@@ -684,6 +685,55 @@ def test_a_warp_that_reads_what_others_have_to_write_is_not_the_block() -> None:
 
     assert done.example is not None and done.example.block == (128, 1, 1)
     assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S003", "")]
+
+
+def test_shared_memory_is_unwritten_only_with_a_remainder() -> None:
+    # thread 0 adds up the elements of its CTA, of which the last CTA does not write all if n is no multiple of the block
+    body = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x;
+    mad.lo.u32 %r4, %r3, 128, %r2; mov.u32 %r5, s; shl.b32 %r6, %r2, 2; add.u32 %r6, %r6, %r5; mul.wide.u32 %rd2, %r4, 4;
+    add.s64 %rd3, %rd1, %rd2; setp.ge.u32 %p1, %r4, %r1; @%p1 bra FILLED; ld.global.u32 %r7, [%rd3]; st.shared.u32 [%r6], %r7;
+    FILLED: bar.sync 0; setp.ne.s32 %p2, %r2, 0; @%p2 bra END; mov.u32 %r8, 0; mov.u32 %r9, 0;
+    L: ld.shared.u32 %r10, [%r5]; add.u32 %r8, %r8, %r10; add.u32 %r5, %r5, 4; add.u32 %r9, %r9, 1;
+    setp.ne.s32 %p3, %r9, 128; @%p3 bra L; st.global.u32 [%rd3], %r8; END:"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {(one.finding.diagnostic.rule, one.doubt) for one in done.found} == {("R008", SIZES)}
+
+
+def test_a_length_of_the_part_of_a_cta_is_a_multiple_of_the_block() -> None:
+    # each CTA stores two elements a thread to a part of n elements: CTAs meet if n is less than that
+    body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, %r1, 0;
+    shl.b32 %r5, %r2, 1; add.u32 %r4, %r4, %r5; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;
+    mov.u32 %r6, 0; L: st.global.u32 [%rd3], %r2; st.global.u32 [%rd3+4], %r3; add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p1, %r6, %r1; @%p1 bra L;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert {one.doubt for one in done.found} == {SIZES}
+
+
+def test_a_block_is_as_wide_as_the_parts_of_ctas_say() -> None:
+    # threads are numbered in one row, but parts of CTAs are as long as the block along each dimension
+    body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
+    mov.u32 %r5, %ntid.y; mov.u32 %r6, %ctaid.y; mul.lo.u32 %r7, %r6, %r5; mov.u32 %r8, %ctaid.x; mul.lo.u32 %r9, %r8, %r3;
+    shl.b32 %r7, %r7, 6; mad.lo.u32 %r9, %r9, 512, %r7; mad.lo.u32 %r9, %r4, 4, %r9; mul.wide.u32 %rd2, %r9, 4; add.s64 %rd3, %rd1, %rd2;
+    ld.global.u32 %r10, [%rd3]; add.u32 %r10, %r10, %r8; st.global.u32 [%rd3], %r10;"""
+    done = exercised(body, directives=".maxntid 256, 1, 1")
+
+    assert done.example is not None and done.example.block == (16, 16, 1)
+    assert not done.found
+
+
+STRUCTURE = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, 0;
+and.b32 %r4, %r1, 1; setp.eq.s32 %p1, %r4, 0; @%p1 bra STORE; mov.u32 %r2, %r1; mov.u32 %r3, 1; STORE: st.global.u32 [%rd3], %r2;"""
+
+
+def test_a_member_of_a_structure_may_hold_nothing() -> None:
+    tagged = exercised(STRUCTURE + " st.global.u32 [%rd3+4], %r3;")
+    alone = exercised(STRUCTURE)
+
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in tagged.found] == [("R001", TAGGED)]
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in alone.found] == [("R001", "")]
 
 
 GUESSED = """.version 9.0

@@ -64,7 +64,6 @@ OVERSIGHTS = {
         "named_prodcons": "B003",
         "transpose_tiles": "S003",
         "hist_plain_inc": "S003",
-        "reduce_uninit_tail": "R008",
         "scan_blelloch": "S003",
         "stencil_time": "S003",
         "flag_cta_scope": "G006",
