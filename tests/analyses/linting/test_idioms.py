@@ -112,7 +112,6 @@ OVERSIGHTS = {
         "row_max": "C006",
         "aggregate": "C007",
         "quads": "C005",
-        "neighbours": "R008",
     },
     "oversights_rings.sm_90a.ptx": {"perWarpEmpty": "M005", "mcast": "M006", "mcRing": "M018", "cntBlock": "M005"},
     "oversights_stages.sm_100a.ptx": {"earlyOut": "T001", "gemmTail": "T005", "plainEmpty": "T005"},
