@@ -450,7 +450,8 @@ class Barriers(Monitor):
         cta = distinct_numbers(key // BARRIERS)
         place = (cta[:, None] * threads_ + np.arange(threads_)).ravel()
         place = place[self._came[number, place] == self.residents.barriers.phase[place // threads_ * BARRIERS + number]]
-        return place // threads_ * self.residents.warps_per_cta + place % threads_ // WARP
+        warps: Array = place // threads_ * self.residents.warps_per_cta + place % threads_ // WARP
+        return warps
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
         past, key = self._missed(lanes, number, site)
