@@ -14,6 +14,7 @@ from ptxkit.analyses.dynamic.by_contents import (
     depends,
     is_by_table,
     is_compared_and_swapped,
+    is_of_a_tagged_structure,
     is_of_contents,
     is_of_exited_threads,
     with_a_reader,
@@ -61,6 +62,7 @@ WRITERS = "the kernel does not say how many threads a CTA has: a larger CTA may 
 COUNTS = "the kernel does not say how many threads a CTA has: it may be as many as the count says"
 CHECKED = "the compare-and-swap that follows fails if another thread has changed the word"
 TABLES = "its address comes from synthesized memory contents: the host may give each thread its own elements"
+TAGGED = "another member of the structure may say that this one holds nothing"
 UNREAD = "no thread reads the stored value"
 NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
@@ -91,6 +93,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
     (with_as_many_as_counted, COUNTS),
     (unless(is_compared_and_swapped), CHECKED),
     (unless(is_by_table), TABLES),
+    (unless(is_of_a_tagged_structure), TAGGED),
     (with_a_reader, UNREAD),
     (with_an_effect, NO_EFFECT),
     (with_other_contents, OTHER_CONTENTS),

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site
-from ptxkit.machine.plans import part
+from ptxkit.operands import part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 

@@ -17,10 +17,11 @@ from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.blocks import BasicBlock, basic_blocks
 from ptxkit.machine.liveness import Liveness, Row
-from ptxkit.machine.plans import TOP, Plan, call_parts, fragments_of, holds, is_copy, mask_of, part, plan_of
+from ptxkit.machine.plans import TOP, Plan, call_parts, fragments_of, holds, is_copy, mask_of, plan_of
 from ptxkit.machine.types import dtype_of
 from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Laid, Names, Scope, Symbol
+from ptxkit.operands import part, selected
 from ptxkit.scopes import members
 from ptxkit.syntax import (
     Block,
@@ -41,8 +42,6 @@ from ptxkit.syntax import (
 
 MANY_NUMBERS = 100
 """A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
-
-_COMPONENTS = "xyzwrgba"
 
 
 @attrs.define(eq=False)
@@ -422,9 +421,7 @@ class Body:
         if kind is Number:
             return ()
         if isinstance(node, Component):
-            base = self.named(scope, node.base.text)
-            place = _COMPONENTS.find(node.selector[1:]) % 4 if node.selector[1:] in _COMPONENTS else None
-            return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
+            return selected(self.named(scope, node.base.text), node)
         found: tuple[int, ...] = ()
         for child in node.children:
             found += self.registers_of(scope, child)

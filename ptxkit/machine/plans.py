@@ -13,7 +13,7 @@ from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
-from ptxkit.syntax import Address, Group, Instruction, Node, Path
+from ptxkit.syntax import Group, Instruction, Node, Path
 
 STACK = 0
 """The register with the address of the thread's frame in `.local`."""
@@ -123,13 +123,6 @@ def call_parts(instruction: Instruction) -> CallParts:
     if operands and isinstance(operands[0], Group):
         arguments = operands.pop(0).children
     return CallParts(results, target, arguments, operands[0].text if operands else "")
-
-
-def part(node: Node, path: Path) -> Node:
-    """The part of an operand at a path of the instruction table, which numbers the parts of an address without its offset."""
-    for step in path:
-        node = node.parts[step] if isinstance(node, Address) else node.children[step]
-    return node
 
 
 def mask_of(numbers: Iterable[int]) -> int:
