@@ -26,6 +26,7 @@ from ptxkit.analyses.dynamic.by_shapes import (
     with_as_many_as_counted,
     with_few_threads,
     with_fewer_ctas,
+    with_half_the_ctas,
     with_ordering_collectives,
     with_other_shapes,
     without_others_that_write,
@@ -54,6 +55,7 @@ from ptxkit.machine.findings import Finding
 
 SIZES = "not shown with other sizes"
 CTAS = "not shown with fewer CTAs, and the kernel does not tell CTAs apart"
+FAR_CTAS = "not shown with half as many CTAs: the host may launch as few"
 SHAPES = "not shown with a CTA of another shape, and the kernel does not say which it has"
 FEW_THREADS = "not shown with as few threads as the kernel tells apart"
 WRITERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
@@ -73,6 +75,7 @@ Doubt = tuple[Question, str]
 
 OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_fewer_ctas, CTAS),
+    (with_half_the_ctas, FAR_CTAS),
     (can_be_resized, NOT_TRIED),
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
