@@ -61,7 +61,7 @@ class Runs:
         self._operations = most_operations(routine)
         self._patience = least_operations(routine)
         self._left = RUNS * self._operations
-        self._end = time.perf_counter() + seconds
+        self._end = time.thread_time() + seconds
         self._growth = 1
         self._shared = 0
         self._ran: dict[tuple[Any, ...], Ran] = {}
@@ -70,7 +70,7 @@ class Runs:
     @property
     def is_cut(self) -> bool:
         """Whether time is up."""
-        return time.perf_counter() > self._end
+        return time.thread_time() > self._end
 
     @property
     def is_used_up(self) -> bool:
@@ -175,7 +175,7 @@ class Runs:
                 one,
                 contents,
                 limit,
-                max(0.1, self._end - time.perf_counter()),
+                max(0.1, self._end - time.thread_time()),
                 schedule=schedule,
                 by_collectives=by_collectives,
                 keep=known is not None,
