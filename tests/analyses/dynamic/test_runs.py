@@ -8,7 +8,7 @@ import ptxkit
 from ptxkit.analyses.dynamic.once import once
 from ptxkit.analyses.dynamic.runs import USUAL, Runs
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.inputs.launches import Sizes, example
 from ptxkit.analyses.inputs.shapes import shapes
