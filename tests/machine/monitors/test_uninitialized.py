@@ -109,6 +109,29 @@ def test_buffers_that_the_host_has_not_written() -> None:
     assert machine.launch(code, "k", buffer, 7, grid=1, block=64, checks="uninitialized").findings == ()
 
 
+DISCARD = "mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; discard.global.L2 [%rd3], 128; "
+
+
+def test_lines_that_are_discarded() -> None:
+    use = "ld.global.u32 %r5, [%rd3+64]; st.global.u32 [%rd3+96], %r5; "
+    findings, _ = watched(DISCARD + use, "uninitialized", block=8)
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
+    assert "what `discard.global.L2` has left undefined" in findings[0].diagnostic.message
+    assert watched(DISCARD + "st.global.u32 [%rd3+64], %r1; " + use, "uninitialized", block=8) == ([], "ended")
+    assert watched("mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; " + use + DISCARD, "uninitialized", block=8) == ([], "ended")
+
+
+def test_lines_that_an_earlier_launch_has_discarded() -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body=DISCARD, variables="", module="", end="ret;"))
+    read = machine.load(KERNEL.format(body="ld.global.u32 %r5, [%rd2+64]; " + STORE, variables="", module="", end="ret;"))
+    buffer = machine.alloc(1024)
+    buffer.write(np.zeros(256, np.uint32))
+    assert machine.launch(code, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings == ()
+    findings = machine.launch(read, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
+
+
 def test_a_launch_without_checks_between_two_with() -> None:
     machine = Machine()
     code = machine.load(KERNEL.format(body=MINE + "ld.shared.u32 %r5, [%r4]; " + STORE, variables=VARIABLES, module="", end="ret;"))
