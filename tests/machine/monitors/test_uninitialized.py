@@ -109,6 +109,19 @@ def test_buffers_that_the_host_has_not_written() -> None:
     assert machine.launch(code, "k", buffer, 7, grid=1, block=64, checks="uninitialized").findings == ()
 
 
+def test_the_response_of_cluster_launch_control_is_written() -> None:
+    body = """.shared .align 16 .b8 s[128]; mov.u32 %r3, s; add.u32 %r4, %r3, 64; setp.eq.u32 %p1, %r1, 0;
+@%p1 mbarrier.init.shared.b64 [%r4], 1; bar.sync 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r4], 16;
+@%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r3], [%r4];
+L: mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra L;
+ld.shared.u32 %r5, [%r3]; """
+    machine = Machine()
+    text = KERNEL.format(body=body + STORE, variables="", module="", end="ret;")
+    code = machine.load(text.replace(".version 8.5", ".version 8.6").replace("sm_90a", "sm_100a"))
+    assert machine.launch(code, "k", np.zeros(256, np.uint32), 7, grid=1, block=64, checks="uninitialized").findings == ()
+
+
 DISCARD = "mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; discard.global.L2 [%rd3], 128; "
 
 
