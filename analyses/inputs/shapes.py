@@ -362,8 +362,8 @@ def _tiles(routine: Routine) -> dict[str, int]:
 
 
 def _part(routine: Routine, axis: str) -> int:
-    """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs are
-    apart, and neither asks for its block size nor names threads, which may be those that have an element there."""
+    """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs
+    are apart. It must neither ask for its block size nor name threads, as only these may have an element there."""
     part = _tiles(routine).get(axis, 0)
     is_said = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)
     return part if is_said else MOST_THREADS

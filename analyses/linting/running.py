@@ -193,6 +193,7 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
     """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the synthesized
     launch may cause it. It returns an empty string if further runs are to decide."""
+
     @functools.cache
     def usual() -> frozenset[int]:
         return _usual_loads(facts, kernel)

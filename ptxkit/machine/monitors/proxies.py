@@ -146,7 +146,8 @@ class Fences:
             start = int(before.piece[i]) * shadow.grain + shadow.origin
             races.conflict(
                 space, start, start + shadow.grain, (int(before.thread[i]), int(rows.thread[i])),
-                (races.kind_at(int(before.site[i])), rows.kind), ("write", "read"), count, "S007", "read-only loads are not coherent with stores",
+                (races.kind_at(int(before.site[i])), rows.kind), ("write", "read"), count, "S007",
+                "read-only loads are not coherent with stores",
             )  # fmt: skip
 
     # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
