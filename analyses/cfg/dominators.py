@@ -111,6 +111,11 @@ class Dominance:
         """The blocks whose branches directly decide whether this block is executed (control dependence), in document order."""
         return (self.staying if staying else self.post).deciding[block]
 
+    def first_deciding(self, block: int) -> list[int]:
+        """The blocks whose branches directly decide whether control reaches this block for the first time."""
+        tree = self.tree
+        return [before for before in self.depends_on(block) if before in tree and not tree.dominates(block, before)]
+
     def decided_by(self, block: int, staying: bool = False) -> set[int]:
         """The blocks whose branches decide, directly or through others, whether this block is executed."""
         return closure(self.depends_on(block, staying), lambda branch: self.depends_on(branch, staying))

@@ -9,7 +9,7 @@ import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.execute import fault_space, of_fault
+from ptxkit.analyses.execution.findings import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example

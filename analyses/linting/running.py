@@ -72,7 +72,7 @@ def shown(
         return ()
     # import the machine, and NumPy with it, only to execute something
     from ptxkit.analyses.dynamic.exercise import SECONDS, exercise
-    from ptxkit.analyses.execution.execute import loaded
+    from ptxkit.analyses.execution.loading import loaded
 
     found = []
     code = None
@@ -124,7 +124,7 @@ def _cut(kernel: Routine) -> Shown:
 def first_code(facts: Facts, kernel: Routine) -> Code:
     """The module loaded on a machine; reuses the one on which rules have executed kernels, unless that is for another target. Raises
     ValueError."""
-    from ptxkit.analyses.execution.execute import loaded, module_code
+    from ptxkit.analyses.execution.loading import loaded, module_code
 
     code = module_code(kernel)
     if code is None:

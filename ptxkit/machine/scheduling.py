@@ -20,11 +20,12 @@ import numpy as np
 
 from ptxkit.machine import calling
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import TOP, Body
+from ptxkit.machine.code import Body
 from ptxkit.machine.ending import check_budget, deadlock, fault_of, late_fault
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import WARP, Group, Lanes, joined
 from ptxkit.machine.monitoring import overrides
+from ptxkit.machine.plans import TOP
 from ptxkit.machine.residents import Residents
 from ptxkit.machine.sides import execute_both, may_execute_both
 from ptxkit.machine.standstill import Standstill
@@ -100,7 +101,7 @@ class Scheduler:
         found = self.blanks.get(id(body))
         if found is None:
             if self.residents.count > FEW:
-                body.settle()
+                body.liveness.settle()
             zeros = {dtype: np.zeros((), dtype)[()] for dtype in set(body.dtypes)}
             found = self.blanks[id(body)] = [zeros[dtype] for dtype in body.dtypes]
         return found

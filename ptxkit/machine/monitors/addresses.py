@@ -16,15 +16,14 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.asynchronous.arguments import order
-from ptxkit.machine.code import part
+from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
-from ptxkit.machine.operation import Operation
 from ptxkit.names import Kind, Symbol
+from ptxkit.operands import part
 from ptxkit.syntax import Address, Name, Node, constant_value
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ class Addresses(Monitor):
         bound = lanes.site.bound
         if bound.form.mnemonic != "ldmatrix" or not self._takes_all:
             return
-        address = np.broadcast_to(np.asarray(dict(zip(order(Operation(bound)), arguments, strict=False))["p"], np.uint64), lanes.count)
+        address = np.broadcast_to(np.asarray(named(bound, arguments)["p"], np.uint64), lanes.count)
         inside = np.uint64((1 << windows.RANK_BITS) - 1)
         size = self.launch.machine.memory.shared_size
         wrong = ((address & inside).astype(np.int64) + ROW > size) & (lanes.lane >= ROWS * int(bound.slot(".num")[2:]))

@@ -21,13 +21,14 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.code import call_parts
+from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
 from ptxkit.machine.monitors.sites import Sites
+from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import constant_value
 
@@ -240,7 +241,7 @@ class Barriers(Monitor):
     # --- barriers of a CTA
 
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
-        given = self._sites.given(bound, arguments)
+        given = named(bound, arguments)
         operand = bound.barrier[0].operand
         number, count = np.asarray(given[operand]).astype(np.int64), given.get(bound.threads.name) if bound.threads is not None else None
         waits = any(barrier.action == "wait" for barrier in bound.barrier)
@@ -520,7 +521,7 @@ class Barriers(Monitor):
     def _masks(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Checks member masks: each executing lane is in its own mask, and all lanes in it have the same mask."""
         assert bound.members is not None
-        mask = np.asarray(self._sites.given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        mask = np.asarray(named(bound, arguments)[bound.members.name]).astype(np.uint32)
         if not mask.ndim and mask == 0xFFFFFFFF:
             return
         masks = np.broadcast_to(mask, lanes.count)
@@ -544,8 +545,8 @@ class Barriers(Monitor):
         rows, there = lanes.by_warp(masks), lanes.active
         for row in np.flatnonzero((np.where(there, rows, rows.max(axis=1)[:, None]) != rows.max(axis=1)[:, None]).any(axis=1)).tolist():
             for lane in np.flatnonzero(there[row]).tolist():
-                named = [other for other in range(WARP) if rows[row, lane] >> other & 1 and there[row, other]]
-                other = next((other for other in named if rows[row, other] != rows[row, lane]), None)
+                mentioned = [other for other in range(WARP) if rows[row, lane] >> other & 1 and there[row, other]]
+                other = next((other for other in mentioned if rows[row, other] != rows[row, lane]), None)
                 if other is not None:
                     self._unequal(lanes, int(lanes.warps[row]), lane, other, int(rows[row, lane]), int(rows[row, other]))
                     return
@@ -593,8 +594,8 @@ class Barriers(Monitor):
         here, there = [lanes.site_of(position) for position in positions]
         groups = [
             group
-            for position, site, named in zip(positions, (here, there), (mask, theirs), strict=True)
-            for group in self.collected.groups(lanes.index[[position]], self.collected.line(site), f"lanes {spoken_lanes(named)}")
+            for position, site, members in zip(positions, (here, there), (mask, theirs), strict=True)
+            for group in self.collected.groups(lanes.index[[position]], self.collected.line(site), f"lanes {spoken_lanes(members)}")
         ]
         self.collected.add(
             (id(here), "unequal"),
@@ -611,7 +612,7 @@ class Barriers(Monitor):
         """For each warp, the lanes that must execute an instruction, as bits: those in masks, or all."""
         if bound.members is None or not bound.members.reads:
             return np.full(len(lanes.warps), 0xFFFFFFFF, np.uint32)
-        mask = np.asarray(self._sites.given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        mask = np.asarray(named(bound, arguments)[bound.members.name]).astype(np.uint32)
         found: Array = np.bitwise_or.reduce(lanes.by_warp(np.broadcast_to(mask, lanes.count)), axis=1)
         return found
 

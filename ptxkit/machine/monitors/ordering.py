@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.asynchronous.arguments import located, named
 from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import WARP, Lanes
 from ptxkit.machine.monitoring import Monitor
@@ -64,7 +64,6 @@ class Ordering(Monitor):
         self.unwatched = 0
         self._kinds: dict[int, Kind] = {}
         self._sites: list[Site] = []
-        self._names: dict[int, tuple[str, ...]] = {}
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -463,7 +462,7 @@ class Ordering(Monitor):
                     released.add(self.clocks, scope, number // knowledge.cluster, number, clock)
             knowledge.tick()
             return
-        given = dict(zip(self._operands(bound), arguments, strict=False))
+        given = named(bound, arguments)
         if given.get("parity") is not None:
             waited = np.asarray(given["parity"]).astype(np.int64) & 1
         else:
@@ -485,18 +484,7 @@ class Ordering(Monitor):
 
     def located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """The positions of mbarriers in the buffer of shared memory."""
-        given = dict(zip(self._operands(bound), arguments, strict=False))
-        op = Operation(bound)
-        found = np.empty(lanes.count, np.int64)
-        for _, at, mine in self.launch.machine.memory.locate(lanes, op.space(name), given[name], 8, "read", watched=False):
-            found[slice(None) if mine is None else mine] = at
-        return found
-
-    def _operands(self, bound: Bound) -> tuple[str, ...]:
-        found = self._names.get(id(bound))
-        if found is None:
-            found = self._names[id(bound)] = operand_order(Operation(bound))
-        return found
+        return located(lanes, bound, named(bound, arguments)[name], name)
 
 
 def _apart(keys: Array) -> Iterator[tuple[int, Any]]:

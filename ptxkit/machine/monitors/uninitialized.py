@@ -27,10 +27,10 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.code import FIRST
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.plans import FIRST
 from ptxkit.machine.semantics._shuffling import sources
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.syntax import Name
