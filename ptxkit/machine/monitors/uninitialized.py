@@ -1,4 +1,5 @@
-"""Uninitialized values: registers read before they are written, bytes that were never written, shuffles from absent lanes.
+"""Uninitialized values: registers read before they are written, bytes that were never written, or not since their line was discarded,
+shuffles from absent lanes.
 
 Reading them is not an error: a compiler may load a whole vector and use half of it, and copies include padding. As in memory sanitizers,
 the value is tracked through registers, shuffles, and shared, local and global memory (by byte) until it is *used*:
