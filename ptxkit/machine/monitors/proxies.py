@@ -132,7 +132,7 @@ class Fences:
                     break
 
     def read_only(self, shadow: Shadow, space: str, rows: Rows) -> None:
-        """Loads through the read-only path need not see what was written in this launch, in whatever order, and no fence helps (8.1)."""
+        """Loads through the read-only path need not see what was written in this launch, in any order, and no fence helps (8.1)."""
         races = self.races
         there = np.flatnonzero(shadow.writer[rows.piece])
         if not len(there):
