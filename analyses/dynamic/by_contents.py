@@ -38,6 +38,7 @@ from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 
@@ -50,6 +51,8 @@ MORE_SEEDS = (2, 3, 4)
 """Further random contents."""
 UNWAITED = "async-data-read-without-wait"
 """Name of a finding about two accesses in a family that is about waiting."""
+UNWRITTEN = "uninitialised-register"
+"""Name of the finding about a register that nothing has written."""
 DIVERGENT = "aligned-barrier-divergent"
 """Name of the finding about threads that miss a barrier."""
 
@@ -79,6 +82,29 @@ def is_by_table(case: Case, finding: Finding) -> bool:
     """The host fills the tables from which the addresses come: each thread may have elements of its own. Threads that update what they
     have loaded from there lose updates all the same."""
     return is_global_race(finding) and bool(lines_of(finding) & case.by_tables) and not _loses_updates(case, finding)
+
+
+def is_of_a_tagged_structure(case: Case, finding: Finding) -> bool:
+    """A register that nothing has written is stored as a member of a structure, of which another member is one of several constants: that
+    one may say that the others hold nothing."""
+    if finding.diagnostic.name != UNWRITTEN:
+        return False
+    index, line = case.runs.code.index, finding.diagnostic.span.line
+    return any(
+        _is_one_of_several_constants(of, other.instruction)
+        for of in reached(case.routine)
+        for one in accesses(of)
+        if one.writes and one.address is not None and index.span(of.where(one.instruction)).line == line
+        for other in accesses(of)
+        if other.writes and other.address is not None and other.address.linear[1] == one.address.linear[1]
+        if control_flow(of).block_of[other.instruction] == control_flow(of).block_of[one.instruction]
+    )
+
+
+def _is_one_of_several_constants(routine: Routine, i: int) -> bool:
+    """Whether an instruction stores a value that is a constant on each path."""
+    term = values(routine).operand(i, routine.instructions[i].operands[1])
+    return term is not None and term.operator in ("join", "select") and all(one.constant is not None for one in term.args if one.width > 1)
 
 
 def _loses_updates(case: Case, finding: Finding) -> bool:

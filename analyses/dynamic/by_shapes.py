@@ -8,6 +8,7 @@ import attrs
 
 from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
 from ptxkit.analyses.dynamic.findings import (
+    ASYNCHRONY,
     BARRIERS,
     OF_COUNTS,
     UNINITIALISED,
@@ -66,6 +67,24 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
     x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, case.shape.grid, strict=True)]
     left = case.not_refuted(equal, attrs.evolve(case.shape, grid=(x, y, z)))
     return keep(found, lambda one: one not in equal or one in left)
+
+
+def with_half_the_ctas(case: Case, found: Findings) -> Findings:
+    """With half as many CTAs along each axis, for asynchronous operations of a CTA that is not the first one: if the index of a CTA says
+    how many stages it fills, the host may launch no CTA that fills more than there are."""
+    far = keep(found, _is_of_a_far_cta)
+    if not far:
+        return found
+    least = case.shape.cluster or (1, 1, 1)
+    x, y, z = [max(count // 2, few) for count, few in zip(case.shape.grid, least, strict=True)]
+    left = case.not_refuted(far, attrs.evolve(case.shape, grid=(x, y, z)))
+    return keep(found, lambda one: one not in far or one in left)
+
+
+def _is_of_a_far_cta(finding: Finding) -> bool:
+    """Whether a finding is about an asynchronous operation or an mbarrier, in a CTA that is not the first along an axis of the grid."""
+    ctas = [one["cta"] for one in finding.witness.get("accesses", ()) if "cta" in one]
+    return is_of(finding, ASYNCHRONY) and any(max(cta) > 0 for cta in ctas)
 
 
 def _is_of_equal_ctas(case: Case, finding: Finding, axes: frozenset[str]) -> bool:

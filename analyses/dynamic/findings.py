@@ -24,6 +24,8 @@ DIVERGENCE = "C"
 """The family of rules about divergence. With equal contents no thread diverges."""
 TOGETHER = DIVERGENCE + BARRIERS
 """The families of rules about what threads must execute together."""
+ASYNCHRONY = "AMT"
+"""The families of rules about asynchronous copies, mbarriers and tensor memory."""
 AT_ENDS = *TOGETHER, "R", "mbarrier-arrive-count"
 """The families of rules, and names of findings, that may concern only the last CTA, if not all of its threads have an element."""
 OUT_OF_BOUNDS = OUTSIDE[1]

@@ -438,9 +438,17 @@ def _axes(routine: Routine) -> str:
     axes = "".join([axis for axis in AXES if f"%tid.{axis}" in names])
     if axes:
         # a dimension used only in conditions, such as to select the first thread, has length one
-        used = _looked_at(routine, "%tid")
+        used = _looked_at(routine, "%tid") | _of_parts(routine)
         return "".join([axis for axis in axes if axis in used]) or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
+
+
+def _of_parts(routine: Routine) -> frozenset[str]:
+    """The dimensions along which the part of the problem that a CTA has is as long as its block: addresses depend on
+    `%ctaid.y * %ntid.y`."""
+    products = {part for of in reached(routine) for whole in addresses(of) for part in walk(whole) if part.operator == "mul"}
+    factors = [frozenset(map(_index_name, product.args)) for product in products]
+    return frozenset([axis for axis in AXES if {f"%ctaid.{axis}", f"%ntid.{axis}"} in factors])
 
 
 def _looked_at(routine: Routine, name: str) -> frozenset[str]:

@@ -243,7 +243,7 @@ class Scheduler:
             b = n
 
     def defer(self, group: Group, patience: int) -> None:
-        """Lets others run before a group that has iterated a loop for so many times, and next time sooner."""
+        """Runs other groups before one that has iterated a loop for long, and the next time sooner."""
         path = group.path
         if self.ready or self.blocked or self.parked:
             self.patience[path] = max(4, patience // 4)
@@ -368,12 +368,12 @@ class Scheduler:
                 self.launch.admit(self)
             return
         self.standstill.watch_clock()
-        self.stand(registers)
+        self.check_progress(registers)
 
-    def stand(self, registers: int) -> None:
+    def check_progress(self, registers: int) -> None:
         """Raises `Fault` if the runnable groups iterate without end."""
         if self.standstill.is_reached(registers):
-            raise deadlock(self, "standstill", "the threads that are left iterate without end: nothing that they read changes")
+            raise deadlock(self, "standstill", "the remaining threads iterate forever: nothing that they read changes")
 
     def snapshot(self) -> int:
         """A hash of everything that the loops of runnable groups depend on: registers and program counters."""
@@ -392,7 +392,7 @@ class Scheduler:
             self.standstill.watch_clock()
             if self.standstill.is_idle and not self.launch.more_ctas and not self.step_agents():
                 # they only sleep and poll
-                self.stand(self.snapshot())
+                self.check_progress(self.snapshot())
             return True
         while self.step_agents():
             if wake(self):

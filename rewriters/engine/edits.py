@@ -117,7 +117,7 @@ def remove(site: Site) -> Edit:
 
 
 def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = True, partly: bool = False, **options: object) -> Rewrite:
-    """The module with all these edits, which are of it as it is now; `name` is the rewriter's.
+    """The module with all these edits, each of which refers to the module as given; `name` is the rewriter's.
 
     Code at one point stands in the order of its edits. With `marked`, `strip` can take it all out again. Raises Refused if an edit would
     break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for

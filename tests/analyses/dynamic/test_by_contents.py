@@ -9,6 +9,7 @@ from ptxkit.analyses.dynamic.judging import (
     CHECKED,
     OTHER_CONTENTS,
     TABLES,
+    TAGGED,
     UNREAD,
 )
 
@@ -109,3 +110,15 @@ def test_threads_that_diverge_on_contents_but_not_on_zeros() -> None:
     (found,) = [one for one in done.found if one.finding.diagnostic.rule == "C005"]
     assert found.depends
     assert not found.doubt
+
+
+STRUCTURE = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, 0;
+and.b32 %r4, %r1, 1; setp.eq.s32 %p1, %r4, 0; @%p1 bra STORE; mov.u32 %r2, %r1; mov.u32 %r3, 1; STORE: st.global.u32 [%rd3], %r2;"""
+
+
+def test_a_member_of_a_structure_may_hold_nothing() -> None:
+    tagged = exercised(STRUCTURE + " st.global.u32 [%rd3+4], %r3;")
+    alone = exercised(STRUCTURE)
+
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in tagged.found] == [("R001", TAGGED)]
+    assert [(one.finding.diagnostic.rule, one.doubt) for one in alone.found] == [("R001", "")]

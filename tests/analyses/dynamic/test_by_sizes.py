@@ -111,3 +111,28 @@ def test_a_loop_bound_may_be_the_number_of_threads(apart: str, rules: set[str]) 
     done = exercised(TWO_ROWS.format(apart=apart), ".param .u64 p, .param .u32 n")
 
     assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
+
+
+def test_shared_memory_is_unwritten_only_with_a_remainder() -> None:
+    # thread 0 adds up the elements of its CTA, of which the last CTA does not write all if n is no multiple of the block
+    body = """.shared .align 4 .b8 s[512]; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x;
+    mad.lo.u32 %r4, %r3, 128, %r2; mov.u32 %r5, s; shl.b32 %r6, %r2, 2; add.u32 %r6, %r6, %r5; mul.wide.u32 %rd2, %r4, 4;
+    add.s64 %rd3, %rd1, %rd2; setp.ge.u32 %p1, %r4, %r1; @%p1 bra FILLED; ld.global.u32 %r7, [%rd3]; st.shared.u32 [%r6], %r7;
+    FILLED: bar.sync 0; setp.ne.s32 %p2, %r2, 0; @%p2 bra END; mov.u32 %r8, 0; mov.u32 %r9, 0;
+    L: ld.shared.u32 %r10, [%r5]; add.u32 %r8, %r8, %r10; add.u32 %r5, %r5, 4; add.u32 %r9, %r9, 1;
+    setp.ne.s32 %p3, %r9, 128; @%p3 bra L; st.global.u32 [%rd3], %r8; END:"""
+    done = exercised(body, ".param .u64 p, .param .u32 n", ".reqntid 128")
+
+    assert {(one.finding.diagnostic.rule, one.doubt) for one in done.found} == {("R008", SIZES)}
+
+
+def test_a_length_of_the_part_of_a_cta_is_a_multiple_of_the_block() -> None:
+    # each CTA stores two elements a thread to a part of n elements: CTAs meet if n is less than that
+    body = """ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, %r1, 0;
+    shl.b32 %r5, %r2, 1; add.u32 %r4, %r4, %r5; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2;
+    mov.u32 %r6, 0; L: st.global.u32 [%rd3], %r2; st.global.u32 [%rd3+4], %r3; add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p1, %r6, %r1; @%p1 bra L;"""
+    done = exercised(body, ".param .u64 p, .param .u32 n")
+
+    assert done.found
+    assert {one.doubt for one in done.found} == {SIZES}

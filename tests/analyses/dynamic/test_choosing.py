@@ -119,3 +119,15 @@ def test_one_warp_is_no_block_if_it_reads_what_other_warps_write() -> None:
 
     assert done.example is not None and done.example.block == (128, 1, 1)
     assert [(one.finding.diagnostic.rule, one.doubt) for one in done.found] == [("S003", "")]
+
+
+def test_a_block_is_as_wide_as_the_parts_of_ctas_say() -> None:
+    # threads are numbered in one row, but parts of CTAs are as long as the block along each dimension
+    body = """ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
+    mov.u32 %r5, %ntid.y; mov.u32 %r6, %ctaid.y; mul.lo.u32 %r7, %r6, %r5; mov.u32 %r8, %ctaid.x; mul.lo.u32 %r9, %r8, %r3;
+    shl.b32 %r7, %r7, 6; mad.lo.u32 %r9, %r9, 512, %r7; mad.lo.u32 %r9, %r4, 4, %r9; mul.wide.u32 %rd2, %r9, 4; add.s64 %rd3, %rd1, %rd2;
+    ld.global.u32 %r10, [%rd3]; add.u32 %r10, %r10, %r8; st.global.u32 [%rd3], %r10;"""
+    done = exercised(body, directives=".maxntid 256, 1, 1")
+
+    assert done.example is not None and done.example.block == (16, 16, 1)
+    assert not done.found
