@@ -18,6 +18,7 @@ SHOWN = 4
 
 RULES = {
     "copy-size": ("A016", "bulk-size-align"),
+    "copy-read-size": ("A007", "cpasync-operand"),
     "permit": ("T002", "tmem-alloc-after-relinquish"),
     "tensor columns": ("T002", "tmem-alloc-after-relinquish"),
     "tensor lanes": ("T007", "tmem-lanes-of-another-warp"),

@@ -178,7 +178,7 @@ class Fences:
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
             before = shadow.last_writes(piece[there])
-            races.stores.check(lanes.place[there], before, kind, access.kind)
+            races.waits.check(lanes.place[there], before, kind, access.kind)
             self._without_fence(lanes.place[there], before, kind, access.kind)
 
     def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str) -> None:

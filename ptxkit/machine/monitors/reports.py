@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
-from ptxkit.machine.monitors import asynchronous, proxies, tensor_stores
+from ptxkit.machine.monitors import asynchronous, proxies, tensor_waits
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
-_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_stores.RULE: tensor_stores.NAME}
+_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_waits.RULE: tensor_waits.NAME}
 _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
 """Severities of what the manual requires and widely used compilers omit; everything else is an error."""
 
