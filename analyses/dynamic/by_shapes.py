@@ -87,6 +87,27 @@ def _is_of_a_far_cta(finding: Finding) -> bool:
     return is_of(finding, ASYNCHRONY) and any(max(cta) > 0 for cta in ctas)
 
 
+def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
+    """With several CTAs along one axis of the grid only, for races between CTAs that differ along several: what one axis steps over is as
+    long as there are CTAs along another, and the host may launch fewer of these."""
+    asked = keep(found, _is_across_axes)
+    if not asked:
+        return found
+    least, grid = case.shape.cluster or (1, 1, 1), case.shape.grid
+    runs = [
+        case.within(attrs.evolve(case.shape, grid=(*least[:axis], grid[axis], *least[axis + 1 :]))) for axis in range(3) if grid[axis] > 1
+    ]
+    return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
+
+
+def _is_across_axes(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory between CTAs that differ along several axes of the grid."""
+    if not is_between_ctas(finding):
+        return False
+    one, other = [access["cta"] for access in finding.witness["accesses"]]
+    return len([axis for axis, there in zip(one, other, strict=True) if axis != there]) > 1
+
+
 def _is_of_equal_ctas(case: Case, finding: Finding, axes: frozenset[str]) -> bool:
     """Whether a finding is a race in global memory between CTAs that differ only along `axes`, at addresses that do not depend on
     these. If the kernel reads the CTA index or the grid size, both accesses must be by the same thread at the same instruction."""
