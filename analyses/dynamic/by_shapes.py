@@ -63,9 +63,7 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
     equal = keep(found, lambda one: _is_of_equal_ctas(case, one, axes))
     if not equal:
         return found
-    least = case.shape.cluster or (1, 1, 1)
-    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, case.shape.grid, strict=True)]
-    left = case.not_refuted(equal, attrs.evolve(case.shape, grid=(x, y, z)))
+    left = case.not_refuted(equal, _narrow(case.shape, axes))
     return keep(found, lambda one: one not in equal or one in left)
 
 
@@ -93,11 +91,17 @@ def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
     asked = keep(found, _is_across_axes)
     if not asked:
         return found
-    least, grid = case.shape.cluster or (1, 1, 1), case.shape.grid
     runs = [
-        case.within(attrs.evolve(case.shape, grid=(*least[:axis], grid[axis], *least[axis + 1 :]))) for axis in range(3) if grid[axis] > 1
+        case.within(_narrow(case.shape, frozenset(AXES) - {axis})) for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1
     ]
     return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
+
+
+def _narrow(shape: Shape, axes: frozenset[str]) -> Shape:
+    """The shape with one CTA, or cluster, along some axes of the grid."""
+    least = shape.cluster or (1, 1, 1)
+    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, shape.grid, strict=True)]
+    return attrs.evolve(shape, grid=(x, y, z))
 
 
 def _is_across_axes(finding: Finding) -> bool:
