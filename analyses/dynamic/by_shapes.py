@@ -222,11 +222,33 @@ def _ordered_warp(case: Case) -> Ran:
 
 
 def without_others_that_write(case: Case, found: Findings) -> Findings:
-    """With more threads: one of them may write the memory that is read before it is written."""
+    """With more threads: one of them may write the memory that is read before it is written. If twice as many leave an array, with as many
+    as do not."""
     asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one))
     if not asked or is_said(case.routine, case.shape.block) or _is_full(case):
         return found
-    return keep(found, lambda one: one not in asked)
+    most = _with_most_threads(case)
+    return keep(found, lambda one: one not in asked or (most is not None and is_in(one, most)))
+
+
+def _with_most_threads(case: Case) -> Ran | None:
+    """The run with as many threads in a row as stay within shared arrays; None if twice as many do, or none is known to."""
+    least, y, z = case.shape.block
+    if y * z > 1 or any(f"%tid.{axis}" in read(case.routine) for axis in "yz"):
+        return None
+    ran, most, step = case.ran, 2 * least, WARP if needs(case.routine, "warp") else 1
+    if case.within(attrs.evolve(case.shape, block=(most, 1, 1))).outside != ".shared":
+        return None
+    while most - least > step:
+        middle = (least + most) // 2 // step * step
+        other = case.within(attrs.evolve(case.shape, block=(middle, 1, 1)))
+        if other.outside == ".shared":
+            most = middle
+        elif other.fault is not None:
+            return None
+        else:
+            least, ran = middle, other
+    return ran
 
 
 def _is_full(case: Case) -> bool:
