@@ -193,8 +193,6 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
     """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the synthesized
     launch may cause it. It returns an empty string if further runs are to decide."""
-    from ptxkit.analyses.dynamic.by_shapes import may_be_whole
-    from ptxkit.analyses.dynamic.judging import WRITERS
 
     @functools.cache
     def usual() -> frozenset[int]:
@@ -217,7 +215,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
             return "the kernel uses a dimension of the block in which this launch has one thread"
-        return WRITERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
+        return ""
 
     return doubt
 

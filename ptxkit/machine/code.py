@@ -295,6 +295,7 @@ class Body:
         self._of_node[id(scope)] = {}
         most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
+            self.variables += [one for one in (symbol, *others) if one.kind is not Kind.REGISTER]
             count = symbol.count
             is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
             if is_plain and count is not None and count <= most:

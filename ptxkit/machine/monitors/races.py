@@ -22,7 +22,7 @@ from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.pieces import distinct, expanded
-from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
+from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, RULES, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import bytes_of, repeated
 from ptxkit.machine.monitors.tensor_waits import TensorWaits, waits_for
@@ -177,7 +177,7 @@ class Races(Ordering):
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
         """Records a race of an operation in flight, or of a completed one, with another access. `threads` may be agents."""
-        key = (kinds[0].number, kinds[1].number, rule.startswith("P"))
+        key = (kinds[0].number, kinds[1].number, rule in RULES)
         known = self.races.get(key)
         if known is not None:
             known.count += count

@@ -43,7 +43,7 @@ class Race:
     @property
     def families(self) -> frozenset[str]:
         """The checks that report it."""
-        if self.rule.startswith("P"):
+        if self.rule in proxies.RULES:
             return frozenset({"proxies"})
         is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
         return frozenset({"races", "async"} if is_async else {"races"})
@@ -107,7 +107,7 @@ def _message(race: Race) -> str:
         return f"not waited for: {first}, and {race.why}"
     second = f"{'another one' if _is_repeated(race) else _who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
     kind = (
-        "data race between proxies" if race.rule.startswith("P") else "data race between equal values" if race.same_value else "data race"
+        "data race between proxies" if race.rule in proxies.RULES else "data race between equal values" if race.same_value else "data race"
     )
     return f"{kind}: {first}, {second}, and {race.why}"
 

@@ -110,6 +110,24 @@ def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None
     assert shapes(kernel(body, directives=directives))[0].block == block
 
 
+PART = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, {part}, %r1; "
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        (PART.format(part=32) + ELEMENT, 32),
+        (PART.format(part=512) + ELEMENT, 128),
+        (PART.format(part=4) + ELEMENT, 128),
+        (PART.format(part=32) + "mov.u32 %r3, %ntid.x; " + ELEMENT, 128),
+        ("mov.u32 %r4, %tid.x; setp.ge.u32 %p1, %r4, 64; @%p1 ret; " + PART.format(part=64) + ELEMENT, 128),
+    ],
+    ids=["a warp's", "of a larger block", "less than a warp's", "asks for its size", "some threads have one"],
+)
+def test_a_block_does_not_do_the_work_of_the_next(body: str, length: int) -> None:
+    assert shapes(kernel(body))[0].block == (length, 1, 1)
+
+
 def test_a_cluster_is_what_the_directive_says() -> None:
     shape = shapes(kernel("mov.u32 %r1, %cluster_ctarank;", directives=".reqnctapercluster 4, 1, 1", target="sm_90"))[0]
 
