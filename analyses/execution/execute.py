@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import CHOICES, COUNT, DIFFERENT, NOISE, SHUFFLED, SMALL, Contents, Numbers
+from ptxkit.analyses.execution.contents import CHOICES, COUNT, DIFFERENT, NOISE, RANDOM, SHUFFLED, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, readers, unexecuted
 from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
@@ -20,10 +20,12 @@ from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
+from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
+from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.fault import Fault
@@ -44,6 +46,8 @@ MOST_LOOKS = 200
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
+MOST_ALONE, MOST_MARKS = 4, 16
+"""Contents in one array while the others hold 0, 1, 2, … are tried for this many arrays, and in each this many numbers of the text."""
 MOST_RESTARTS = 2
 """A run with other contents than the first is restarted so many times because CTAs deviate; then all of them are watched."""
 FEW, LEAST_CTAS = 0.1, 8
@@ -165,6 +169,13 @@ class Executed:
     differing: tuple[str | int, ...] = ()
     """Schedules under which memory ends with other contents than under the first one, though no atomics and no clocks explain that."""
 
+    cleared: tuple[int, ...] = ()
+    """Arguments through which threads synchronize, and whose memory therefore held zeros at first, by index."""
+    unreached: tuple[Path, ...] = ()
+    """The instructions that write memory or synchronize, and that none of the contents tried lead to."""
+    is_protocol_open: bool = False
+    """Whether there is other synthesized memory through which threads synchronize."""
+
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""
         return is_about(self.code, finding, sites)
@@ -278,11 +289,16 @@ class _Executing:
         self.has_other_states = False
         self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
+        self.unreached: tuple[Path, ...] = ()
+        """See `Executed.unreached`."""
         kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
         self.is_timed = kernel is not None and not specials(kernel).isdisjoint(CLOCKS)
         """Whether the kernel reads a clock, of which results may depend."""
         self.closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
         """Paths of the instructions that no scalars and no contents can reach."""
+        self.clears = True
+        """Whether memory through which threads synchronize is cleared."""
+        self.marks = _marks(kernel) if kernel is not None else ()
 
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
@@ -400,31 +416,36 @@ class _Executing:
                 most = max(most, len(seen))
 
     def _led_by_contents(self, attempts: Sequence[_Attempt]) -> list[_Attempt]:
-        """Attempts with other contents, if contents alone keep instructions from being executed. Lines that remain unexecuted are
-        reported in `unfit`."""
+        """Attempts with other contents, if contents alone keep instructions from being executed. Keeps those that remain unexecuted."""
         good = [one for one in attempts if self._is_good(one)]
         best = min(good, key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
             return []
         left, found = set.intersection(*[set(one.unseen) for one in good]), []
-        for one in self._searched_contents((best,), left, FEW_FLAGS):
+        for one in itertools.chain(self._uncleared(best) if left else (), self._searched_contents((best,), left, FEW_FLAGS)):
             found.append(one)
             left &= set(one.unseen)
-        if left:
-            lines = sorted({self.code.index.span(best.unseen[path].path).line for path in left})
-            more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
-            self.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, which no tried contents reach")
+        self.unreached = tuple([best.unseen[path].path for path in left])
         return found
 
+    def _uncleared(self, best: _Attempt) -> Iterator[_Attempt]:
+        """Yields the best attempt without clearing the memory through which threads synchronize: they may compute with it as well."""
+        given, self.launch = self.launch, uncleared(self.launch)
+        if given != self.launch:
+            self.clears = False
+            yield self._attempt(best.runs[0].contents.numbers)
+            self.launch, self.clears = given, True
+
     def _searched_contents(self, attempts: Sequence[_Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[_Attempt]:
-        """Yields attempts with other flags or real numbers in memory that execute instructions which no other attempt reached."""
+        """Yields attempts with other contents that execute instructions which no other attempt reached: a number of the kernel's text in
+        one array, flags, or real numbers."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        kinds = ("flags", "reals") * (most // 2)
-        for seed, kind in enumerate(kinds if start is not None else ()):
+        alone = [Contents("constant", mark, only=n) for n in self._deciding_arguments[:MOST_ALONE] for mark in self.marks]
+        kinds = [Contents(kind, FIRST_SEED + seed) for seed, kind in enumerate(("flags", "reals") * (most // 2))]
+        for contents in (*alone, *kinds) if start is not None else ():
             if self._left < LOOKING * self.budget or not unseen:
                 return
             assert start is not None
-            contents = Contents(kind, FIRST_SEED + seed)
             if self._looked(start.runs[0].contents.numbers, contents) & unseen:
                 yield self._attempt(start.runs[0].contents.numbers, contents)
 
@@ -528,6 +549,12 @@ class _Executing:
             fault, self.made = one.fault, one.made
         return self._left > 0
 
+    @property
+    def _deciding_arguments(self) -> list[int]:
+        """The arguments on whose synthesized contents branches or addresses depended in the first run with these scalars, by index."""
+        found = [n for start, n in self.starts.items() if dependent(self.observer.program, self.observer.read.get(start, {}))]
+        return list(dict.fromkeys(found))
+
     def _deciding(self, one: _Attempt) -> dict[int, int]:
         """As `Executed` has it."""
         found: dict[int, int] = {}
@@ -551,7 +578,7 @@ class _Executing:
             "copies": observer.copies,
             "stood_for": observer.standing.count if observer.standing is not None and observer.shared else 0,
             "schedules": len({run.schedule for run in runs}),
-            "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
+            "contents": len({run.contents.with_numbers(Numbers()) for run in runs}),
         }
         shown = _shown(self.code, [*attempts, *besides])
         program = observer.program
@@ -585,6 +612,9 @@ class _Executing:
             self._deciding(best),
             self._deciding_numbers(program) if is_by_numbers else (),
             () if self.is_timed else tuple(dict.fromkeys([schedule for one in attempts for schedule in one.differing])),
+            tuple([n for n, one in enumerate(self.launch.arguments) if isinstance(one, MadeUp) and one.is_cleared]),
+            self.unreached,
+            cleared(self.launch, observer, best.starts) != self.launch,
         )
 
     def _deciding_numbers(self, program: Any) -> tuple[int, ...]:
@@ -622,22 +652,42 @@ class _Executing:
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0].fault):
             return
+        if self._clears():
+            self.code.reset()
+            self.runs, self.first, self.not_covered, self.seen = [], {}, {}, set()
+            self._once(self.schedules[0], self.contents[0])
         for n, schedule in enumerate(self._other_schedules if self.runs[0].fault is None else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
+        if any(self._says_nothing(run) for run in self.runs if run.contents.name == RANDOM.name):
+            # arrays may not go together: random words in one of them, as in a list of edges, may be valid if another is a table of indices
+            for n in self._deciding_arguments[:MOST_ALONE]:
+                self._again(self.schedules[0], attrs.evolve(RANDOM, only=n).with_numbers(numbers), is_needed=False)
         if self.depends and not self.skipped and not self._has_others:
             # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
         usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
-        if any(is_of_stores(finding) for cause, (finding, _, _) in self.first.items() if cause not in usual):
-            # they may collide only where words of an index table are equal
+        if not self.first.keys() <= usual:
+            # threads may collide only where words are equal, of an index table or of keys
             self._again(self.schedules[0], SHUFFLED.with_numbers(numbers), is_needed=False)
         if self._are_equal and self.launch.made_up:
             # with random bytes, values are not equal by coincidence
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
             self._leave_out_unfit()
+
+    def _clears(self) -> bool:
+        """Clears the memory through which threads synchronized in the first run, if a run with it cleared executes all that the first run
+        did. Returns whether there is such memory."""
+        given, launch = self.launch, cleared(self.launch, self.observer, self.starts)
+        if launch == given or not self.clears:
+            return False
+        self.launch = launch
+        if self._looked(self.contents[0].numbers, self.contents[0]) >= executed(self.observer.program, self.seen):
+            return True
+        self.launch = given
+        return False
 
     @property
     def _other_schedules(self) -> tuple[str | int, ...]:
@@ -823,6 +873,12 @@ class _Executing:
 
     def _leave_out(self, what: str) -> None:
         self.not_covered.setdefault(what)
+
+
+def _marks(kernel: Routine) -> tuple[int, ...]:
+    """The first whole numbers in the text of a kernel, with which it may compare words, as 32-bit words."""
+    found = [constant_value(operand) for one in kernel.instructions for operand in one.operands]
+    return tuple(dict.fromkeys([one % (1 << 32) for one in found if isinstance(one, int)]))[:MOST_MARKS]
 
 
 @attrs.frozen(eq=False)

@@ -293,12 +293,20 @@ class TestMadeUp:
         assert found.outcome == VERIFIED
         assert "random real numbers" in found.assumptions[-1]
 
-    def test_a_store_to_which_no_contents_lead_is_said(self) -> None:
-        body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3], 0; OUT:"
+    def test_a_store_to_which_no_contents_lead_leaves_a_doubt(self) -> None:
+        # no square ends in the bits 101
+        body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; mul.lo.u32 %r2, %r2, %r2; and.b32 %r2, %r2, 7; setp.eq.u32 %p1, %r2, 5; @!%p1 bra OUT;"
+        found = verdict(f"{body} st.global.u32 [%d3], 0; OUT:", declared=".param .u64 a")
+
+        assert found.outcome == UNDECIDED
+        assert "with any of the contents tried for `a`" in found.reasons[0].text
+
+    def test_words_are_tried_with_which_the_kernel_compares_them(self) -> None:
+        body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.eq.u32 %p1, %r2, 123456789; @!%p1 bra OUT; st.global.u32 [%d3+4], 0; OUT:"
         found = verdict(body, declared=".param .u64 a")
 
-        assert found.outcome == VERIFIED
-        assert "which no tried contents reach" in found.not_covered[-1]
+        assert found.outcome == UNDECIDED
+        assert "this happens with words 123456789 beside 0, 1, 2, …" in found.reasons[0].text
 
 
 class TestDescriptors:
