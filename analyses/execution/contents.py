@@ -3,8 +3,8 @@
 The values are small integers, so that a kernel that uses them as indices stays within its arrays. `count` holds 0, 1, 2, …, all different,
 as index tables often do; `shuffled` holds the same values in another order; `random` holds random integers, and `small` random integers
 from a smaller range; `zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision
-numbers; `noise` holds random bytes, so that two values are equal only if the kernel makes them so; `constant` holds one number everywhere,
-such as one that the kernel compares words with.
+numbers; `noise` holds random bytes, so that two values are equal only if the kernel makes them so; `among` holds given numbers, such as
+those with which the kernel compares words.
 """
 
 from __future__ import annotations
@@ -71,10 +71,11 @@ class Contents:
 
     name: str
     seed: int = 0
-    """The seed of random contents, or the number of constant ones."""
     numbers: Numbers = Numbers()
     only: int | None = None
     """The one argument that has these contents, by index, while all others hold 0, 1, 2, …; None if all have them."""
+    words: tuple[int, ...] = ()
+    """The words to choose from."""
 
     def with_numbers(self, numbers: Numbers) -> Contents:
         """Returns the same contents with other scalars."""
@@ -96,8 +97,8 @@ class Contents:
             return _shuffled(words, self.seed, number)
         if self.name in _BELOW:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
-        if self.name == "constant":
-            return np.full(words, self.seed, np.uint32).view(np.uint8)
+        if self.name == "among":
+            return np.random.default_rng((self.seed, number)).choice(np.array(self.words, np.uint32), words).view(np.uint8)
         if self.name == "reals":
             return np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words).astype(np.float32).view(np.uint8)
         if self.name == "noise":
@@ -124,7 +125,7 @@ class Contents:
             "flags": "zeros and ones",
             "small": "small random numbers",
             "reals": "random real numbers",
-            "constant": f"words {(self.seed ^ SIGN) - SIGN}",
+            "among": f"words among {', '.join([str((word ^ SIGN) - SIGN) for word in self.words])}",
         }
         found = names.get(self.name, "random numbers")
         return found if self.only is None else f"{found} beside 0, 1, 2, …"

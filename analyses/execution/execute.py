@@ -46,7 +46,7 @@ MOST_LOOKS = 200
 MOST_FLAGS, FEW_FLAGS, FIRST_SEED = 24, 6, 10
 """Maximum number of contents that are tried to reach unexecuted instructions, in a full and in a short search, and the first random
 seed."""
-MOST_ALONE, MOST_MARKS = 4, 16
+MOST_ALONE, MOST_LITERALS = 4, 16
 """Contents in one array while the others hold 0, 1, 2, … are tried for this many arrays, and in each this many numbers of the text."""
 MOST_RESTARTS = 2
 """A run with other contents than the first is restarted so many times because CTAs deviate; then all of them are watched."""
@@ -298,7 +298,8 @@ class _Executing:
         """Paths of the instructions that no scalars and no contents can reach."""
         self.clears = True
         """Whether memory through which threads synchronize is cleared."""
-        self.marks = _marks(kernel) if kernel is not None else ()
+        self.literals = _literals(kernel) if kernel is not None else ()
+        self.compared = _compared(kernel) if kernel is not None else ()
 
     def run(self) -> Executed:
         attempts: list[_Attempt] = []
@@ -440,7 +441,7 @@ class _Executing:
         """Yields attempts with other contents that execute instructions which no other attempt reached: a number of the kernel's text in
         one array, flags, or real numbers."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        alone = [Contents("constant", mark, only=n) for n in self._deciding_arguments[:MOST_ALONE] for mark in self.marks]
+        alone = [Contents("among", only=n, words=(word,)) for n in self._deciding_arguments[:MOST_ALONE] for word in self.literals]
         kinds = [Contents(kind, FIRST_SEED + seed) for seed, kind in enumerate(("flags", "reals") * (most // 2))]
         for contents in (*alone, *kinds) if start is not None else ():
             if self._left < LOOKING * self.budget or not unseen:
@@ -667,6 +668,9 @@ class _Executing:
         if self.depends and not self.skipped and not self._has_others:
             # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
+        if self.depends and self.compared and not self.first:
+            # many threads may take a path that a certain word leads to
+            self._again(self.schedules[0], Contents("among", words=self.compared).with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
         usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
         if not self.first.keys() <= usual:
@@ -875,10 +879,18 @@ class _Executing:
         self.not_covered.setdefault(what)
 
 
-def _marks(kernel: Routine) -> tuple[int, ...]:
-    """The first whole numbers in the text of a kernel, with which it may compare words, as 32-bit words."""
+def _literals(kernel: Routine) -> tuple[int, ...]:
+    """The first whole numbers in the text of a kernel, as 32-bit words."""
     found = [constant_value(operand) for one in kernel.instructions for operand in one.operands]
-    return tuple(dict.fromkeys([one % (1 << 32) for one in found if isinstance(one, int)]))[:MOST_MARKS]
+    return tuple(dict.fromkeys([one % (1 << 32) for one in found if isinstance(one, int)]))[:MOST_LITERALS]
+
+
+def _compared(kernel: Routine) -> tuple[int, ...]:
+    """The numbers other than those of flags to which a kernel compares something for equality, as 32-bit words."""
+    tests = [one for one in kernel.instructions if one.opcode.text.startswith(("setp.eq", "setp.ne"))]
+    found = [constant_value(operand) for one in tests for operand in one.operands]
+    words = dict.fromkeys([one % (1 << 32) for one in found if isinstance(one, int)])
+    return tuple([word for word in words if word > 1])[:MOST_LITERALS]
 
 
 @attrs.frozen(eq=False)

@@ -60,7 +60,7 @@ class Observer(Monitor):
         self.read: dict[int, dict[int, Any]] = {}
         """The same for each range of synthesized memory, by its start."""
         self.strong: dict[int, dict[int, Any]] = {}
-        """Those of them that are atomics, or read with ordering semantics, in the same way."""
+        """Those of them that are atomics, or read with ordering semantics, by range."""
         self.extent: dict[int, int] = {}
         """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}

@@ -19,7 +19,7 @@ from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.verify.certain import are_together, is_certain
+from ptxkit.analyses.verify.certain import are_nested, decisions
 from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -180,10 +180,11 @@ class _Judge:
 
     def is_by_control(self, shown: Shown) -> bool:
         """Whether contents decide only which threads take part in a race: a thread writes what another one reads, at addresses that
-        contents do not change, and one of the two accesses is always executed, or each thread executes both or neither.
+        contents do not change, and a thread that executes one access executes the other, too.
 
-        If no access is certain, or in global memory, the race must show even if no two words are equal, and contents may not be a
-        protocol of the threads: a word that equals a key in one thread only, or a flag that is set, keeps threads apart."""
+        Unless the race is in shared memory and every thread executes one of the accesses, it must show even if no two words are equal,
+        and contents may not be a protocol of the threads: a word that equals a key in one thread only, or a flag that is set, keeps
+        threads apart."""
         witness = shown.finding.witness
         if witness.get("space") not in ("shared", "global") or len(shown.kinds) < LEAST_KINDS:
             return False
@@ -191,14 +192,14 @@ class _Judge:
             return False
         if self.executed.is_among(shown.finding, self.executed.placed):
             return False
-        deciding = {site.path for site in self.executed.depends}
-        places = self._instructions(shown.finding)
-        is_certainly_one = any(is_certain(routine, i, deciding) for routine, i in places)
-        if is_certainly_one and witness["space"] == "shared":
-            return True
-        if self.executed.is_protocol_open or shown.kinds.isdisjoint(DIFFERENT):
+        instructions = self._instructions(shown.finding)
+        if not all(routine.function.header.is_entry for routine, _ in instructions):
             return False
-        return is_certainly_one or are_together(places, deciding)
+        deciding = {site.path for site in self.executed.depends}
+        several = [decisions(routine, i, deciding) for routine, i in instructions]
+        if witness["space"] == "shared" and not all(several):
+            return True
+        return are_nested(several) and not self.executed.is_protocol_open and not shown.kinds.isdisjoint(DIFFERENT)
 
     def is_proven(self, shown: Shown) -> bool:
         """Whether a finding holds for everything that was synthesized."""
