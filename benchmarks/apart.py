@@ -94,26 +94,33 @@ class Pair:
 
 
 class Pairs(Observer):
-    """Collects the pairs of a function."""
+    """Collects the pairs of a function; with a `queue`, only those that a commit of it or a wait for it may keep apart."""
 
     start = Memory()
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: Routine, queue: str = "") -> None:
+        self.queue = queue
         self.regions = regions(routine)
         self.words: set[str] = set()
         self.known: dict[int, list[tuple[Access | None, Term, int, bool]]] = {}
         bounds = bindings(routine)
         everything = accesses(routine)
         converts = any(access.space == SHARED and not access.declared for access in everything)
+        found = [(i, effect) for i, own in effects(routine).items() for effect in own]
+        self.started = {i: effect.queue for i, effect in found if effect.queue in (COPY, BULK) and effect.action is Action.OPEN}
+        self.has_groups = any(effect.queue == QUEUE for _, effect in found)
         for access in everything:
             bound = bounds[access.instruction]
             if isinstance(bound, Bound) and bound.barrier:
+                continue
+            if queue == BULK and not access.writes and self.started.get(access.instruction) != BULK:
+                # what a bulk copy reads from shared memory others may read, too
                 continue
             if access.space == SHARED and access.address is not None:
                 self.known.setdefault(access.instruction, []).append((access, access.address, access.lanes, access.writes))
             elif access.space == SHARED or (converts and not access.space):
                 self.words.add("addresses")
-        for matrix in matrices(routine):
+        for matrix in matrices(routine) if queue != BULK else ():
             if not matrix.rows:
                 self.words.add("matrices")
             else:
@@ -121,9 +128,6 @@ class Pairs(Observer):
         if self.regions.thread_block.is_assumed and self.regions.thread_block.size <= WARP:
             self.words.add("shape")
         self.terms = {i: tuple([term for _, term, _, _ in own]) for i, own in self.known.items()}
-        found = [(i, effect) for i, own in effects(routine).items() for effect in own]
-        self.started = {i: effect.queue for i, effect in found if effect.queue in (COPY, BULK) and effect.action is Action.OPEN}
-        self.has_groups = any(effect.queue == QUEUE for _, effect in found)
         self.pairs: dict[Hashable, Pair] = {}
         self.structures: dict[Term, int] = {}
 
@@ -153,7 +157,7 @@ class Pairs(Observer):
             self.note("waited", (one for one in waited if one.writes or touch.writes), touch)
             # what no copy has to do with is another protocol's business
             self.note("fresh", (one for one in fresh if (one.writes or touch.writes) and {i, one.instruction} & self.started.keys()), touch)
-            if self.started.get(i) != COPY and touch.key not in {one.key for one in fresh}:
+            if not self.queue and self.started.get(i) != COPY and touch.key not in {one.key for one in fresh}:
                 fresh = (*fresh, touch)
         done = [one for operation in moment.completed(COPY) for one in self.of(operation, True)]
         done += [one for operation in moment.read(BULK) for one in self.of(operation, False)]
@@ -187,11 +191,11 @@ class Pairs(Observer):
         return self.structures[term]
 
 
-@functools.lru_cache(maxsize=2)
-def followed(routine: Routine) -> tuple[Pairs, Coverage]:
-    """The pairs of a function, and how far its paths were followed."""
-    watch = Pairs(routine)
-    return watch, explore(routine, (COPY, BULK, QUEUE), watch.terms, watch, MOST_STEPS, MOST_VISITS)
+@functools.lru_cache(maxsize=4)
+def followed(routine: Routine, queue: str = "") -> tuple[Pairs, Coverage]:
+    """The pairs of a function, or those that matter to a queue, and how far its paths were followed."""
+    watch = Pairs(routine, queue)
+    return watch, explore(routine, (queue,) if queue else (COPY, BULK, QUEUE), watch.terms, watch, MOST_STEPS, MOST_VISITS)
 
 
 def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) -> set[int]:
@@ -291,12 +295,13 @@ def _touching(routine: Routine) -> set[int]:
     return found
 
 
-def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
-    """Why a change may matter, in words; nothing if it cannot. `gone` is the instruction that the mutant lacks; -1 for none."""
+def reasons(original: Routine, mutant: Routine, gone: int, queue: str = "") -> frozenset[str]:
+    """Why a change may matter, in words; nothing if it cannot. `gone` is the instruction that the mutant lacks; -1 for none. `queue` is
+    that of the commit or wait that is changed, if it is one."""
     if gone >= 0 and is_done_elsewhere(original, gone):
         return frozenset()
-    right, right_coverage = followed(original)
-    watch, coverage = followed(mutant)
+    right, right_coverage = followed(original, queue)
+    watch, coverage = followed(mutant, queue)
     words = set(watch.words)
     if gone >= 0 and _publishes(original, gone):
         words.add("inits")

@@ -12,7 +12,7 @@ import functools
 from ptxkit.analyses.dynamic.exercise import exercise
 from ptxkit.analyses.dynamic.once import Ran, once
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import module_code
+from ptxkit.analyses.execution.loading import module_code
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.cost import most_operations
 from ptxkit.analyses.inputs.example import Example

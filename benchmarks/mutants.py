@@ -83,7 +83,8 @@ def waited_barriers(routine: Routine) -> set[int]:
 
 def together(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
     """Why it may matter to copies that an instruction is gone, or waits for less: touches that it kept apart, or that are not known."""
-    return reasons(routine, mutant, i if len(mutant.instructions) < len(routine.instructions) else -1)
+    queue = next((effect.queue for effect in effects(routine).get(i, ())), "")
+    return reasons(routine, mutant, i if len(mutant.instructions) < len(routine.instructions) else -1, queue)
 
 
 def fenced(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
@@ -215,7 +216,7 @@ def unread(routine: Routine, wait: int) -> int:
 
 
 PROTOCOLS = {
-    "copies": Protocol(("A", "W"), frozenset(("cp.async", "bulk")), (), waited_barriers, together),
+    "copies": Protocol(("A", "W", "M"), frozenset(("cp.async", "bulk")), (), waited_barriers, together),
     "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",), None, fenced),
     "tcgen05": Protocol(
         ("T", "M"),

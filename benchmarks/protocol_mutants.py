@@ -30,8 +30,8 @@ from mutants import said
 
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.events.steps import Does, steps
-from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts

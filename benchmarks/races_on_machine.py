@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxkit.analyses import lint
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import select
 from ptxkit.analyses.inputs.shapes import shapes

@@ -46,7 +46,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 import ptxkit
 from ptxkit.analyses.dynamic.once import once
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.launches import most_operations

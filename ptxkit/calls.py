@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import attrs
 
-from ptxkit.declarations import natural_alignment, vector_of
 from ptxkit.directives import lists_targets, other_statements, plain_integer
 from ptxkit.isa.binding import flow_of, match, split_opcode
 from ptxkit.isa.registers import special_register
@@ -17,6 +16,7 @@ from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
 from ptxkit.patterns import Sketch
 from ptxkit.problem import Problem, short_text
+from ptxkit.sizes import natural_alignment, vector_of
 from ptxkit.syntax import (
     Address,
     Alias,

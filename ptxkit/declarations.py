@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 
 import attrs
 
+from ptxkit import redeclarations, visibility
 from ptxkit.directives import (
     attribute_problems,
     availability,
@@ -21,20 +22,17 @@ from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
-from ptxkit.mentions import mention, mentions_of
-from ptxkit.names import Kind, Laid, Names, Scope, Symbol, names_in
+from ptxkit.names import Names
 from ptxkit.problem import Problem
+from ptxkit.sizes import bytes_of, extent, natural_alignment, vector_of
 from ptxkit.syntax import (
-    Alias,
     Align,
     Attribute,
-    Block,
     Declaration,
     Declarator,
     Dimension,
     Function,
     Header,
-    Instruction,
     Keyword,
     Label,
     Module,
@@ -83,9 +81,8 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
             if not wrong and child.space != ".const" and not any(declarator.initializer for declarator in child.declarators):
                 clean.add(id(child))
     yield from _constant_memory(about.constants)
-    yield from _agreement(module, names)
-    yield from _overlaps(names)
-    yield from _uses_before(module, names)
+    yield from redeclarations.problems(module, names)
+    yield from visibility.problems(module, names)
 
 
 @frozen
@@ -109,35 +106,11 @@ def _constant_memory(constants: list[tuple[Path, Declaration]]) -> Iterator[Prob
     """The declaration that exceeds constant memory, if any."""
     total = 0
     for path, declaration in constants:
-        total += _bytes_of(declaration)
+        total += bytes_of(declaration)
         if total > MAX_CONST_BYTES:
             message = f"the variables in `.const` take {total} bytes up to here"
             yield Problem("bad-array-size", path, message, (f"there are {MAX_CONST_BYTES}",))
             return
-
-
-def _bytes_of(declaration: Declaration) -> int:
-    """The bytes of memory that a declaration takes, without padding between its variables."""
-    known = types().get(declaration.type or "")
-    if known is None:
-        return 0
-    total = 0
-    for declarator in declaration.declarators:
-        size = known.bytes * vector_of(declaration)
-        for dimension in declarator.dimensions:
-            size *= _dimension(dimension) or 1
-        total += size
-    return total
-
-
-def _dimension(dimension: Dimension) -> int | None:
-    return plain_integer(dimension.children[0]) if dimension.children else None
-
-
-def vector_of(declaration: Declaration | Parameter) -> int:
-    """The number of elements of `.v2` and similar; 1 without it."""
-    width = next((child.text[2:] for child in declaration.children if isinstance(child, VectorWidth)), "1")
-    return int(width) if len(width) < 6 else 1
 
 
 # --- one declaration or parameter -------------------------------------------------------------------------------------------------
@@ -344,7 +317,7 @@ def _sizes(path: Path, declaration: Declaration, declarator: Declarator) -> Iter
         )
         return
     yield from _dimensions(path, dimensions)
-    first = _dimension(dimensions[0][1]) if dimensions else 1
+    first = extent(dimensions[0][1]) if dimensions else 1
     unsized = dimensions and not dimensions[0][1].children
     if dimensions and (unsized or first == 0) and declaration.linkage != ".extern" and declarator.initializer is None:
         yield Problem(
@@ -479,7 +452,7 @@ def _parameter_size(path: Path, parameter: Parameter, about: _About, use: str, i
         yield Problem(kind, at, f"parameter `{name}` has {len(dimensions)} dimensions", ("it may have one",))
         return
     yield from _dimensions(at, dimensions)
-    size = _dimension(dimensions[0][1])
+    size = extent(dimensions[0][1])
     if dimensions[0][1].children and size != 0:
         return
     if use == KERNEL or is_result:
@@ -520,340 +493,5 @@ def _alignment_and_size(parameter: Parameter) -> tuple[int, int]:
         return 1, 0
     count = 1
     for dimension in parameter.declarator.dimensions:
-        count *= _dimension(dimension) or 1
+        count *= extent(dimension) or 1
     return natural_alignment(parameter, known), count * known.bytes * vector_of(parameter)
-
-
-def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:
-    """The explicit alignment, otherwise that of the type; 1 if neither makes sense."""
-    written = next((child for child in reversed(declared.children) if isinstance(child, Align)), None)
-    value = plain_integer(written.children[0]) if written is not None else known.bytes * vector_of(declared)
-    return value if value is not None and is_power_of_two(value) else 1
-
-
-# --- functions and variables that are declared several times, aliases (7.1, 11.2.3, 11.6) ------------------------------------------
-
-
-def signature(header: Header) -> tuple[tuple[object, ...], ...]:
-    """What all declarations of a function share: the space, type, size and alignment of each parameter, and which ones are results."""
-    found: list[tuple[object, ...]] = []
-    for is_result, parameters in ((True, header.returns), (False, header.parameters)):
-        for parameter in parameters:
-            known = types().get(parameter.type or "")
-            sizes = tuple([_dimension(dimension) or 0 for dimension in parameter.declarator.dimensions])
-            align = natural_alignment(parameter, known) if known is not None else 0
-            found.append((is_result, parameter.space, parameter.type, vector_of(parameter), sizes, align))
-    return tuple(found)
-
-
-def difference(one: Header, other: Header) -> str | None:
-    """How the parameters of two functions differ, as text; None if they do not."""
-    first, second = signature(one), signature(other)
-    if first == second:
-        return None
-    if len(first) != len(second) or [p[0] for p in first] != [p[0] for p in second]:
-        return "in the number of parameters"
-    what = ("", "state spaces", "types", "types", "sizes", "alignments")
-    at = next(i for a, b in zip(first, second, strict=True) for i in range(6) if a[i] != b[i])
-    return f"in the {what[at]} of the parameters"
-
-
-def _agreement(module: Module, names: Names) -> Iterator[Problem]:
-    """Functions with several declarations, without a definition, or that alias something invalid; variables with several declarations."""
-    functions: dict[str, list[tuple[Path, Function]]] = {}
-    repeatable: set[str] = set()
-    aliases: dict[str, tuple[Path, str]] = {}
-    for i, child in enumerate(module.children):
-        if type(child) is Function:
-            functions.setdefault(child.name, []).append(((i, 0), child))
-        elif type(child) is Declaration:
-            if child.children and child.children[0].text in (".extern", ".common"):
-                repeatable.update([declarator.name.text for declarator in child.declarators])
-        elif type(child) is Alias:
-            yield from _alias((i,), child, functions, names, aliases)
-    for name, declared in functions.items():
-        yield from _declared_again(name, declared)
-        first = declared[0][1]
-        if name not in aliases and first.header.linkage != ".extern" and not any(function.body for _, function in declared):
-            notes = ("where another module defines it, `.extern` is needed",)
-            yield Problem("conflicting-declarations", declared[0][0], f"`{name}` is declared and never defined", notes)
-    if repeatable:
-        yield from _variables_again(module, repeatable)
-
-
-def _declared_again(name: str, declared: list[tuple[Path, Function]]) -> Iterator[Problem]:
-    kind = "conflicting-declarations"
-    first_path, first = declared[0]
-    body: Path | None = None
-    for path, function in declared:
-        header = function.header
-        at = path
-        related = ((first_path, "the first declaration"),)
-        if header.linkage == ".extern" and function.body is not None:
-            yield Problem(kind, at, f"`{name}` is `.extern` and has a body", ("what another module defines has none here",))
-        if body is not None and not (function.body is not None):
-            yield Problem(kind, at, f"`{name}` is declared after its definition", related=((body, "the definition"),))
-        if path != first_path:
-            if header.is_entry != first.is_entry:
-                yield Problem(kind, at, f"`{name}` is a kernel here and a device function there", related=related)
-                continue
-            found = difference(first.header, header)
-            if found is not None:
-                yield Problem(kind, at, f"two declarations of `{name}` differ {found}", related=related)
-            linkage = first.header.linkage
-            if header.linkage != linkage and not (header.linkage is None and linkage in (".visible", ".weak")):
-                said = f"`{header.linkage}`" if header.linkage else f"not `{linkage}`"
-                yield Problem(kind, at, f"`{name}` is {said} here, unlike before", related=related)
-            elif _promises(header) != _promises(first.header):
-                differs = min(_promises(header) ^ _promises(first.header))
-                yield Problem(kind, at, f"two declarations of `{name}` differ in `{differs}`", related=related)
-        if function.body is not None:
-            body = body or path
-
-
-def _promises(header: Header) -> frozenset[str]:
-    """What callers rely on besides the parameters."""
-    promised = (".noreturn", ".abi_preserve", ".abi_preserve_control")
-    return frozenset([" ".join(directive.text.split()) for directive in header.directives if directive.name in promised])
-
-
-def _variables_again(module: Module, wanted: set[str]) -> Iterator[Problem]:
-    found: dict[str, list[tuple[Path, Declaration, Declarator]]] = {}
-    for i, child in enumerate(module.children):
-        if type(child) is Declaration:
-            for j, inner in enumerate(child.children):
-                if type(inner) is Declarator and inner.children[0].text in wanted:
-                    found.setdefault(inner.name.text, []).append(((i, j), child, inner))
-    for name, declared in found.items():
-        yield from _variable_again(name, declared)
-
-
-def _variable_again(name: str, found: list[tuple[Path, Declaration, Declarator]]) -> Iterator[Problem]:
-    if len(found) < 2:
-        return
-    kind = "conflicting-declarations"
-    first_path, first, first_declarator = found[0]
-    related = ((first_path, "the first declaration"),)
-    for path, declaration, declarator in found[1:]:
-        linkages = (first.linkage, declaration.linkage)
-        if linkages == (".common", ".common"):
-            yield Problem(kind, path, f"`{name}` is defined twice", related=related)
-        if ".extern" not in linkages:
-            continue
-        sizes = [tuple([_dimension(d) for d in one.dimensions]) for one in (first_declarator, declarator)]
-        same_sizes = len(sizes[0]) == len(sizes[1]) and all(a == b or a is None or b is None for a, b in zip(*sizes, strict=True))
-        if first.type != declaration.type or vector_of(first) != vector_of(declaration) or not same_sizes:
-            yield Problem(kind, path, f"two declarations of `{name}` differ in type or size", related=related)
-        elif first.linkage == ".extern" and declaration.linkage is None:
-            yield Problem(kind, path, f"`{name}` was `.extern`, and what is defined here is not visible", related=related)
-
-
-def _alias(
-    path: Path,
-    alias: Alias,
-    functions: dict[str, list[tuple[Path, Function]]],
-    names: Names,
-    aliases: dict[str, tuple[Path, str]],
-) -> Iterator[Problem]:
-    words = [(i, child.text) for i, child in enumerate(alias.children) if isinstance(child, Name)]
-    if len(words) != 2:
-        return
-    kind = "bad-alias"
-    (i, name), (j, of) = words
-    usable = True
-    for k, word in words:
-        declared = functions.get(word)
-        if declared is None:
-            usable = False
-            symbol = names.root.symbols.get(word)
-            known = symbol is not None and symbol.kind is Kind.VARIABLE
-            message = f"`{word}` is a variable" if known else f"no function `{word}` is declared before"
-            yield Problem(kind, (*path, k), message, ("an alias is between functions",) if known else ())
-        elif declared[0][1].is_entry:
-            usable = False
-            yield Problem(kind, (*path, k), f"`{word}` is a kernel", ("an alias is between device functions",))
-    if not usable:
-        return
-    given, aliased = functions[name], functions[of]
-    if name == of:
-        yield Problem(kind, (*path, j), f"`{name}` is an alias of itself")
-    elif any(function.body for _, function in given):
-        yield Problem(kind, (*path, i), f"`{name}` has a body", ("an alias is declared without one",), ((given[0][0], "here"),))
-    if name in aliases:
-        yield Problem(kind, (*path, i), f"`{name}` is an alias already", related=((aliases[name][0], f"of `{aliases[name][1]}`"),))
-    linkage = aliased[0][1].header.linkage
-    if linkage in (".weak", ".extern"):
-        yield Problem(
-            kind, (*path, j), f"`{of}` is `{linkage}`", ("the function that an alias names is defined in the module and not weak",)
-        )
-    found = difference(given[0][1].header, aliased[0][1].header)
-    if found is not None:
-        yield Problem(kind, path, f"`{name}` and `{of}` differ {found}", related=((given[0][0], f"`{name}`"), (aliased[0][0], f"`{of}`")))
-    elif _promises(given[0][1].header) != _promises(aliased[0][1].header):
-        yield Problem(kind, path, f"`{name}` and `{of}` make different promises")
-    aliases.setdefault(name, (path, of))
-
-
-# --- names (5.4.6) ----------------------------------------------------------------------------------------------------------------
-
-
-def _overlaps(names: Names) -> Iterator[Problem]:
-    """Names declared both by a count (`%r<4>`) and by another declaration of the scope; parameter names declared again in the body."""
-    for path, scope in names.scopes.items():
-        if path != scope.path:
-            continue
-        if len(path) == 2 and path[1] == 1 and scope.parent is not None:
-            for parameter in scope.parent.symbols.values():
-                again = scope.local(parameter.name)
-                if again is not None and again.kind is not Kind.LABEL:
-                    message = f"`{parameter.name}` is the name of a parameter"
-                    yield Problem("conflicting-declarations", again.path, message, related=((parameter.path, "the parameter"),))
-        if not scope.ranges:
-            continue
-        for name, symbol in scope.symbols.items():
-            if symbol.kind is Kind.LABEL or not name[-1:].isdecimal():
-                continue
-            family = _family_of(scope, name)
-            if family is not None:
-                first, second = sorted((symbol, family), key=lambda one: one.path)
-                note = f"`{family.name}<{family.count}>` declares it"
-                yield Problem(
-                    "conflicting-declarations",
-                    second.path,
-                    f"`{name}` is declared twice in one scope",
-                    (note,),
-                    ((first.path, "the first"),),
-                )
-
-
-def _family_of(scope: Scope, name: str) -> Symbol | None:
-    at = len(name)
-    while at and name[at - 1].isdecimal():
-        at -= 1
-        digits = name[at:]
-        if len(digits) > 9:
-            return None
-        for family in scope.ranges.get(name[:at], ()):
-            if family.count is not None and int(digits) < family.count and (digits == "0" or digits[0] != "0"):
-                return family
-    return None
-
-
-def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
-    """Uses of names before their declaration, which ptxas does not find, labels excepted."""
-    yield from _uses_before_in_module(module, names)
-    for laid in names.late:
-        path, scope, children = laid.path, laid.scope, laid.children
-        late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
-        first = next((i for i, child in enumerate(children) if type(child) is Instruction or type(child) is Block), None)
-        if not late or first is None:
-            continue
-        last = max(symbol.path[len(path)] for symbol in late)
-        if last > first and _may_come_too_late(laid, first, late):
-            yield from _uses_before_in_block(laid, first, last, names)
-
-
-def _symbols(scope: Scope) -> Iterator[Symbol]:
-    yield from scope.symbols.values()
-    for family in scope.ranges.values():
-        yield from family
-
-
-def _may_come_too_late(laid: Laid, first: int, late: list[Symbol]) -> bool:
-    """Whether instructions or inner blocks from an index on may use one of these symbols before its declaration: a quick look."""
-    if any(symbol.count is not None for symbol in late) or any(type(child) is Block for _, child in laid.others):
-        return True
-    declared = {mention(symbol.name): symbol.path[len(laid.path)] for symbol in late}
-    return any(
-        declared.get(name, 0) > i
-        for i, child in enumerate(laid.children[first : max(declared.values())], first)
-        if type(child) is Instruction
-        for name in mentions_of(child.children)
-    )
-
-
-def _uses_before_in_block(laid: Laid, first: int, last: int, names: Names) -> Iterator[Problem]:
-    path, scope = laid.path, laid.scope
-    reported: set[str] = set()
-    meant: dict[str, int] = {}
-    for i in range(first, last):
-        for at, name in _used_in(laid.children[i], (*path, i), scope, names):
-            position = meant.get(name)
-            if position is None:
-                symbol = scope.local(name)
-                is_late = symbol is not None and symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path
-                position = meant[name] = symbol.path[len(path)] if symbol is not None and is_late else -1
-            if position > i and name not in reported and (scope.parent is None or scope.parent.lookup(name) is None):
-                reported.add(name)
-                symbol = scope.local(name)
-                related = ((symbol.path, "the declaration"),) if symbol is not None else ()
-                yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
-
-
-def _used_in(statement: Node, path: Path, scope: Scope, names: Names) -> Iterator[tuple[Path, str]]:
-    """The names that a statement uses, with their paths; for an inner scope, those that it does not declare itself."""
-    stack: list[tuple[Path, Node, Scope]] = [(path, statement, scope)]
-    while stack:
-        at, node, inside = stack.pop()
-        if type(node) is Instruction:
-            for i, child in enumerate(node.children):
-                if type(child) is Name:
-                    if inside is scope or not _hidden(child.text, inside, scope):
-                        yield (*at, i), child.text
-                elif child.children:
-                    for inner, name in names_in(child):
-                        if inside is scope or not _hidden(name.text, inside, scope):
-                            yield (*at, i, *inner), name.text
-        elif type(node) is Block:
-            inside = names.scopes.get(at, inside)
-            stack.extend([((*at, i), child, inside) for i, child in enumerate(node.children)][::-1])
-
-
-def _hidden(name: str, inside: Scope, outside: Scope) -> bool:
-    """Whether a scope between these two declares the name."""
-    scope: Scope | None = inside
-    while scope is not None and scope is not outside:
-        if scope.local(name) is not None:
-            return True
-        scope = scope.parent
-    return False
-
-
-def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
-    """Functions and variables that a function uses before the module declares them."""
-    body = next((i for i, child in enumerate(module.children) if type(child) is Function and child.body is not None), None)
-    if body is None:
-        return
-    late: dict[str, int] = {}
-    for i, child in enumerate(module.children[body + 1 :], body + 1):
-        for name in _declared_names(child):
-            symbol = names.root.symbols.get(name)
-            if name not in late and symbol is not None and names.is_used(symbol):
-                late[name] = i
-    for child in module.children[: body + 1] if late else ():
-        for name in _declared_names(child):
-            late.pop(name, None)
-    if not late:
-        return
-    reported: set[str] = set()
-    meant = {names.root.symbols[name] for name in late}
-    for laid in names.blocks:
-        used = meant.intersection(names.mentioned[laid.scope].symbols)
-        wanted = {symbol.name for symbol in used if late[symbol.name] > laid.path[0]}
-        for i, statement in enumerate(laid.children) if wanted - reported else ():
-            for at, name in _used_in(statement, (*laid.path, i), laid.scope, names) if type(statement) is Instruction else ():
-                if name in wanted and name not in reported:
-                    reported.add(name)
-                    related = ((names.root.symbols[name].path, "the declaration"),)
-                    yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
-
-
-def _declared_names(statement: Node) -> list[str]:
-    if type(statement) is Function:
-        return [statement.name]
-    if type(statement) is Declaration:
-        return [child.children[0].text for child in statement.children if type(child) is Declarator]
-    return []
-
-
-__all__ = ["difference", "natural_alignment", "problems", "signature", "vector_of"]

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 Size = int | tuple[int, ...]
 
 
-def _coloured(text: str) -> str:
+def _colored(text: str) -> str:
     from ptxkit.highlighting import as_html
 
     return as_html(text)
 
 
-Container.as_html = staticmethod(_coloured)
+Container.as_html = staticmethod(_colored)
 
 
 class Findings(tuple[Diagnostic, ...]):

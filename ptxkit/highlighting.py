@@ -1,4 +1,4 @@
-"""PTX for Pygments: a lexer and a style, for coloured listings in the terminal, in HTML and in any other format that Pygments writes.
+"""PTX for Pygments: a lexer and a style, for colored listings in the terminal, in HTML and in any other format that Pygments writes.
 
 pygmentize -l ptxkit -O style=ptxkit kernel.ptx
 """

@@ -1,4 +1,4 @@
-"""The names that instructions mention, without a look at each occurrence.
+"""The names that instructions mention, found without visiting each occurrence.
 
 Which names a node mentions follows from the node alone, which keeps them; the instructions of a process share nodes. A name that ends in a
 number, as most registers and labels do, is kept as an integer, so that a family of registers is compared with all of its members at once.

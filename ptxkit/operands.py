@@ -24,12 +24,14 @@ from ptxkit.syntax import (
     Opcode,
     Operator,
     Pair,
+    Path,
     Unary,
     Vector,
     constant_value,
 )
 
-COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
+COMPONENTS = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
+"""The selectors of the elements of a vector, with their indices."""
 
 
 class Keys(dict[OperandShape | str, str]):
@@ -181,6 +183,19 @@ class Shaper:
             return shapes.UNKNOWN
         kinds = {part.type for part in parts if part.kind == "immediate"}
         return shapes.immediate("f64" if "f64" in kinds else "f32" if "f32" in kinds else "int")
+
+
+def part(node: Node, path: Path) -> Node:
+    """The part of an operand at a path of the instruction table, which numbers the parts of an address without its offset."""
+    for step in path:
+        node = node.parts[step] if isinstance(node, Address) else node.children[step]
+    return node
+
+
+def selected(base: tuple[int, ...], node: Component) -> tuple[int, ...]:
+    """The registers that a selector names, given those of its base: one of a vector; all of them for a part of a register (`%r1.b0`)."""
+    at = COMPONENTS.get(node.selector[1:])
+    return base if at is None or len(base) <= at or len(base) == 1 else (base[at],)
 
 
 def is_predefined(name: str) -> bool:

@@ -130,7 +130,7 @@ ENGINES = {
     "symex": "cfg events framework launch memory numbers symbolic",
     "execution": "cfg framework launch memory registers symbolic",
     "inputs": "cfg events execution framework launch memory registers symbolic",
-    "dynamic": "cfg execution framework inputs launch memory registers uniformity",
+    "dynamic": "cfg execution framework inputs launch memory registers symbolic uniformity",
 }
 """Whom the engines import: the map in analyses/README.md. Nobody imports a room that stands below it here, so there is no circle."""
 CLIENTS = {

@@ -24,7 +24,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 
-Neighbours = Callable[[int], Sequence[int]]
+Neighbors = Callable[[int], Sequence[int]]
 
 
 @frozen(eq=False)
@@ -111,6 +111,11 @@ class Dominance:
         """The blocks whose branches directly decide whether this block is executed (control dependence), in document order."""
         return (self.staying if staying else self.post).deciding[block]
 
+    def first_deciding(self, block: int) -> list[int]:
+        """The blocks whose branches directly decide whether control reaches this block for the first time."""
+        tree = self.tree
+        return [before for before in self.depends_on(block) if before in tree and not tree.dominates(block, before)]
+
     def decided_by(self, block: int, staying: bool = False) -> set[int]:
         """The blocks whose branches decide, directly or through others, whether this block is executed."""
         return closure(self.depends_on(block, staying), lambda branch: self.depends_on(branch, staying))
@@ -133,7 +138,7 @@ def dominators(routine: Routine) -> Dominance:
     return Dominance(tree, post, post if cut is None else _post_dominators(flow, *cut))
 
 
-def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: Neighbours) -> DominatorTree:
+def dominator_tree(count: int, root: int, successors: Neighbors, predecessors: Neighbors) -> DominatorTree:
     """The dominator tree of any graph, by the Lengauer–Tarjan algorithm, without recursion."""
     number, vertex, parent = depth_first(count, root, successors)
     size = len(vertex)
@@ -178,7 +183,7 @@ def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: 
     return _tree(count, root, vertex, number, dominator, predecessors)
 
 
-def depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int], list[int], list[int]]:
+def depth_first(count: int, root: int, successors: Neighbors) -> tuple[list[int], list[int], list[int]]:
     """The number of each node (-1 if unreachable), the node of each number, and each one's parent by number."""
     number = [-1] * count
     number[root] = 0
@@ -199,7 +204,7 @@ def depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int
     return number, vertex, parent
 
 
-def _tree(count: int, root: int, vertex: list[int], number: list[int], dominator: list[int], predecessors: Neighbours) -> DominatorTree:
+def _tree(count: int, root: int, vertex: list[int], number: list[int], dominator: list[int], predecessors: Neighbors) -> DominatorTree:
     parent = [-1] * count
     inside = [1] * len(vertex)
     for w in range(len(vertex) - 1, 0, -1):
@@ -247,7 +252,7 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
     return dominator_tree(count + 1, count, before.__getitem__, after.__getitem__)
 
 
-def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
+def components(nodes: Sequence[int], successors: Neighbors) -> list[list[int]]:
     """The strongly connected components of the subgraph of these nodes, by Tarjan's algorithm without recursion."""
     inside = set(nodes)
     index: dict[int, int] = {}

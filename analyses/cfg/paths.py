@@ -48,12 +48,12 @@ def met(routine: Routine, start: int, marks: Iterable[int], ends: Container[int]
     home = flow.block_of[start]
     # the rest of the starting block, which is not the whole block if control returns to it
     own[REST] = [mark for mark in own.get(home, ()) if (mark > start if forwards else mark < start)]
-    neighbours = flow.successors if forwards else flow.predecessors
+    neighbors = flow.successors if forwards else flow.predecessors
 
     def after(block: int) -> tuple[int, ...]:
         if any(mark in ends for mark in own.get(block, ())):
             return ()
-        return neighbours(home if block == REST else block)
+        return neighbors(home if block == REST else block)
 
     for block in nearest_first([REST], after):
         for mark in own.get(block, ()):

@@ -1,7 +1,7 @@
-"""What a relation leads to: reachability in any graph.
+"""Reachability in any graph.
 
-A graph is a relation here: a function from a node to those that come after it, be they blocks, values, terms or functions of a module. What
-is not to be passed is left out of the relation.
+A graph is a function from a node to its successors, be they blocks, values, terms or functions of a module. To keep a search from
+passing a node, give it no successors.
 
 >>> graph = {"entry": ["head"], "head": ["body", "exit"], "body": ["head"], "exit": []}
 >>> list(nearest_first(["head"], graph.__getitem__))

@@ -158,7 +158,7 @@ def scene(
     Raises CannotDraw if there is nothing to color by, ValueError for an unknown coloring or level.
     """
     if color not in COLORINGS:
-        raise ValueError(f"no colouring is called {color!r}; there are {', '.join(COLORINGS)}")
+        raise ValueError(f"no coloring is called {color!r}; there are {', '.join(COLORINGS)}")
     if level not in ("blocks", "instructions"):
         raise ValueError(f"no level is called {level!r}; there are blocks, instructions")
     flow = control_flow(routine)

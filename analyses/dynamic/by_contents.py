@@ -16,6 +16,7 @@ from ptxkit.analyses.dynamic.findings import (
     OF_MASKS,
     OF_SHARED,
     OUT_OF_BOUNDS,
+    UNINITIALISED,
     exits_early,
     is_checked,
     is_deadlock,
@@ -37,6 +38,7 @@ from ptxkit.analyses.inputs.launches import Sizes
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 
@@ -45,8 +47,12 @@ ELEMENTS = 16
 CONFLICTING = DIVERGENCE + "SGAPTW"
 """The families of rules about conflicting accesses, which may conflict at any address, and about divergence, which no contents
 of memory may cause."""
+MORE_SEEDS = (2, 3, 4)
+"""Further random contents."""
 UNWAITED = "async-data-read-without-wait"
 """Name of a finding about two accesses in a family that is about waiting."""
+UNWRITTEN = "uninitialised-register"
+"""Name of the finding about a register that nothing has written."""
 DIVERGENT = "aligned-barrier-divergent"
 """Name of the finding about threads that miss a barrier."""
 
@@ -60,7 +66,11 @@ def depends(case: Case, finding: Finding) -> bool:
         return True
     # which bytes two writes access may be certain, while contents decide what they store
     lines = case.dependent_stores if is_of_writes(finding) else case.dependent
-    return bool(lines_of(finding) & lines) and not is_of_own_memory(finding)
+    at = lines_of(finding)
+    if finding.diagnostic.name == UNINITIALISED:
+        # a branch by an undefined value depends on contents in any case: that value is read from memory
+        at -= case.branches
+    return bool(at & lines) and not is_of_own_memory(finding)
 
 
 def is_compared_and_swapped(case: Case, finding: Finding) -> bool:
@@ -72,6 +82,29 @@ def is_by_table(case: Case, finding: Finding) -> bool:
     """The host fills the tables from which the addresses come: each thread may have elements of its own. Threads that update what they
     have loaded from there lose updates all the same."""
     return is_global_race(finding) and bool(lines_of(finding) & case.by_tables) and not _loses_updates(case, finding)
+
+
+def is_of_a_tagged_structure(case: Case, finding: Finding) -> bool:
+    """A register that nothing has written is stored as a member of a structure, of which another member is one of several constants: that
+    one may say that the others hold nothing."""
+    if finding.diagnostic.name != UNWRITTEN:
+        return False
+    index, line = case.runs.code.index, finding.diagnostic.span.line
+    return any(
+        _is_one_of_several_constants(of, other.instruction)
+        for of in reached(case.routine)
+        for one in accesses(of)
+        if one.writes and one.address is not None and index.span(of.where(one.instruction)).line == line
+        for other in accesses(of)
+        if other.writes and other.address is not None and other.address.linear[1] == one.address.linear[1]
+        if control_flow(of).block_of[other.instruction] == control_flow(of).block_of[one.instruction]
+    )
+
+
+def _is_one_of_several_constants(routine: Routine, i: int) -> bool:
+    """Whether an instruction stores a value that is a constant on each path."""
+    term = values(routine).operand(i, routine.instructions[i].operands[1])
+    return term is not None and term.operator in ("join", "select") and all(one.constant is not None for one in term.args if one.width > 1)
 
 
 def _loses_updates(case: Case, finding: Finding) -> bool:
@@ -138,14 +171,24 @@ def _is_in_flight(bound: Bound) -> bool:
 
 
 def with_other_contents(case: Case, found: Findings) -> Findings:
-    """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different."""
+    """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different.
+
+    Where contents decide which lanes diverge, one choice of random contents may happen to keep those together that exchange values: some of
+    several show it.
+    """
     again = case.with_other_contents
     mixed = _mixed(case, keep(found, is_of_writes))
 
     def others(one: Finding) -> tuple[Ran, ...]:
         return (*_telling(case, one, again), *mixed) if is_of_writes(one) else _telling(case, one, again)
 
-    return keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+    left = keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+    return keep(found, lambda one: one in left or (bool(again) and is_of(one, DIVERGENCE) and _appears_for_others(case, one)))
+
+
+def _appears_for_others(case: Case, finding: Finding) -> bool:
+    """Whether one of several further choices of random contents shows a finding."""
+    return any(is_in(finding, case.again(attrs.evolve(RANDOM, seed=seed), zeroed=case.flags)) for seed in MORE_SEEDS)
 
 
 def _mixed(case: Case, writes: Findings) -> tuple[Ran, ...]:

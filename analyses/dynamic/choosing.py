@@ -9,7 +9,7 @@ import attrs
 from ptxkit.analyses.dynamic.findings import is_in, reads_unwritten
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.runs import Runs, Setting
-from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN
+from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
 from ptxkit.analyses.inputs.shapes import Shape, distinguished, fewest, is_said, may_have_other_dimensions
 from ptxkit.analyses.launch.launch import WARP

@@ -14,6 +14,7 @@ from ptxkit.analyses.dynamic.by_contents import (
     depends,
     is_by_table,
     is_compared_and_swapped,
+    is_of_a_tagged_structure,
     is_of_contents,
     is_of_exited_threads,
     with_a_reader,
@@ -25,6 +26,7 @@ from ptxkit.analyses.dynamic.by_shapes import (
     with_as_many_as_counted,
     with_few_threads,
     with_fewer_ctas,
+    with_half_the_ctas,
     with_ordering_collectives,
     with_other_shapes,
     without_others_that_write,
@@ -53,12 +55,14 @@ from ptxkit.machine.findings import Finding
 
 SIZES = "not shown with other sizes"
 CTAS = "not shown with fewer CTAs, and the kernel does not tell CTAs apart"
+FAR_CTAS = "not shown with half as many CTAs: the host may launch as few"
 SHAPES = "not shown with a CTA of another shape, and the kernel does not say which it has"
 FEW_THREADS = "not shown with as few threads as the kernel tells apart"
 WRITERS = "the kernel does not say how many threads a CTA has: a larger CTA may have the thread that writes"
 COUNTS = "the kernel does not say how many threads a CTA has: it may be as many as the count says"
 CHECKED = "the compare-and-swap that follows fails if another thread has changed the word"
 TABLES = "its address comes from synthesized memory contents: the host may give each thread its own elements"
+TAGGED = "another member of the structure may say that this one holds nothing"
 UNREAD = "no thread reads the stored value"
 NO_EFFECT = "the threads that read write no memory: what they read has no effect"
 OTHER_CONTENTS = "not shown with all synthesized contents of memory"
@@ -71,6 +75,7 @@ Doubt = tuple[Question, str]
 
 OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_fewer_ctas, CTAS),
+    (with_half_the_ctas, FAR_CTAS),
     (can_be_resized, NOT_TRIED),
     (with_ones, SIZES),
     (with_one_iteration, SIZES),
@@ -88,6 +93,7 @@ OF_THE_REST: tuple[Doubt, ...] = (
     (with_as_many_as_counted, COUNTS),
     (unless(is_compared_and_swapped), CHECKED),
     (unless(is_by_table), TABLES),
+    (unless(is_of_a_tagged_structure), TAGGED),
     (with_a_reader, UNREAD),
     (with_an_effect, NO_EFFECT),
     (with_other_contents, OTHER_CONTENTS),

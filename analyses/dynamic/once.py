@@ -9,7 +9,7 @@ import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.execute import fault_space, of_fault
+from ptxkit.analyses.execution.findings import fault_space, of_fault
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.straying import BY_DESCRIPTOR, strayed_to
 from ptxkit.analyses.inputs.example import Example
@@ -80,10 +80,12 @@ class Ran:
         """The findings that are not notes.
 
         Leaves out matrices that extend beyond their variable, as the instruction may use less than the whole layout, and threads that wait
-        for memory that others may write.
+        for memory that others may write. The first lines of a matrix are read in any case: they are left out only if the kernel has no
+        shared memory, since then the host makes the descriptor.
         """
         loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
-        unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
+        whole = [one for one in loud if not self.observer.first_lines or not one.witness.get("variable")]
+        unsure = {one.diagnostic.span for one in whole if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
         return tuple([one for one in loud if one.diagnostic.span not in unsure and not _waits_for_others(one)])
 
     @property

@@ -60,7 +60,7 @@ class Runs:
         self._known = known
         self._operations = most_operations(routine)
         self._left = RUNS * self._operations
-        self._end = time.perf_counter() + seconds
+        self._end = time.thread_time() + seconds
         self._growth = 1
         self._shared = 0
         self._ran: dict[tuple[Any, ...], Ran] = {}
@@ -69,7 +69,7 @@ class Runs:
     @property
     def is_cut(self) -> bool:
         """Whether time is up."""
-        return time.perf_counter() > self._end
+        return time.thread_time() > self._end
 
     @property
     def is_used_up(self) -> bool:
@@ -171,7 +171,7 @@ class Runs:
                 one,
                 contents,
                 max(LEAST, min(self._operations, self._left)),
-                max(0.1, self._end - time.perf_counter()),
+                max(0.1, self._end - time.thread_time()),
                 schedule=schedule,
                 by_collectives=by_collectives,
                 keep=known is not None,

@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.steps import accesses_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import locate
+from ptxkit.analyses.memory.accesses import accesses_of, locate
 from ptxkit.analyses.memory.address import Address, Root, may_overlap
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits

@@ -14,7 +14,7 @@ from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.accesses import accesses_of
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
@@ -167,19 +167,6 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     return [
         Step(i, Does.COPY, address, target=target, bytes=count, map=term_of(routine, i, tensor_map), is_multicast=multicast),
     ]
-
-
-def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:
-    """The accesses of an instruction."""
-    return _by_instruction(routine).get(i, ())
-
-
-@fact
-def _by_instruction(routine: Routine) -> dict[int, tuple[Access, ...]]:
-    found: dict[int, list[Access]] = {}
-    for access in accesses(routine):
-        found.setdefault(access.instruction, []).append(access)
-    return {i: tuple(own) for i, own in found.items()}
 
 
 @fact

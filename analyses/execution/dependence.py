@@ -14,7 +14,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.code import Body, Site, part
+from ptxkit.machine.code import Body, Site
+from ptxkit.operands import part
 from ptxkit.syntax import Address, Guard, Name, Number, Path, constant_value
 
 

@@ -9,11 +9,10 @@ import numpy as np
 from ptxkit.analyses.execution.standing import Classes, StandIns
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 
 MOST_FLAGS = 256
@@ -78,7 +77,6 @@ class Observer(Monitor):
         self._preset_ranges: list[tuple[int, int]] = []
         self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
         self._parities: dict[tuple[int, int], int] = {}
-        self._names: dict[int, tuple[str, ...]] = {}
 
     def begin(self, launch: Any) -> None:
         self.program = launch.program
@@ -180,10 +178,7 @@ class Observer(Monitor):
     def _phase(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         """Counts a wait at an mbarrier if it is for another phase than the previous wait."""
         bound = lanes.site.bound
-        names = self._names.get(id(bound))
-        if names is None:
-            names = self._names[id(bound)] = operand_order(Operation(bound))
-        given = dict(zip(names, arguments, strict=False))
+        given = named(bound, arguments)
         address = given.get(next(one.operand for one in bound.barrier if one.action == "wait"))
         parity = given.get("parity", given.get("state"))
         if address is None or parity is None:

@@ -15,8 +15,8 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
-from ptxkit.machine.code import call_parts
 from ptxkit.machine.loading import declarator_of
+from ptxkit.machine.plans import call_parts
 from ptxkit.names import Symbol
 from ptxkit.syntax import Guard
 

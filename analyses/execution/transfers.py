@@ -10,11 +10,10 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier
-from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.asynchronous.arguments import located, named, order
 from ptxkit.machine.asynchronous.tensor_maps import described
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.operation import Operation
 
 MOST_PHASES, MOST_COPIES = 3, 512
 """Maximum number of phases that are recorded for each mbarrier, and of copies in all."""
@@ -54,7 +53,6 @@ class Transfers(Monitor):
         self._launch: Any = None
         self._copies = 0
         self._maps: dict[int, int] = {}
-        self._names: dict[int, tuple[str, ...]] = {}
         self._full: set[int] = set()
         """The mbarriers of which all phases to be recorded are over."""
         self._last = 0
@@ -73,14 +71,14 @@ class Transfers(Monitor):
         if not isinstance(bound, Bound):
             return
         if bound.has(".expect_tx"):
-            given = dict(zip(self._operands(bound), arguments, strict=False))
-            at = self._located(lanes, bound, given["m"], "m", 8)
+            given = named(bound, arguments)
+            at = located(lanes, bound, given["m"], "m")
             for where, amount in zip(at.tolist(), lanes.broadcast(np.asarray(given["tx"])[()]).tolist(), strict=True):
                 phase = self._phase(where)
                 if phase is not None:
                     phase.expected += int(amount)
-        elif "map" in self._operands(bound) and "mbar" in self._operands(bound):
-            given = dict(zip(self._operands(bound), arguments, strict=False))
+        elif "map" in order(bound) and "mbar" in order(bound):
+            given = named(bound, arguments)
             self._maps = dict(zip(lanes.index.tolist(), self._tensors(lanes, given["map"]), strict=True))
 
     def started(self, flight: Any) -> None:
@@ -88,7 +86,7 @@ class Transfers(Monitor):
             return
         self._copies += 1
         lanes = flight.lanes
-        is_of_tensor = "map" in self._operands(lanes.site.bound)
+        is_of_tensor = "map" in order(lanes.site.bound)
         threads = lanes.index.tolist()
         for one in flight.footprints():
             if one.kind != "write" or one.signal is None:
@@ -135,18 +133,6 @@ class Transfers(Monitor):
                     found[i] = described(buffer.span(where, TENSOR_MAP).tobytes()).address
                 except ValueError:
                     continue
-        return found
-
-    def _located(self, lanes: Any, bound: Bound, address: Any, name: str, size: int) -> Any:
-        found = np.empty(lanes.count, np.int64)
-        for _, at, mine in lanes.memory.locate(lanes, Operation(bound).space(name), address, size, "read", watched=False):
-            found[slice(None) if mine is None else mine] = at
-        return found
-
-    def _operands(self, bound: Bound) -> tuple[str, ...]:
-        found = self._names.get(id(bound))
-        if found is None:
-            found = self._names[id(bound)] = order(Operation(bound))
         return found
 
 

@@ -16,7 +16,7 @@ class Finding:
     steps: Sequence[tuple[int, str]] = ()
     """The instructions that lead to it, and what each of them does."""
     is_certain: bool = True
-    """Whether the behaviour is undefined for certain, rather than doubtful."""
+    """Whether the behavior is undefined for certain, rather than doubtful."""
     notes: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
     """Other instructions with the same problem."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import NO_LAUNCH, loaded
+from ptxkit.analyses.execution.findings import NO_LAUNCH
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework import linting
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select

@@ -13,6 +13,7 @@ from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map,
 from ptxkit.analyses.inputs.parameters import Leaf, Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.scales import most_of
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+from ptxkit.analyses.inputs.tiles import tiles
 from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
@@ -85,7 +86,7 @@ def made(routine: Routine, shape: Shape, sizes: Sizes, fits: Fits) -> Example:
 def _argument(
     routine: Routine, parameter: Parameter, number: int, usual: int, sizes: Sizes, least: Mapping[Leaf, int], fits: Fits
 ) -> Argument:
-    parts = []
+    parts: list[tuple[int, Number | Array | Map | Maps | Image]] = []
     strides = 0
     for slot in parameter.slots:
         # make the strides of a structure differ by more than any thread index
@@ -94,7 +95,9 @@ def _argument(
         own = _drawn(number, sizes.drawn, parameter.name, slot.offset) if sizes.drawn else number
         own = max(own, least.get((parameter.name, slot.offset, slot.size), 0))
         most = most_of(routine, (parameter.name, slot.offset, slot.size), usual) * sizes.scale
-        parts.append((slot.offset, _part(routine, parameter, slot, own, most, sizes, more, fits)))
+        part = _part(routine, parameter, slot, own, most, sizes, more, fits)
+        tile = tiles(routine).get((parameter.name, slot.offset, slot.size), 1)
+        parts.append((slot.offset, _of_tiles(part, tile) if isinstance(part, Number) else part))
     if len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         part = parts[0][1]
         if not parameter.is_array or isinstance(part, Map):
@@ -136,6 +139,11 @@ def _part(
     if sizes.ones:
         return _number(slot.type, 1)
     return _number(slot.type, (sizes.small or max(1, number - sizes.uneven)) if slot.is_compared else min(number, most))
+
+
+def _of_tiles(number: Number, tile: int) -> Number:
+    """The number, or the next larger multiple of the tile."""
+    return number if tile == 1 else _number(number.type, -int(number.value) // tile * -tile)
 
 
 def _drawn(number: int, seed: int, name: str, offset: int) -> int:

@@ -68,7 +68,7 @@ def choices(routine: Routine, shape: Shape, free: frozenset[Part]) -> tuple[tupl
 
 
 def _near(asked: list[Term]) -> set[int]:
-    """The constants in the conditions, and their neighbours."""
+    """The constants in the conditions, and their neighbors."""
     constants = {term.constant for one in asked for term in walk(one) if term.constant is not None}
     return {number + step for number in constants for step in (-1, 0, 1) if number is not None and 0 <= number + step <= LARGEST}
 

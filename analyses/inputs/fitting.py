@@ -66,7 +66,7 @@ def fits(routine: Routine) -> Fits:
     if not routine.executes or not is_available() or not choices:
         return Fits({}, {}, False)
     # import the machine, and NumPy with it, only to execute something
-    from ptxkit.analyses.execution.execute import module_code
+    from ptxkit.analyses.execution.loading import module_code
 
     code = module_code(routine)
     return _fitted(routine, code, choices[0]) if code is not None else Fits({}, {}, False)
@@ -143,7 +143,7 @@ class _Ran:
 
 def _run(routine: Routine, one: Example, code: Code, contents: Contents) -> _Ran:
     """Runs a launch and records what mbarriers expect and what arrives."""
-    from ptxkit.analyses.execution.execute import fault_space
+    from ptxkit.analyses.execution.findings import fault_space
     from ptxkit.analyses.execution.transfers import Transfers
     from ptxkit.machine import Budget, Fault
     from ptxkit.machine.launching import shared_limit

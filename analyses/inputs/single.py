@@ -7,7 +7,7 @@ from ptxkit.analyses.framework.bindings import bindings, has_such, specials_of
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.inputs.parameters import leaf_of
 from ptxkit.analyses.inputs.shapes import reached
-from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.accesses import Access, accesses_by_instruction
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.values import values
@@ -28,7 +28,7 @@ def suits_one_thread(routine: Routine) -> bool:
     """
     if len(reached(routine)) > 1 or has_such(routine, _involves_others):
         return False
-    known, numbering, by_instruction = values(routine), ssa(routine), _accesses(routine)
+    known, numbering, by_instruction = values(routine), ssa(routine), accesses_by_instruction(routine)
     bounds = bindings(routine)
     who: set[int] = set()
     new = [number for i, bound in enumerate(bounds) if isinstance(bound, Bound) and _asks(bound) for number in numbering.definitions[i]]
@@ -105,13 +105,6 @@ def _says_members(routine: Routine, i: int, bound: Bound, number: int) -> bool:
 
 def _asks(bound: Bound) -> bool:
     return any(not name.startswith(_COMMON) for name in specials_of(bound))
-
-
-def _accesses(routine: Routine) -> dict[int, list[Access]]:
-    found: dict[int, list[Access]] = {}
-    for access in accesses(routine):
-        found.setdefault(access.instruction, []).append(access)
-    return found
 
 
 def _is_of_own_memory(routine: Routine, i: int, access: Access, number: int) -> bool:

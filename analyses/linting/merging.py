@@ -134,7 +134,8 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Merges findings with a common cause, such as one missing barrier or fence, into one with the other locations related.
 
     Findings of one rule have a common cause if they share a location, in the PTX or in the source program; so do all findings about one
-    warp-level operation, about one count of groups, and about threads that have exited.
+    warp-level operation, about one count of groups, and about threads that have exited. Races in one variable of shared memory have, too:
+    all copies of an unrolled loop race if a barrier is missing there.
     """
     groups: list[tuple[set[tuple[str, int]], list[Diagnostic]]] = []
     for one in findings:
@@ -161,6 +162,8 @@ def _locations(one: Diagnostic) -> set[tuple[str, int]]:
         rule, common = "groups", {(f"groups of {one.function}", 0)}
     elif one.name == EXITED or "exited" in (one.witness or ()):
         rule, common = one.rule[0], {(f"exits of {one.function}", 0)}
+    elif one.name in RACES and (variable := (one.witness or {}).get("variable")):
+        rule, common = one.rule, {(f"{one.rule} of {variable} in {one.function}", 0)}
     else:
         rule, common = one.rule[0] if one.rule[0] == "C" else one.rule, set()
     return common | {(rule, span.line) for span in (one.span, *[related.span for related in one.related])}

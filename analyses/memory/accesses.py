@@ -7,7 +7,7 @@ known if the address is derived from a variable, converted from a space, or a pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import bindings
@@ -147,6 +147,20 @@ def accesses(routine: Routine) -> tuple[Access, ...]:
     """The reachable memory accesses, in document order. Those of matrices and tensors have no size."""
     with collector_paused():
         return tuple(_accesses(routine))
+
+
+def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:
+    """The accesses of an instruction."""
+    return accesses_by_instruction(routine).get(i, ())
+
+
+@fact
+def accesses_by_instruction(routine: Routine) -> Mapping[int, tuple[Access, ...]]:
+    """The accesses of each instruction that has any."""
+    found: dict[int, list[Access]] = {}
+    for access in accesses(routine):
+        found.setdefault(access.instruction, []).append(access)
+    return {i: tuple(own) for i, own in found.items()}
 
 
 def _accesses(routine: Routine) -> Iterator[Access]:

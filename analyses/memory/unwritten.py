@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.accesses import Access, accesses, accesses_by_instruction
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.terms import Term
@@ -99,9 +99,7 @@ def _escaping(routine: Routine) -> set[Symbol]:
     for number, value in enumerate(numbered.values):
         if value.origin is Origin.PHI:
             escaping |= all_within([known.of(one) for one in value.operands if one >= 0]) - within(known.of(number))
-    accessed: dict[int, list[Access]] = {}
-    for access in accesses(routine):
-        accessed.setdefault(access.instruction, []).append(access)
+    accessed = accesses_by_instruction(routine)
     for i, uses in enumerate(numbered.uses):
         named = _named(routine, i)
         if not uses and not named:
@@ -109,7 +107,7 @@ def _escaping(routine: Routine) -> set[Symbol]:
         going = all_within([known.of(use) for use in uses if use >= 0]) | named
         if not going:
             continue
-        here = accessed.get(i, [])
+        here = accessed.get(i, ())
         followed = all_within(known.written(i))
         if here:
             followed = {symbol for access in here if (symbol := _symbol(access)) is not None}
@@ -122,7 +120,7 @@ def _symbol(access: Access) -> Symbol | None:
     return access.where.symbol if access.where is not None else None
 
 
-def _others(routine: Routine, i: int, here: list[Access]) -> Iterator[Term]:
+def _others(routine: Routine, i: int, here: Iterable[Access]) -> Iterator[Term]:
     """The values in the operands of an instruction other than its addresses."""
     known, table = values(routine), registers(routine)
     held = dict(zip(table.reads[i], ssa(routine).uses[i], strict=False))

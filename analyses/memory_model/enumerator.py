@@ -1,6 +1,6 @@
 """The outcomes of a program that the axioms allow, each with an execution as evidence.
 
-For every path of every thread and every meeting of barriers, `search` looks for the executions.
+`search` finds the executions for each combination of paths of the threads and of threads that meet at barriers.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Scope, Symbol
-from ptxkit.operands import COMPONENTS
-from ptxkit.syntax import Address, Component, Guard, Name, Node, Number, Opcode, Path
+from ptxkit.operands import part, selected
+from ptxkit.syntax import Component, Guard, Name, Node, Number, Opcode, Path
 
 CARRY = "CC.CF"
 """The name of the condition code register (9.7.2)."""
@@ -213,8 +213,8 @@ class _Reader:
                         found = of_node[id(child)] = named(child.text) if type(child) is Name else self._of(child)
                     read += found
                 if plan.parts:
-                    for part, does_read, does_write in plan.parts:
-                        child = _part(children[first + part[0]], part[1:])
+                    for at_path, does_read, does_write in plan.parts:
+                        child = part(children[first + at_path[0]], at_path[1:])
                         found = of_node[id(child)] = self._of(child)
                         read += found if does_read else ()
                         written += found if does_write else ()
@@ -314,14 +314,5 @@ class _Reader:
         if kind is Number or kind is Opcode:
             return ()
         if isinstance(node, Component):
-            base = self._named(node.base.text)
-            index = "xyzwrgba".find(node.selector[1:]) % 4 if node.selector[1:] in COMPONENTS else None
-            return base if index is None or len(base) <= index or len(base) == 1 else (base[index],)
+            return selected(self._named(node.base.text), node)
         return tuple([number for child in node.children for number in self._of(child)])
-
-
-def _part(node: Node, path: tuple[int, ...]) -> Node:
-    """The part of an operand at one of the table's paths, which counts the parts of an address but not its offset."""
-    for step in path:
-        node = node.parts[step] if isinstance(node, Address) else node.children[step]
-    return node

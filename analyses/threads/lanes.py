@@ -130,7 +130,7 @@ class Lanes:
             return all(tree.dominates(at, latch) for latch in loop.latches)
 
         def decides(at: int) -> list[int]:
-            return [] if is_passed(at) else [before for before in self._decides(at) if before in loop]
+            return [] if is_passed(at) else [before for before in self._dominance.first_deciding(at) if before in loop]
 
         for at in nearest_first([block], decides):
             deciding = decides(at)
@@ -173,7 +173,7 @@ class Lanes:
             if at in found:
                 stack.pop()
                 continue
-            decides = self._decides(at)
+            decides = self._dominance.first_deciding(at)
             missing = [before for before in decides if before not in found and before not in stack]
             if missing:
                 stack += missing
@@ -181,11 +181,6 @@ class Lanes:
             stack.pop()
             found[at] = self._reaching(at, decides)
         return found[block]
-
-    def _decides(self, block: int) -> list[int]:
-        """The blocks whose branch decides whether control reaches this one for the first time."""
-        tree = self._dominance.tree
-        return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
 
     def _reaching(self, block: int, decides: list[int]) -> Execution:
         if not decides:

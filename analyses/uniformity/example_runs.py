@@ -17,7 +17,7 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.inputs import TWO_BLOCKS, arguments, fitted, special_number
 from ptxkit.analyses.launch.launch import WARP
-from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.accesses import accesses_of
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
@@ -161,12 +161,12 @@ class World(First):
     def _loads_from_outside(self, i: int) -> bool:
         """Whether an instruction loads the program's input data; arguments of functions, and what they point to, come from their
         callers."""
-        accessed = _accesses_of(self.routine).get(i, ())
+        accessed = accesses_of(self.routine, i)
         return bool(accessed) and all(access.space in EXAMPLE for access in accessed)
 
     def _loads_its_own(self, i: int) -> bool:
         """Whether an instruction only loads, and certainly from a different address for each lane of a warp."""
-        accessed = _accesses_of(self.routine).get(i, ())
+        accessed = accesses_of(self.routine, i)
         if len(accessed) != 1 or accessed[0].writes or accessed[0].address is None:
             return False
         positions = self.numbers(accessed[0].address, self._flow.block_of[i])
@@ -232,15 +232,6 @@ class World(First):
                 # threads that stay in the loop may arrive in a later iteration
                 best |= reached & self._all(Runs.UNKNOWN)
         return best
-
-
-@fact
-def _accesses_of(routine: Routine) -> dict[int, list[Access]]:
-    """The memory accesses, by instruction."""
-    found: dict[int, list[Access]] = {}
-    for access in accesses(routine):
-        found.setdefault(access.instruction, []).append(access)
-    return found
 
 
 class Worlds:

@@ -82,8 +82,8 @@ class Reach:
         """The threads that reach a block."""
         found = self._found
         if block not in found:
-            for at in post_order(block, lambda at: [before for before in self._decides(at)[::-1] if before not in found]):
-                found[at] = self._make(at, self._decides(at))
+            for at in post_order(block, lambda at: [before for before in self._dominance.first_deciding(at)[::-1] if before not in found]):
+                found[at] = self._make(at, self._dominance.first_deciding(at))
         return found[block]
 
     def instruction(self, i: int) -> Coming:
@@ -92,11 +92,6 @@ class Reach:
         coming = self.block(block)
         guard = self._values.guard(i)
         return coming if guard is None else self._narrowed(coming, guard, block)
-
-    def _decides(self, block: int) -> list[int]:
-        """The blocks whose branch decides whether control reaches this one for the first time."""
-        tree = self._dominance.tree
-        return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
 
     def _make(self, block: int, decides: Sequence[int]) -> Coming:
         if not decides:

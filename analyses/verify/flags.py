@@ -13,7 +13,7 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.code import part
+from ptxkit.operands import part
 from ptxkit.syntax import Node, constant_value
 
 _NUMBERED = ("value", "phi")

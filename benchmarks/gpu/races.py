@@ -85,8 +85,9 @@ def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
 
 def says(text: str, kernel: dict[str, Any]) -> set[str]:
     """The rules of what the monitors of the machine report in a kernel."""
-    from ptxkit.analyses.execution.execute import execute, loaded
+    from ptxkit.analyses.execution.execute import execute
     from ptxkit.analyses.execution.launch import Launch
+    from ptxkit.analyses.execution.loading import loaded
     from ptxkit.analyses.execution.parameters import parameters
     from ptxkit.analyses.framework.routine import routines
     from ptxkit.diagnostics import Severity

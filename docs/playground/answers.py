@@ -29,7 +29,7 @@ def start(layout: Callable[[str], str]) -> str:
 
 
 def examine(text: str) -> str:
-    """The colours, the findings, what each function needs, and the functions that can be drawn."""
+    """The colors, the findings, what each function needs, and the functions that can be drawn."""
     module = ptxkit.parse(text)
     at = _units(text)
     rules = {rule.id: rule for rule in all_rules()}
@@ -54,7 +54,7 @@ def examine(text: str) -> str:
         }
         for one in ptxkit.lint(module)
     ]
-    coloured = [[at(one.start), at(one.start + len(one.text)), one.kind.value] for one in tokens(module) if one.kind not in PLAIN]
+    colored = [[at(one.start), at(one.start + len(one.text)), one.kind.value] for one in tokens(module) if one.kind not in PLAIN]
     needs = [
         {
             "function": readable(one.function),
@@ -65,7 +65,7 @@ def examine(text: str) -> str:
         for one in ptxkit.requires(module)
     ]
     functions = [[one.name, readable(one.name)] for one in module.functions if one.body]
-    return json.dumps({"findings": findings, "tokens": coloured, "requires": needs, "functions": functions})
+    return json.dumps({"findings": findings, "tokens": colored, "requires": needs, "functions": functions})
 
 
 def formatted(text: str) -> str:

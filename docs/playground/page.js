@@ -157,8 +157,8 @@ async function examine() {
 }
 
 function mark(answer, text) {
-  const colours = answer.tokens.filter(([from, to, kind]) => marks[kind] && to > from).map(([from, to, kind]) => marks[kind].range(from, to));
-  view.dispatch({ effects: paint.of(Decoration.set(colours)) });
+  const colors = answer.tokens.filter(([from, to, kind]) => marks[kind] && to > from).map(([from, to, kind]) => marks[kind].range(from, to));
+  view.dispatch({ effects: paint.of(Decoration.set(colors)) });
   const end = text.length;
   const diagnostics = answer.findings.map((one) => ({
     from: Math.min(one.from, end),

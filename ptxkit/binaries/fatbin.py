@@ -1,6 +1,6 @@
-"""Fat binaries: what nvcc puts into programs, several codes for several targets, each perhaps compressed.
+"""Fat binaries, as nvcc embeds them in programs: code for several targets, possibly compressed.
 
-A fat binary is a header and entries. What the fields mean is measured on files that the compilers of CUDA 8 to 13 made:
+A fat binary is a header and entries. The meaning of the fields was found by examining files made by the compilers of CUDA 8 to 13:
 
     header  u32 magic, u16 version, u16 bytes of the header, u64 bytes of all entries
     entry    0  u16 kind (1 PTX, 2 machine code, 8 code for link-time optimization)

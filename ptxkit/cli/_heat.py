@@ -21,7 +21,7 @@ Lines = dict[tuple[str, int], int]
 option = click.option(
     "--heat",
     metavar="FILE",
-    help="Colour by how often each line is executed: FILE describes launches, which are run, or is what `run --stats --json` wrote.",
+    help="Color by how often each line is executed: FILE describes launches, which are run, or is what `run --stats --json` wrote.",
 )
 
 

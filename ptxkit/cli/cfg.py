@@ -20,7 +20,7 @@ FORMATS = (".svg", ".png", ".pdf", ".dot", ".html")
 @click.argument("path", metavar="FILE")
 @_input.kernel_option
 @click.option("-o", "--output", metavar="OUT", help="Where to write: a name ending in .svg, .png, .pdf, .dot or .html.")
-@click.option("--color", type=click.Choice(COLORS), default="none", help="What the colours of blocks show.")
+@click.option("--color", type=click.Choice(COLORS), default="none", help="What the colors of blocks show.")
 @_heat.option
 @click.option(
     "--level", type=click.Choice(["blocks", "instructions"]), default="blocks", help="What a box shows: a basic block, or one instruction."
@@ -34,7 +34,7 @@ def command(path: str, kernels: tuple[str, ...], output: str | None, color: str,
     if output is not None and Path(output).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
     if heat is not None and color != "none":
-        raise click.UsageError("--heat is a colour of its own: leave out --color")
+        raise click.UsageError("--heat is a color of its own: leave out --color")
     drawing = _drawing(path, kernels, color, heat, level)
     if output is None:
         click.echo(drawing.dot.encode("utf-8"), nl=False)

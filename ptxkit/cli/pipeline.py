@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, GAP, LEFT = 118, 34, 12, 110
 """Size of a box of the timeline in pixels, the gap between boxes, and the left margin."""
 LANES = ("start", "commit", "wait", "barrier", "read")
-COLOURS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait": "#e0a458", "barrier": "#b0b0b0", "read": "#8fbf7f"}
+COLORS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait": "#e0a458", "barrier": "#b0b0b0", "read": "#8fbf7f"}
 
 
 @click.command()
@@ -184,7 +184,7 @@ def _svg(listings: list[dict[str, Any]]) -> str:
                 title = html.escape("\n".join([f"{site['line']}: {site['text']}" for site in step["sites"][:12]]))
                 rows.append(
                     f'<g><title>{title}</title><rect x="{x}" y="{top}" width="{WIDTH}" height="{HEIGHT}" rx="4" '
-                    f'fill="{COLOURS[step["what"]]}"/>'
+                    f'fill="{COLORS[step["what"]]}"/>'
                     f'<text x="{x + 6}" y="{top + 14}">{html.escape(label)}</text>'
                     f'<text x="{x + 6}" y="{top + 28}" class="line">line {step["sites"][0]["line"]}</text></g>'
                 )

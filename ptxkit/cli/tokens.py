@@ -19,17 +19,17 @@ from ptxkit.syntax import Module
     "format_",
     type=click.Choice(["text", "json", "terminal", "html"]),
     default="text",
-    help="One token a line, JSON, or the file as it is in colours: for a terminal or as a page.",
+    help="One token a line, JSON, or the file as it is in colors: for a terminal or as a page.",
 )
-@click.option("--dark", is_flag=True, help="Colours for a dark background.")
+@click.option("--dark", is_flag=True, help="Colors for a dark background.")
 def command(path: str, format_: str, dark: bool) -> None:
-    """Print the tokens of a PTX file, or the file in colours.
+    """Print the tokens of a PTX file, or the file in colors.
 
     FILE may be - for standard input.
     """
     module = _input.module(path)
     if format_ in ("terminal", "html"):
-        click.echo(files.encode(_coloured(module, format_, dark)), nl=False)
+        click.echo(files.encode(_colored(module, format_, dark)), nl=False)
     elif format_ == "json":
         click.echo(json.dumps(_list(module), indent=1))
     else:
@@ -55,7 +55,7 @@ def _list(module: Module) -> list[dict[str, str | int]]:
     return found
 
 
-def _coloured(module: Module, format_: str, dark: bool) -> str:
+def _colored(module: Module, format_: str, dark: bool) -> str:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter, TerminalTrueColorFormatter
 

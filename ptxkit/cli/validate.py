@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Ask a real compiler whether it accepts PTX files.
 
-    It also tells which registers and memory the kernels use. The first compiler found is asked: the CUDA driver, nvJitLink or ptxas. A
+    It also reports the registers and memory that kernels use. The first compiler found is asked: the CUDA driver, nvJitLink or ptxas. A
     compiler that crashes or takes too long is reported as such. FILE may be a folder (all *.ptx under it), or - for standard input.
 
     Exit codes: 0 all valid, 1 one is not or a compiler failed on it, 2 one could not be judged.

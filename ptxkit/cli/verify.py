@@ -158,7 +158,7 @@ def command(
 
 def _raise_of_launch(verdict: Verdict) -> None:
     """Raises the fault of a launch that is invalid for the kernel."""
-    from ptxkit.analyses.execution.execute import NO_LAUNCH
+    from ptxkit.analyses.execution.findings import NO_LAUNCH
 
     fault = verdict.executed.fault
     if fault is not None and fault.kind in NO_LAUNCH:

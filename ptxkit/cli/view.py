@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Write a page with PTX beside its source and machine code.
 
-    Each source line and the PTX made from it have the same colour. Findings are in the margin; the graph is one click away. The page is a
+    Each source line and the PTX made from it have the same color. Findings are in the margin; the graph is one click away. The page is a
     single file that loads nothing else, and contains the source files that .loc names. FILE may be - for standard input.
     """
     if output is None and path == "-":

@@ -13,9 +13,9 @@ from ptxkit.debug_info import parameter_names
 from ptxkit.isa.types import types
 from ptxkit.machine.asynchronous import mbarrier
 from ptxkit.machine.barriers import BARRIERS
-from ptxkit.machine.code import STACK
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory import windows
+from ptxkit.machine.plans import STACK
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.names import Kind, Symbol

@@ -68,7 +68,7 @@ def _colored(document: Document) -> list[Colored]:
 
 
 def _stretches(run: Sequence[Piece]) -> Iterator[tuple[int | None, int]]:
-    """The number of the type (None: it has no colour) and the length of each token in a run; no length: a line ends."""
+    """The number of the type (None: it has no color) and the length of each token in a run; no length: a line ends."""
     for kind, text in run:
         number = _NUMBER.get(kind)
         for i, part in enumerate(text.split("\n")):

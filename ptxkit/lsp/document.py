@@ -18,7 +18,7 @@ from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.configuration import Configuration
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import Names, Scope, Symbol
-from ptxkit.syntax import Index, Module, Name, Node, Path, parse
+from ptxkit.syntax import Index, Module, Name, Node, Path, line_starts, parse
 
 
 class Document:
@@ -99,12 +99,7 @@ class Document:
     @functools.cached_property
     def line_starts(self) -> list[int]:
         """The offset of each line."""
-        starts = [0]
-        at = self.text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
-        return starts
+        return line_starts(self.text)
 
     def line_at(self, offset: int) -> int:
         """The line of an offset, from 0."""

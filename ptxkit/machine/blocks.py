@@ -64,18 +64,18 @@ class BasicBlock:
     def live(self) -> set[int]:
         """The registers that are live at the start; an overapproximation until liveness is computed."""
         if self._live is None:
-            if self.body.is_provisional():
-                return self.body.written  # type: ignore[no-any-return]
-            self.body.work_out(self)
+            if self.body.liveness.is_provisional():
+                return self.body.liveness.written  # type: ignore[no-any-return]
+            self.body.liveness.work_out(self)
         return self._live  # type: ignore[return-value]
 
     @property
     def live_out(self) -> set[int] | None:
         """The registers that are live at the end, including those that the last instruction reads; None if unknown."""
         if self._live_out is None:
-            if self.body.is_provisional():
+            if self.body.liveness.is_provisional():
                 return None
-            self.body.work_out(self)
+            self.body.liveness.work_out(self)
         return self._live_out
 
     def worked_out(self, live: set[int], live_out: set[int]) -> None:
@@ -86,16 +86,21 @@ class BasicBlock:
     def registers(self) -> list[int]:
         """The numbers of the registers that are live at the start, ascending."""
         if self._registers is None:
-            self.body.settle()
+            self.body.liveness.settle()
             self._registers = sorted(self.live)
         return self._registers
 
     @property
     def kept(self) -> Any:
         """The registers that a group keeps when it is split or joined at the start."""
-        if self.body.keeps_dead:
+        if self.body.liveness.keeps_dead:
             return range(len(self.body.types))
-        return self._registers or (self.live if self.body.is_provisional() else self.registers)
+        return self._registers or (self.live if self.body.liveness.is_provisional() else self.registers)
+
+    @property
+    def instructions(self) -> list[int]:
+        """The indices of its instructions, with the one at its end."""
+        return [*range(self.start, self.end), *([self.last] if self.last >= 0 else [])]
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -118,7 +123,7 @@ class Chain:
     reads: set[int] = attrs.field(factory=set)
     """The registers that it reads before it writes them."""
     live: int = 0
-    """The registers that are live at the start, as a bit set in the order of `Body.crossing`."""
+    """The registers that are live at the start, as a bit set in the order of `Liveness.crossing`."""
     votes: dict[int, list[np.dtype[Any]]] | None = None
     """For each register, the dtypes as which the instructions use it; None until requested."""
 

@@ -13,10 +13,11 @@ import attrs
 import numpy as np
 
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import STACK, TOP, Body, call_parts
+from ptxkit.machine.code import Body
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.loading import size_of
+from ptxkit.machine.plans import STACK, TOP, call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.machine.writing import Writer
 from ptxkit.names import Kind

@@ -1,10 +1,9 @@
-"""A function prepared for execution: a list of instructions, numbered registers, and liveness."""
+"""A function prepared for execution: its instructions in order, with their positions, and its registers, numbered."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, overload
@@ -13,21 +12,21 @@ import attrs
 import numpy as np
 
 from ptxkit.checking import Bounds
-from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
 from ptxkit.isa.mismatch import Mismatch
-from ptxkit.machine.blocks import BasicBlock, Chain, basic_blocks, chains
-from ptxkit.machine.operation import fitting
+from ptxkit.machine.blocks import BasicBlock, basic_blocks
+from ptxkit.machine.liveness import Liveness, Row
+from ptxkit.machine.plans import TOP, Plan, call_parts, fragments_of, holds, is_copy, mask_of, plan_of
 from ptxkit.machine.types import dtype_of
 from ptxkit.mentions import names_in_order
 from ptxkit.names import Kind, Laid, Names, Scope, Symbol
+from ptxkit.operands import part, selected
 from ptxkit.scopes import members
 from ptxkit.syntax import (
-    Address,
     Block,
     Component,
     Function,
-    Group,
     Guard,
     Instruction,
     Label,
@@ -41,18 +40,8 @@ from ptxkit.syntax import (
     Vector,
 )
 
-STACK = 0
-"""The register with the address of the thread's frame in `.local`."""
-TOP = 1
-"""The register with the end of the thread's part of `.local` in use: its frame, and allocations by `alloca`."""
-CARRY = 2
-"""The condition code register (9.7.2)."""
-FIRST = 3
-"""Number of the first register of the program."""
-
-_COMPONENTS = "xyzwrgba"
-HOLDING = ("wgmma", "tcgen05.ld")
-"""Groups of asynchronous operations that use registers while in flight."""
+MANY_NUMBERS = 100
+"""A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
 
 
 @attrs.define(eq=False)
@@ -124,9 +113,8 @@ class Sites(Sequence[Site]):
 class Body:
     """A function with a body, prepared for compilation in time linear in its instructions.
 
-    What is only needed for executed code is computed on demand: for each `Chain`, which registers are live within it and their dtypes; for
-    each instruction, its `Site`. Computing liveness takes as long as everything else together. A long function does without it as long as
-    only a few blocks are executed by few threads; these keep all registers that were written.
+    What is only needed for executed code is computed on demand: for each instruction, its `Site`; for each chain of blocks, which registers
+    are live within it and their dtypes (`Liveness`).
     """
 
     def __init__(
@@ -174,46 +162,18 @@ class Body:
         self._of_node: dict[int, dict[int, tuple[int, ...]]] = {}
         """For a scope and a node, by `id`: the registers that the node names, in order."""
         self._held = -1
-        self.keeps_dead = keeps_dead
         self._scopes: dict[int, Scope] = {}
         self._has_sparse = False
-        self._is_settled = False
-        self._asked = 0
         self._flatten(index)
         self.sites = Sites(self)
         self.formals = self._formals()
-        self.written: set[int] = {STACK, TOP, *[number for _, number in self.formals]}
-        """The registers that compiled blocks and callers write."""
         self._forms = bounds
         self._bounds: list[Bound | Mismatch | None] = [None] * len(self.instructions)
         """The form of each instruction; None until requested."""
-        self._plans: dict[int, _Plan] = {}
+        self._plans: dict[int, Plan] = {}
         """Plans by `id` of the form."""
         self.blocks: list[BasicBlock] = basic_blocks(self)
-        self._chains: list[Chain] = []
-        self.crossing: list[int] = []
-        """The registers that some chain reads before it writes them."""
-        self._users: dict[int, list[Chain]] = {}
-        """For each register, the chains that read it before they write it."""
-        self._settled: set[int] = set()
-        """The registers whose dtype is fixed."""
-        self._may_defer = is_plain and len(self.instructions) >= MANY
-
-    def is_provisional(self) -> bool:
-        """Whether liveness is unknown and not worth computing, since few blocks have requested it."""
-        if self._is_settled:
-            return False
-        self._asked += 1
-        if not self._may_defer or self._asked * MANY_ASK > len(self.blocks):
-            self.settle()
-        return not self._is_settled
-
-    def settle(self) -> None:
-        """Computes liveness if it has not been computed."""
-        if not self._is_settled:
-            self._is_settled = True
-            self._chains = chains(self.blocks)
-            self._liveness()
+        self.liveness = Liveness(self, keeps_dead, is_plain)
 
     # --- instructions, in document order
 
@@ -302,15 +262,24 @@ class Body:
         self._bounds = list(found)
         return found
 
+    def rows(self) -> list[Row]:
+        """For each instruction, its parts, its plan, and the registers that each part names, by `id`."""
+        plans = [self._plan(bound) for bound in self._all_bounds()]
+        of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
+        named: list[dict[int, tuple[int, ...]]] = []
+        for stretch, after in self._ranges():
+            named += [of_node[id(stretch.laid.scope)]] * (after - stretch.first)
+        return list(zip([one.children for one in self.instructions], plans, named, strict=True))
+
+    def _plan(self, bound: Bound | Mismatch) -> Plan:
+        found = self._plans.get(id(bound))
+        if found is None:
+            found = self._plans[id(bound)] = plan_of(bound)
+        return found
+
     def _ranges(self) -> Iterator[tuple[_Stretch, int]]:
         """The stretches, each with the first instruction behind it."""
         return zip(self._stretches, [*self._starts[1:], len(self.instructions)], strict=True)
-
-    def _plan_of(self, bound: Bound | Mismatch) -> _Plan:
-        found = self._plans.get(id(bound))
-        if found is None:
-            found = self._plans[id(bound)] = _plan(bound)
-        return found
 
     # --- registers
 
@@ -452,26 +421,29 @@ class Body:
         if kind is Number:
             return ()
         if isinstance(node, Component):
-            base = self.named(scope, node.base.text)
-            place = _COMPONENTS.find(node.selector[1:]) % 4 if node.selector[1:] in _COMPONENTS else None
-            return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
+            return selected(self.named(scope, node.base.text), node)
         found: tuple[int, ...] = ()
         for child in node.children:
             found += self.registers_of(scope, child)
         return found
 
+    def guard_registers(self, i: int) -> tuple[int, ...]:
+        """The registers that the guard of an instruction names; none if it has no guard."""
+        guard = self.instructions[i].children[0]
+        return self.registers_of(self.scope_at(i), guard) if type(guard) is Guard else ()
+
     # --- reads and writes
 
     def reads_writes(self, i: int) -> tuple[int, int]:
         """The registers that an instruction reads, and those that it certainly writes, as bit sets; without the guard."""
-        reads, writes = self._accesses(i, None)
+        reads, writes = self.accesses(i)
         return mask_of(reads), mask_of(writes)
 
-    def _accesses(self, i: int, votes: dict[np.dtype[Any], list[int]] | None) -> tuple[list[int], list[int]]:
+    def accesses(self, i: int, votes: dict[np.dtype[Any], list[int]] | None = None) -> tuple[list[int], list[int]]:
         """The registers that an instruction reads and certainly writes, without the guard; `votes` collects the dtypes as which they are
         used."""
         instruction = self.instructions[i]
-        plan = self._plan_of(self.bound(i))
+        plan = self._plan(self.bound(i))
         scope = self.scope_at(i)
         if plan.flow:
             if plan.flow == "call":
@@ -503,7 +475,7 @@ class Body:
         if self._held < 0:
             self._held = 0
             bounds = self._all_bounds()
-            for i in [i for i, bound in enumerate(bounds) if self._plan_of(bound).holds]:
+            for i in [i for i, bound in enumerate(bounds) if self._plan(bound).holds]:
                 site = self.sites[i]
                 for numbers in (*self.holds(site), *[numbers for _, _, numbers in self.fragments(site)]):
                     for number in numbers:
@@ -520,7 +492,7 @@ class Body:
     def holds(self, site: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The registers that an asynchronous instruction writes, and those that it reads, until it has been waited for."""
         bound = site.bound
-        if not isinstance(bound, Bound) or not _holds(bound):
+        if not isinstance(bound, Bound) or not holds(bound):
             return (), ()
         results: tuple[int, ...] = ()
         sources: tuple[int, ...] = ()
@@ -536,7 +508,7 @@ class Body:
         """The opaque matrix fragments that an instruction reads or writes: the fragment, whether it is written, and its registers."""
         known = self._fragments.get(id(site))
         if known is None:
-            found = _fragments(site.bound) if isinstance(site.bound, Bound) else []
+            found = fragments_of(site.bound) if isinstance(site.bound, Bound) else []
             nodes = [part(site.instruction.operands[operand.path[0]], operand.path[1:]) for _, operand in found]
             known = self._fragments[id(site)] = tuple(
                 [
@@ -556,289 +528,3 @@ class Body:
             is_register = type(node) is Name and self.named(scope, node.text)
             (writes if is_register else reads).extend(self.registers_of(scope, node))
         return reads, writes
-
-    # --- liveness
-
-    def _liveness(self) -> None:
-        """Computes the registers that are live at the start of each chain."""
-        chains = self._chains
-        plans = [self._plan_of(bound) for bound in self._all_bounds()]
-        of_node = {key: self._look_up(scope) for key, scope in self._scopes.items()}
-        ofs: list[dict[int, tuple[int, ...]]] = []
-        for stretch, after in self._ranges():
-            ofs += [of_node[id(stretch.laid.scope)]] * (after - stretch.first)
-        rows = list(zip([one.children for one in self.instructions], plans, ofs, strict=True))
-        written: list[set[int]] = []
-        for one in chains:
-            reads = one.reads
-            writes: set[int] = set()
-            for block in reversed(one.blocks):
-                if block.last >= 0 and block.kind != "branch":
-                    more, less = self._accesses(block.last, None)
-                    reads.difference_update(less)
-                    writes.update(less)
-                    reads.update(more)
-                if block.guard >= 0:
-                    reads.add(block.guard)
-                for i in range(block.end - 1, block.start - 1, -1):
-                    children, plan, of = rows[i]
-                    shape = plan.shape
-                    if type(children[0]) is Guard:
-                        # inactive lanes keep their registers
-                        reads.update(*[of[id(child)] for child in children if id(child) in of])
-                        if not shape:
-                            more, less = self._accesses(i, None)
-                            reads.update(more, less)
-                    elif shape == "reads":
-                        reads.update(*[of[id(child)] for child in children[1:]])
-                    elif shape:
-                        result = of[id(children[1])]
-                        reads.difference_update(result)
-                        writes.update(result)
-                        reads.update(*[of[id(child)] for child in children[2:]])
-                    else:
-                        more, less = self._accesses(i, None)
-                        reads.difference_update(less)
-                        writes.update(less)
-                        reads.update(more)
-            reads.difference_update((STACK, TOP))
-            written.append(writes)
-        # most registers are only live within one chain
-        self.crossing = sorted(set().union(*[one.reads for one in chains]))
-        bit = {number: 1 << place for place, number in enumerate(self.crossing)}
-        crossing = bit.keys()
-        gen = [sum([bit[number] for number in one.reads]) for one in chains]
-        kept = [~sum([bit[number] for number in writes & crossing]) for writes in written]
-        live = gen[:]
-        before: list[list[int]] = [[] for _ in chains]
-        for number, one in enumerate(chains):
-            for after in one.successors:
-                before[after].append(number)
-        waiting = set(range(len(chains)))
-        while waiting:
-            changed: set[int] = set()
-            for number in sorted(waiting, reverse=True):
-                out = 0
-                for after in chains[number].successors:
-                    out |= live[after]
-                new = gen[number] | (out & kept[number])
-                if new != live[number]:
-                    live[number] = new
-                    changed.update(before[number])
-            waiting = changed
-        for one, mask in zip(chains, live, strict=True):
-            one.live = mask
-            for number in one.reads:
-                self._users.setdefault(number, []).append(one)
-        # registers read before they are written, written elsewhere, or used by compiled code keep their declared dtype
-        self._settled.update([number for _, number in self.formals])
-        if chains:
-            self._settled.update(self._live_at(chains[0]))
-
-    def note(self, block: BasicBlock) -> None:
-        """Called when a block has been compiled before liveness is known: what it writes is kept, and registers that it names keep their
-        declared dtype."""
-        if self._is_settled:
-            return
-        for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
-            reads, writes = self._accesses(i, None)
-            self.written.update(writes)
-            self._settled.update(reads, writes)
-            guard = self.instructions[i].children[0]
-            if type(guard) is Guard:
-                self._settled.update(self.registers_of(self.scope_at(i), guard))
-        if block.guard >= 0:
-            self._settled.add(block.guard)
-
-    def _live_at(self, one: Chain) -> set[int]:
-        """The registers that are live at the start of a chain."""
-        crossing = self.crossing
-        return {STACK, TOP, *[crossing[place] for place in bits(one.live)]}
-
-    def work_out(self, asked: BasicBlock) -> None:
-        """Computes liveness within the chain of a block, and fixes the dtypes of the registers that it names."""
-        self.settle()
-        one = asked.chain
-        assert one is not None
-        live = {STACK, TOP}.union(*[self._live_at(self._chains[after]) for after in one.successors])
-        named: set[int] = set()
-        for block in reversed(one.blocks):
-            out = set(live)
-            if block.last >= 0 and block.kind != "branch":
-                reads, writes = self._accesses(block.last, None)
-                named.update(reads, writes)
-                out.update(reads)
-                live.difference_update(writes)
-                live.update(reads)
-            if block.guard >= 0:
-                live.add(block.guard)
-            for i in range(block.end - 1, block.start - 1, -1):
-                reads, writes = self._accesses(i, None)
-                named.update(reads, writes)
-                guard = self.instructions[i].children[0]
-                if type(guard) is Guard:
-                    live.update(reads, writes, self.registers_of(self.scope_at(i), guard))
-                    continue
-                live.difference_update(writes)
-                live.update(reads)
-            live.update((STACK, TOP))
-            block.worked_out(set(live), out)
-        self._settle(one, named)
-
-    def _settle(self, one: Chain, named: set[int]) -> None:
-        """Fixes dtypes: a register has the dtype as which most nearby instructions use it, so that few have to reinterpret it."""
-        for number in named - self._settled:
-            own = self.dtypes[number]
-            users = [user for user in self._users.get(number, ())[:MOST_USERS] if user is not one]
-            counts: Counter[np.dtype[Any]] = Counter()
-            for user in (one, *users) if own.kind in "ui" else ():
-                counts.update([dtype for dtype in self._votes(user).get(number, ()) if dtype.itemsize == own.itemsize])
-            if counts:
-                self.dtypes[number] = counts.most_common(1)[0][0]
-        self._settled |= named
-
-    def _votes(self, one: Chain) -> dict[int, list[np.dtype[Any]]]:
-        """For each register, the dtypes as which the instructions of a chain use it."""
-        if one.votes is None:
-            votes: dict[np.dtype[Any], list[int]] = {}
-            for block in one.blocks:
-                for i in [*range(block.start, block.end), *([block.last] if block.last >= 0 else [])]:
-                    self._accesses(i, votes)
-            one.votes = {}
-            for dtype, numbers in votes.items():
-                for number in numbers if dtype.kind in "uif" else ():
-                    one.votes.setdefault(number, []).append(dtype)
-        return one.votes
-
-
-MANY_NUMBERS = 100
-"""A register family with at most this many members, plus four for each name in use, has all of its members numbered."""
-
-MANY = 250
-"""Functions with fewer instructions have liveness computed as soon as one of them is executed."""
-
-MANY_ASK = 4
-"""Liveness is computed once the number of requests exceeds the number of blocks divided by this."""
-
-MOST_USERS = 8
-"""Maximum number of chains that vote on the dtype of a register."""
-
-
-def _fragments(bound: Bound) -> list[tuple[Fragment, BoundOperand]]:
-    """The opaque matrix fragments of an instruction, with their operands."""
-    found = [(one, bound.operand(one.operand)) for one in bound.fragments if one.is_opaque]
-    return [(one, operand) for one, operand in found if operand is not None]
-
-
-def is_copy(bound: Bound | Mismatch) -> bool:
-    """Whether an instruction copies one register to another."""
-    if not isinstance(bound, Bound) or bound.memory or bound.converges is not None:
-        return False
-    reads = [operand for operand in bound.operands if operand.reads]
-    writes = [operand for operand in bound.operands if operand.writes]
-    if len(reads) != 1 or len(writes) != 1 or reads[0].types != writes[0].types or reads[0].shape.kind != "register":
-        return False
-    return any(one.what.value == reads[0].name and bound.holds(one.when) for one in bound.form.computes)
-
-
-@attrs.frozen
-class _Plan:
-    """Where instructions of one form and shape have the registers that they read and write: operand, and path within it."""
-
-    operands: tuple[tuple[int, Path, bool, bool, np.dtype[Any] | None], ...]
-    """Operand, path within it, whether it is read, whether it is written, and its dtype."""
-    reads: list[int]
-    writes: list[int]
-    flow: str
-    """`call` or `return` for instructions that access registers they do not name; otherwise empty."""
-    shape: str
-    """`reads`: all operands are read; `writes`: the first operand is written and all others are read; otherwise empty."""
-    holds: bool
-
-
-def _plan(bound: Bound | Mismatch) -> _Plan:
-    if not isinstance(bound, Bound):
-        return _Plan((), [], [], "", "", False)
-    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, np.dtype[Any] | None]] = {}
-    for operand in bound.operands:
-        if operand.role == "addr":
-            # everything in an address is read
-            operands[operand.path[0], ()] = (operand.path[0], (), True, False, None)
-            continue
-        reads = not operand.writes or operand.role == "rw"
-        dtype = dtype_of(fitting(operand)) if operand.types and operand.how != "wide" else None
-        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, dtype)
-    effects = bound.effects
-    read_too = [CARRY] if "r" in bound.carry else []
-    written_too = [CARRY] if "w" in bound.carry else []
-    if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
-        read_too.append(TOP)
-    if "alloca" in effects or "stackrestore" in effects:
-        written_too.append(TOP)
-    flow = bound.flow if bound.flow in ("call", "return") else ""
-    shape = "" if flow or read_too or written_too else _shape(operands.values())
-    return _Plan(tuple(operands.values()), read_too, written_too, flow, shape, _holds(bound) or _has_opaque(bound))
-
-
-def _shape(operands: Iterable[tuple[int, Path, bool, bool, Any]]) -> str:
-    """`reads` if all operands are read, `writes` if the first is written and all others are read; otherwise empty."""
-    if not any(writes for _, _, _, writes, _ in operands):
-        return "reads"
-    simple = all((writes and not reads) if at == 0 else (reads and not writes) for at, _, reads, writes, _ in operands)
-    return "writes" if simple else ""
-
-
-def _holds(bound: Bound) -> bool:
-    """Whether an instruction starts an asynchronous operation that uses registers while in flight."""
-    return next((one.group for one in bound.asynchronous if one.action == "open"), "") in HOLDING
-
-
-def _has_opaque(bound: Bound) -> bool:
-    """Whether an instruction reads or writes matrix fragments whose layout the manual does not specify."""
-    return any(one.is_opaque for one in bound.fragments)
-
-
-@attrs.frozen
-class CallParts:
-    """The operands of a `call` by their role."""
-
-    results: tuple[Node, ...]
-    target: Node
-    arguments: tuple[Node, ...]
-    prototype: str
-
-
-def call_parts(instruction: Instruction) -> CallParts:
-    """The results, function, arguments, and target list or prototype of a call (9.7.13.5)."""
-    operands = list(instruction.operands)
-    results: tuple[Node, ...] = ()
-    if operands and isinstance(operands[0], Group) and len(operands) > 1:
-        results = operands.pop(0).children
-    target = operands.pop(0)
-    arguments: tuple[Node, ...] = ()
-    if operands and isinstance(operands[0], Group):
-        arguments = operands.pop(0).children
-    return CallParts(results, target, arguments, operands[0].text if operands else "")
-
-
-def mask_of(numbers: Iterable[int]) -> int:
-    """The numbers as a bit set."""
-    mask = 0
-    for number in numbers:
-        mask |= 1 << number
-    return mask
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The positions of the set bits, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def part(node: Node, path: Path) -> Node:
-    """The part of an operand at a path of the instruction table, which numbers the parts of an address without its offset."""
-    for step in path:
-        node = node.parts[step] if isinstance(node, Address) else node.children[step]
-    return node

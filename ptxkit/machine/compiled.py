@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.groups import taken
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.types import B128
 
@@ -53,12 +54,6 @@ def land(x: Any, have: np.dtype[Any], want: np.dtype[Any]) -> Any:
     return x.astype(want)
 
 
-def _take(x: Any, positions: Array) -> Any:
-    if isinstance(x, tuple):
-        return type(x)([_take(one, positions) for one in x])
-    return x.take(positions) if getattr(x, "ndim", 0) else x
-
-
 def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
     """Executes an instruction for the lanes whose predicate holds. Returns its results, with `old` for the other lanes."""
     run, with_lanes, shape, dtypes = plan
@@ -72,7 +67,7 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
             return old
         if count < len(predicate):
             positions = np.flatnonzero(predicate)
-            arguments = tuple([_take(x, positions) for x in arguments])
+            arguments = tuple([taken(x, positions) for x in arguments])
             if with_lanes:
                 lanes = lanes.at(positions)
     result = run(lanes, *arguments) if with_lanes else run(*arguments)

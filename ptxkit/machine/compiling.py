@@ -14,10 +14,11 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import Body, mask_of
+from ptxkit.machine.code import Body
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import stepped
 from ptxkit.machine.operation import Semantics
+from ptxkit.machine.plans import mask_of
 from ptxkit.machine.writing import BOOL, Writer
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Compiler:
         if self.program.is_stepped:
             run = self._stepped(block, run)
         block.run = run
-        self.body.note(block)
+        self.body.liveness.note(block)
         return run
 
     def _bound(self, i: int) -> Bound:

@@ -59,7 +59,7 @@ def deadlock(scheduler: Scheduler, kind: str = "deadlock", reason: str = "deadlo
         few = [scheduler.residents.thread_of(place) for place in group.lanes.place[:SHOWN]]
         threads += few[: max(0, SHOWN - len(threads))]
         first = first or (group, at)
-        text = " ".join(site.instruction.body.split()) if hasattr(site.instruction, "body") else site.instruction.opcode.text
+        text = " ".join(site.instruction.body_text.split())
         does = "wait" if number < spinning else "iterate"
         notes.append(f"{count} thread{'s' if count > 1 else ''} {does}{'s' if count == 1 else ''} on line {line}: `{text}`")
     assert first is not None

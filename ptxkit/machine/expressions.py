@@ -9,12 +9,14 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
-from ptxkit.machine.code import CARRY, STACK, TOP, Body, Site, part
+from ptxkit.machine.code import Body, Site
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.known import Known
+from ptxkit.machine.plans import CARRY, STACK, TOP
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128, element_bytes
 from ptxkit.names import Kind
+from ptxkit.operands import part
 from ptxkit.syntax import Address, Component, Element, Expression, Group, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Call
-from ptxkit.machine.code import part
-from ptxkit.machine.groups import Array
+from ptxkit.machine.groups import Array, taken
 from ptxkit.names import Kind
+from ptxkit.operands import part
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
@@ -163,7 +163,7 @@ class Undefined(dict[int, Array]):
                 if not len(chosen):
                     return
                 lanes = lanes.at(chosen)
-                arguments = tuple([_taken(x, chosen) for x in arguments])
+                arguments = tuple([taken(x, chosen) for x in arguments])
             elif not predicate:
                 return
         taints = {}
@@ -230,12 +230,6 @@ class Undefined(dict[int, Array]):
         found = self.of((key,), lanes)
         if found is not None:
             self.monitor.used_at(site, lanes, found, "branch")
-
-
-def _taken(x: Any, positions: Array) -> Any:
-    if isinstance(x, tuple):
-        return tuple([_taken(one, positions) for one in x])
-    return x.take(positions) if getattr(x, "ndim", 0) else x
 
 
 def _least(each: list[Any]) -> Any:

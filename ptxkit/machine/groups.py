@@ -303,6 +303,13 @@ def take(x: Any, positions: Array) -> Any:
     return x.take(positions) if getattr(x, "ndim", 0) else x
 
 
+def taken(x: Any, positions: Array) -> Any:
+    """As `take`, for each element of a tuple."""
+    if isinstance(x, tuple):
+        return type(x)([taken(one, positions) for one in x])
+    return take(x, positions)
+
+
 def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
     """Joins groups at the same block of the same calls."""
     if len(groups) == 1:

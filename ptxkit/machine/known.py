@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.machine.code import Site, part
+from ptxkit.machine.code import Site
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of
-from ptxkit.operands import COMPONENTS
+from ptxkit.operands import COMPONENTS, part
 from ptxkit.syntax import Address, Component, Name, Unary, Vector, constant_value
 
 U64 = np.dtype(np.uint64)

@@ -12,7 +12,7 @@ from ptxkit.checking import Bounds, bounds
 from ptxkit.diagnostics import Span
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
-from ptxkit.machine.code import Body, Site, call_parts
+from ptxkit.machine.code import Body, Site
 from ptxkit.machine.compiling import Compiler
 from ptxkit.machine.expressions import constant
 from ptxkit.machine.fault import Fault, Stop
@@ -20,6 +20,7 @@ from ptxkit.machine.following import Undefined
 from ptxkit.machine.known import Known, described, is_plain, known
 from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation
+from ptxkit.machine.plans import call_parts
 from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve

@@ -20,11 +20,12 @@ import numpy as np
 
 from ptxkit.machine import calling
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import TOP, Body
+from ptxkit.machine.code import Body
 from ptxkit.machine.ending import check_budget, deadlock, fault_of, late_fault
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import WARP, Group, Lanes, joined
 from ptxkit.machine.monitoring import overrides
+from ptxkit.machine.plans import TOP
 from ptxkit.machine.residents import Residents
 from ptxkit.machine.sides import execute_both, may_execute_both
 from ptxkit.machine.standstill import Standstill
@@ -100,7 +101,7 @@ class Scheduler:
         found = self.blanks.get(id(body))
         if found is None:
             if self.residents.count > FEW:
-                body.settle()
+                body.liveness.settle()
             zeros = {dtype: np.zeros((), dtype)[()] for dtype in set(body.dtypes)}
             found = self.blanks[id(body)] = [zeros[dtype] for dtype in body.dtypes]
         return found
@@ -242,7 +243,7 @@ class Scheduler:
             b = n
 
     def defer(self, group: Group, patience: int) -> None:
-        """Lets others run before a group that has iterated a loop for so many times, and next time sooner."""
+        """Runs other groups before one that has iterated a loop for long, and the next time sooner."""
         path = group.path
         if self.ready or self.blocked or self.parked:
             self.patience[path] = max(4, patience // 4)
@@ -367,12 +368,12 @@ class Scheduler:
                 self.launch.admit(self)
             return
         self.standstill.watch_clock()
-        self.stand(registers)
+        self.check_progress(registers)
 
-    def stand(self, registers: int) -> None:
+    def check_progress(self, registers: int) -> None:
         """Raises `Fault` if the runnable groups iterate without end."""
         if self.standstill.is_reached(registers):
-            raise deadlock(self, "standstill", "the threads that are left iterate without end: nothing that they read changes")
+            raise deadlock(self, "standstill", "the remaining threads iterate forever: nothing that they read changes")
 
     def snapshot(self) -> int:
         """A hash of everything that the loops of runnable groups depend on: registers and program counters."""
@@ -391,7 +392,7 @@ class Scheduler:
             self.standstill.watch_clock()
             if self.standstill.is_idle and not self.launch.more_ctas and not self.step_agents():
                 # they only sleep and poll
-                self.stand(self.snapshot())
+                self.check_progress(self.snapshot())
             return True
         while self.step_agents():
             if wake(self):

@@ -11,7 +11,7 @@ from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.compiling import Waiting
 from ptxkit.machine.ending import fault_of
 from ptxkit.machine.fault import Fault
-from ptxkit.machine.groups import WARP, Group, Lanes
+from ptxkit.machine.groups import WARP, Group, Lanes, taken
 from ptxkit.machine.monitoring import used
 from ptxkit.machine.values.distinct import are_among
 
@@ -156,8 +156,8 @@ def _divide(scheduler: Scheduler, one: Blocked, ok: Array) -> tuple[Blocked, Blo
     parts = []
     for positions in (np.flatnonzero(ok), np.flatnonzero(~ok)):
         group = one.group.part(positions)
-        arguments = tuple([_part(x, positions) for x in one.arguments])
-        parts.append(Blocked(group, one.block, one.wait, arguments, _part(one.token, positions, one.group.lanes.count)))
+        arguments = tuple([taken(x, positions) for x in one.arguments])
+        parts.append(Blocked(group, one.block, one.wait, arguments, _of_token(one.token, positions, one.group.lanes.count)))
     return parts[0], parts[1]
 
 
@@ -262,7 +262,7 @@ def _execute_complete(scheduler: Scheduler, groups: list[Group]) -> bool:
             semantics = block.wait.semantics
             if id(semantics) not in results:
                 results[id(semantics)] = semantics.run(seen, *arguments) if wait.lanes else semantics.run(*arguments)
-            result = _part(results[id(semantics)], np.searchsorted(lanes.place, part.lanes.place))
+            result = taken(results[id(semantics)], np.searchsorted(lanes.place, part.lanes.place))
             block.wait.put(part.registers, part.lanes, result)
         except Exception as error:
             raise fault_of(scheduler, error, part, None, block.last) from error
@@ -299,9 +299,8 @@ def _registers_of_blocked(scheduler: Scheduler) -> int:
     return hash(tuple(sorted(found)))
 
 
-def _part(x: Any, positions: Array, count: int = -1) -> Any:
-    if isinstance(x, tuple):
-        return tuple([_part(one, positions, count) for one in x])
-    if isinstance(x, np.ndarray) and x.ndim and (count < 0 or len(x) == count):
-        return x.take(positions)
-    return x
+def _of_token(token: Any, positions: Array, count: int) -> Any:
+    """The part of a token for the lanes at these positions: of arrays with an element for each of `count` lanes."""
+    if isinstance(token, tuple):
+        return tuple([_of_token(one, positions, count) for one in token])
+    return token.take(positions) if isinstance(token, np.ndarray) and token.ndim and len(token) == count else token

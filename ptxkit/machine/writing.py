@@ -11,14 +11,16 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.machine.blocks import BasicBlock
-from ptxkit.machine.code import CARRY, TOP, Body, Site, part
+from ptxkit.machine.code import Body, Site
 from ptxkit.machine.compiled import HELPERS
 from ptxkit.machine.expressions import Expressions, constant
 from ptxkit.machine.known import Known, changes_stack
 from ptxkit.machine.monitoring import is_observed, observed, used
+from ptxkit.machine.plans import CARRY, TOP
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.values.floats import are_small
 from ptxkit.machine.values.single import OF_COUNT
+from ptxkit.operands import part
 from ptxkit.syntax import Guard, Name, Node, Vector
 
 if TYPE_CHECKING:

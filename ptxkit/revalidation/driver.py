@@ -1,4 +1,4 @@
-"""The CUDA driver, through cuda-python's `cuda.bindings`: the compiler that is used in the end."""
+"""The CUDA driver, through cuda-python's `cuda.bindings`: the compiler that loads the module when the program runs."""
 
 from __future__ import annotations
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from ptxkit.syntax.parsing import parse_statement as parse_statement
     from ptxkit.syntax.positions import Index as Index
     from ptxkit.syntax.positions import index_of as index_of
+    from ptxkit.syntax.positions import line_starts as line_starts
 
 _HOME = {
     "Index": "positions",
     "constant_value": "constants",
     "index_of": "positions",
+    "line_starts": "positions",
     "number_value": "literals",
     "parse": "parsing",
     "parse_operand": "parsing",

@@ -129,7 +129,7 @@ class Forms(dict[int | tuple[str, ...], nodes.Shape]):
 
 
 class Heads(dict[str, tuple[str, tuple[Node, ...], Forms]]):
-    """What an instruction has before its operands, by the text: white space, the guard and the opcode, and the shapes there are.
+    """The parts of an instruction before its operands, by their text: white space, guard and opcode; and the shapes known so far.
 
     Raises Irregular for what is none.
     """

@@ -2,7 +2,7 @@
 
 The scanner knows where statements begin and end, and takes the commonest ones (an instruction on one line, a label, a brace) apart
 with one regular expression; operands are looked up by their text. Everything else is cut into a shape and its slots. What the grammar
-refuses becomes an `Error` node, and parsing goes on behind it.
+refuses becomes an `Error` node, and parsing continues after it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,16 @@ from ptxkit.syntax.statements import Block, Error, Headed, Statement
 from ptxkit.syntax.tree import Container, Node, Path
 
 
+def line_starts(text: str) -> list[int]:
+    """The offset of each line."""
+    starts = [0]
+    at = text.find("\n")
+    while at >= 0:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts
+
+
 class Index:
     """Positions in a module's text. Construction prints the module once; queries are then cheap."""
 
@@ -49,12 +59,7 @@ class Index:
     @functools.cached_property
     def line_starts(self) -> list[int]:
         """The offset of each line."""
-        starts = [0]
-        at = self.text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
-        return starts
+        return line_starts(self.text)
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1; columns count characters."""

@@ -190,7 +190,7 @@ class Failure:
 
 
 class Unplannable(Exception):
-    """A slot does not coincide with a leaf of the grammar: such a text is left to the plain parser."""
+    """A slot does not coincide with a leaf of the grammar; the full parser handles such a text."""
 
 
 @functools.lru_cache(maxsize=16384)

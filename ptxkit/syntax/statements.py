@@ -11,7 +11,7 @@ from ptxkit.syntax import lexical
 from ptxkit.syntax.declarations import Attribute, AttributeItem, Declares, Parameter, Parameters, PerformanceDirective
 from ptxkit.syntax.leaves import FunctionKind, Linkage, Name, Numbers, Opcode, String, integer_of, text_of
 from ptxkit.syntax.operands import Guard
-from ptxkit.syntax.tree import Composite, Container, Node, Path, Shape, node
+from ptxkit.syntax.tree import Composite, Container, Node, Path, Shape, node, with_as_many
 
 
 @node
@@ -34,9 +34,7 @@ class Statement(Node):
         return self.shape.template % tuple([child.text for child in self.children])
 
     def with_children(self, children: Sequence[Node]) -> Self:
-        if len(children) != len(self.children):
-            raise ValueError(f"a {type(self).__name__} takes exactly as many children as it has ({len(self.children)})")
-        return attrs.evolve(self, children=tuple(children))
+        return with_as_many(self, children)
 
     def with_leading(self, leading: str) -> Self:
         """The same statement after other white space and comments. Raises ValueError if the text contains anything else."""
@@ -438,9 +436,7 @@ class Headed(Container):
         return self.children[1] if len(self.children) > 1 else None  # type: ignore[return-value]
 
     def with_children(self, children: Sequence[Node]) -> Self:
-        if len(children) != len(self.children):
-            raise ValueError(f"a {type(self).__name__} takes exactly as many children as it has ({len(self.children)})")
-        return attrs.evolve(self, children=tuple(children))
+        return with_as_many(self, children)
 
     def pieces(self) -> Iterator[str | Node]:
         yield from self.children

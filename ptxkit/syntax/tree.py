@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import attrs
 
 __all__ = ["Composite", "Container", "Leaf", "Node", "Path", "Shape", "node", "shape"]
+
+N = TypeVar("N", bound="Node")
 
 Path = tuple[int, ...]
 """The location of a node: the index of a child, of its child, and so on, from the module (or from the node queried)."""
@@ -197,6 +199,13 @@ class Leaf(_Sketched):
     text: str
 
 
+def with_as_many(node: N, children: Sequence[Node]) -> N:
+    """The node with other children. Raises ValueError unless they are as many as it has."""
+    if len(children) != len(node.children):
+        raise ValueError(f"a {type(node).__name__} takes exactly as many children as it has ({len(node.children)})")
+    return attrs.evolve(node, children=tuple(children))  # type: ignore[misc]
+
+
 @node
 class Composite(_Sketched):
     """A node made of children and the literal text around them."""
@@ -209,9 +218,7 @@ class Composite(_Sketched):
         return self.shape.template % tuple([child.text for child in self.children])
 
     def with_children(self, children: Sequence[Node]) -> Self:
-        if len(children) != len(self.children):
-            raise ValueError(f"a {type(self).__name__} takes exactly as many children as it has ({len(self.children)})")
-        return attrs.evolve(self, children=tuple(children))
+        return with_as_many(self, children)
 
     def pieces(self) -> Iterator[str | Node]:
         literals = self.shape.literals

@@ -117,7 +117,7 @@ def remove(site: Site) -> Edit:
 
 
 def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = True, partly: bool = False, **options: object) -> Rewrite:
-    """The module with all these edits, which are of it as it is now; `name` is the rewriter's.
+    """The module with all these edits, each of which refers to the module as given; `name` is the rewriter's.
 
     Code at one point stands in the order of its edits. With `marked`, `strip` can take it all out again. Raises Refused if an edit would
     break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for
@@ -305,7 +305,7 @@ class _Batch:
     def _instead(self, old: Node, new: Sequence[Node]) -> tuple[Node, ...]:
         """The replacement of a statement. If it is empty, an empty block carries its mark."""
         if not self.marked:
-            return (_plainly(new[0], old.leading), *new[1:]) if new else ()  # type: ignore[attr-defined]
+            return (marks.led(new[0], old.leading), *new[1:]) if new else ()  # type: ignore[attr-defined]
         first = new[0] if new else code("{}").statements[0]
         return (marks.replaced(first, old), *[marks.inserted(statement) for statement in new[1:]])
 
@@ -554,7 +554,7 @@ class _Batch:
         return self.module.at(path).children
 
     def _marked(self, statement: Node, leading: str = "\n\t") -> Node:
-        return marks.inserted(statement, leading) if self.marked else _plainly(statement, leading)
+        return marks.inserted(statement, leading) if self.marked else marks.led(statement, leading)
 
     def _statements(self, text: str) -> tuple[Node, ...]:
         found = self.made.get(text)
@@ -606,12 +606,6 @@ class _Batch:
         for _, statements in sorted(put.get(len(block.children), ()), key=lambda one: one[0]):
             children += statements
         return block.with_children(children)
-
-
-def _plainly(statement: Node, leading: str) -> Node:
-    if isinstance(statement, Function):
-        return statement.with_children((statement.header.with_leading(leading), *statement.children[1:]))
-    return statement.with_leading(leading)  # type: ignore[attr-defined,no-any-return]
 
 
 def _runs_on(children: Sequence[Node]) -> bool:

@@ -19,7 +19,7 @@ _HELD = re.compile(r"\*~(~*)/")
 
 def inserted(statement: Node, leading: str = "\n\t") -> Node:
     """The statement on a line of its own, marked as inserted."""
-    return _led(statement, f"{leading}{INSERTED} ")
+    return led(statement, f"{leading}{INSERTED} ")
 
 
 def replaced(new: Node, old: Node) -> Node:
@@ -27,10 +27,11 @@ def replaced(new: Node, old: Node) -> Node:
     leading = _leading(old)
     body = old.text[len(leading) :]
     held = _CLOSE.sub(r"*~\1/", body)
-    return _led(new, f"{leading}{_REPLACED} {held}*/ ")
+    return led(new, f"{leading}{_REPLACED} {held}*/ ")
 
 
-def _led(statement: Node, leading: str) -> Node:
+def led(statement: Node, leading: str) -> Node:
+    """The statement after other white space and comments."""
     if isinstance(statement, Function):
         return statement.with_children((statement.header.with_leading(leading), *statement.children[1:]))
     return statement.with_leading(leading)  # type: ignore[attr-defined,no-any-return]
@@ -69,7 +70,7 @@ def _held(new: Node, leading: str, body: str) -> Node:
     """The statement in a mark."""
     if isinstance(new, Header):
         function = parse(body + "{}").children[0]
-        return _led(function.children[0], leading)
+        return led(function.children[0], leading)
     function = parse(f".func f() {{{body}}}").children[0]
     (found,) = function.children[1].children
-    return _led(found, leading)
+    return led(found, leading)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from ptxkit.declarations import natural_alignment, vector_of
 from ptxkit.isa.types import types
 from ptxkit.rewriters.engine.rewrite import Argument, Variable
+from ptxkit.sizes import natural_alignment, vector_of
 from ptxkit.syntax import (
     Declaration,
     Declarator,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, apart, leading, thread_accesses, under
+from ptxkit.rewriters.probe_code import ACTIVEMASK, REDUX, apart, leading, thread_accesses, under
+from ptxkit.rewriters.probing import Plan
 
 ROW = 32
 BANKS = 32
@@ -14,7 +15,7 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
     """Loads and stores of warps in shared memory, the passes they take, and how many of these are bank conflicts.
 
     There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes; two of these are combined if
-    throughout the warp each thread accesses the same address as its neighbour, or the next but one. Threads that access one word of a bank,
+    throughout the warp each thread accesses the same address as its neighbor, or the next but one. Threads that access one word of a bank,
     or one wide element, do not conflict. Generic addresses count if they refer to shared memory.
     """
     if not plan.knows(REDUX) or not plan.knows(ACTIVEMASK):

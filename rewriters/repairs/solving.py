@@ -10,7 +10,7 @@ import attrs
 
 from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import UNKNOWN
+from ptxkit.analyses.execution.findings import UNKNOWN
 from ptxkit.diagnostics import Diagnostic, Edit, Severity
 from ptxkit.frozen import frozen
 from ptxkit.memo import collect_when_due

@@ -13,7 +13,7 @@ import attrs
 from ptxkit import fixing
 from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, Contents
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts

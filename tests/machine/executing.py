@@ -33,7 +33,7 @@ def execute(instruction: str, lanes: Lanes, *values: Any, **constants: Any) -> A
     """What an instruction gives on lanes, waiting until all are ready. `values` are its operands that are read, in order, or by name."""
     op = operation(instruction, constants)
     if values and isinstance(values[0], dict):
-        values = tuple(values[0].get(name) for name in order(op))
+        values = tuple(values[0].get(name) for name in order(op.bound))
     semantics = semantics_of(op)
     if semantics.enter is not None:
         token = semantics.enter(lanes, *values)

@@ -1,98 +1,13 @@
-"""Functions as the machine sees them: what ends a block, and what is kept of registers before liveness is known."""
+"""Functions as the machine sees them: where their instructions stand."""
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Any
-
 import pytest
-import selftest
-from instructions import _fillings
-from sampling import EVERY
 from test_launching import kernel
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 
-from ptxkit.isa.binding import Bound, bind  # noqa: E402
-from ptxkit.isa.table import all_forms  # noqa: E402
-from ptxkit.machine import Machine, code  # noqa: E402
-from ptxkit.machine.blocks import ending, extends_stack, kind_of  # noqa: E402
-
-CHAPTERS = sorted({form.file for form in all_forms()})
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_how_an_instruction_ends_a_block_follows_from_its_opcode(chapter: str) -> None:
-    """Blocks are cut without a look at operands."""
-    for form in all_forms():
-        if form.file != chapter:
-            continue
-        for filling in islice(_fillings(form, 60), 0, None, EVERY):
-            for example in islice(selftest._bound(form, filling), 8):
-                bound = bind(example.opcode, example.operands)
-                if isinstance(bound, Bound):
-                    assert ending(example.opcode) == kind_of(bound)
-                    assert extends_stack(example.opcode) == ("alloca" in bound.effects)
-
-
-DIVERGING = """
-    mov.u32 %r7, 0; mov.b32 %r8, 0f3F800000; and.b32 %r5, %r1, 3; setp.eq.u32 %p2, %r5, 2; mov.u32 %r9, 77;
-    LOOP: add.u32 %r7, %r7, %r5;
-    @%p2 add.f32 %r8, %r8, 0f3F800000;
-    setp.gt.u32 %p1, %r7, 20; @%p1 bra OUT;
-    add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 12; @%p3 bra LOOP;
-    mov.u32 %r9, %r5; bra.uni END;
-    OUT: { .reg .b32 %r<3>; mov.u32 %r1, 5; mad.lo.u32 %r2, %r1, 100, 1; add.u32 %r9, %r9, %r2; shl.b32 %r9, %r9, 1; }
-    END: bar.sync 0;
-    shfl.sync.bfly.b32 %r10, %r9, 1, 31, -1;
-    cvt.rzi.u32.f32 %r11, %r8; add.u32 %r10, %r10, %r11; add.u32 %r10, %r10, %r5;
-    st.global.u32 [%rd3], %r10; ret;"""
-
-
-@pytest.mark.parametrize("asks", [0, 1, 1000])
-@pytest.mark.parametrize("schedule", ["lockstep", "late", 3])
-def test_a_long_kernel_computes_the_same_before_liveness_is_worked_out(monkeypatch: Any, schedule: Any, asks: int) -> None:
-    """Never, after some questions, and at the first one."""
-
-    def run() -> Any:
-        out = np.zeros(64, np.uint32)
-        machine = Machine()
-        run = machine.launch(machine.load(kernel(DIVERGING)), "k", out, grid=1, block=64, schedule=schedule)
-        return out.tolist(), run.instructions
-
-    expected = run()
-    monkeypatch.setattr(code, "MANY", 0)
-    monkeypatch.setattr(code, "MANY_ASK", asks)
-    assert run() == expected
-
-
-def test_members_of_sparse_families_have_numbers(monkeypatch: Any) -> None:
-    """A family of a hundred thousand of which few are named takes few registers."""
-    monkeypatch.setattr(code, "MANY", 0)
-    text = kernel(DIVERGING).replace("%r<40>", "%r<100000>")
-    machine = Machine()
-    loaded = machine.load(text)
-    assert len(loaded.program("k", False, False).entry.types) < 200
-    out, other = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
-    machine.launch(loaded, "k", out, grid=1, block=64)
-    machine.launch(machine.load(kernel(DIVERGING)), "k", other, grid=1, block=64)
-    assert (out == other).all()
-
-
-def test_as_which_dtype_a_register_is_kept() -> None:
-    """As most instructions use it, unless it may be read before it is written."""
-    body = """mov.b32 %r8, 0f00000000; mov.u32 %r7, 0;
-    LOOP: fma.rn.f32 %r8, %r8, %r8, 0f3F800000; add.f32 %r8, %r8, %r9; add.u32 %r7, %r7, 1;
-    setp.lt.u32 %p1, %r7, 3; @%p1 bra LOOP; st.global.b32 [%rd3], %r8; ret;"""
-    machine = Machine()
-    loaded = machine.load(kernel(body))
-    out = np.zeros(32, np.uint32)
-    machine.launch(loaded, "k", out, grid=1, block=32)
-    entry = loaded.program("k", False, False).entry
-    scope = entry.sites[0].scope
-    assert entry.dtypes[entry.named(scope, "%r8")[0]] == np.float32
-    assert entry.dtypes[entry.named(scope, "%r9")[0]] == np.uint32
-    assert (out.view(np.float32) == np.float32(5)).all()
+from ptxkit.machine import Machine
 
 
 def test_sites_are_where_their_instructions_stand() -> None:

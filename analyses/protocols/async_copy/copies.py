@@ -97,7 +97,8 @@ class _Hazard:
     latest: tuple[Operation, ...]
     were_used: bool
     """Whether any data of the last wait was read before."""
-    model: Model
+    model: Model | None
+    """Inputs that take the path; None if none were found, and what lies between the two is the same on all paths."""
 
 
 @fact
@@ -108,6 +109,9 @@ def copies(routine: Routine) -> Copies:
         return Copies((), Coverage(True, 0, {}), frozenset())
     watch = _Watch(routine)
     coverage = explore(routine, QUEUES, watch.terms, watch)
+    if not coverage.complete and all(watch.targets.values()):
+        # on its own, a queue has fewer states
+        explore(routine, (BULK,), watch.terms_of_bulk(), watch)
     blind = {
         # tensor cores read through descriptors, which are not tracked
         "matrices": bool(watch.targets[COPY]) and bool(matrices(routine)),
@@ -204,6 +208,12 @@ class _Watch(Observer):
                 if unknown and (access.instruction, access.child) not in known:
                     return True
         return False
+
+    def terms_of_bulk(self) -> dict[int, tuple[Term, ...]]:
+        """The terms at the instructions that matter to bulk copies."""
+        started = self._instructions(BULK, Action.OPEN)
+        writes = {i for i, own in self.own_accesses.items() if any(access.writes for access in own)}
+        return {i: own for i, own in self.terms.items() if i in started | writes}
 
     # --- on the path
 
@@ -349,7 +359,9 @@ class _Watch(Observer):
         model = moment.model(operation, thread=threads[1], others=threads[:1], idle=None if access.writes else False)
         if model is None:
             self._fail(moment)
-        if model is not None:
+        # no other path from the copy to the write has a commit or wait that this one lacks
+        is_on_all_paths = operation.queue == BULK and kind == "pending" and not moment.skipped(operation)
+        if model is not None or is_on_all_paths:
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
         return True
@@ -672,6 +684,7 @@ class _Watch(Observer):
                 at,
                 message,
                 steps if rule == CopyFault.BULK_SOURCE_OVERWRITTEN else (*steps, wrong),
+                hazard.model is not None,
                 notes=self._notes(moment, operation),
                 kind=rule,
                 child=child,

@@ -224,7 +224,7 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
         if warp in like_it:
             continue
         if not runs.never >> start & WARP_MASK:
-            # other warps with the same behaviour have the same result
+            # other warps with the same behavior have the same result
             like_it.add(warp)
         lanes = list(bits(runs.sure & WARP_MASK << start))
         # in a downward reduction, only the first lane's result is certainly used

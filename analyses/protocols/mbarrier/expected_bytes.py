@@ -92,7 +92,8 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
             if end is None or start >= end:
                 room += stride
                 end = start + stride
-    is_shared = any(copy.step.is_multicast or copy.is_remote for copy in copies)
+    # what a multicast copy writes in a CTA, it signals there; only the mbarrier of another CTA, or of a pair, counts bytes of both
+    is_shared = any(copy.is_remote or ".cta_group::2" in routine.instructions[copy.instruction].opcode.text for copy in copies)
     return 2 * room if is_shared else room
 
 

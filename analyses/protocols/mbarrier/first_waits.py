@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
@@ -135,3 +136,32 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         message = "all waits for the bytes of this mbarrier pass immediately the first time: no thread waits for its first phase"
         yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)
+
+
+def exchanges_without_first_wait(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Two sides that wait for each other's arrivals, and both pass their first wait immediately."""
+    if not known.is_closed:
+        return
+    own = [ring for ring in rings(routine) if ring.moves and _passes_first(routine, ring)]
+    for one, other in combinations(own, 2):
+        if len(one.offsets) == len(other.offsets) and _comes_after(routine, one, other) and _comes_after(routine, other, one):
+            message = "this wait passes immediately the first time, and so does that of the threads whose arrival it waits for"
+            steps = (
+                (other.of(Does.WAIT)[0].instruction, "this one, too, passes immediately"),
+                (one.of(Does.ARRIVE)[0].instruction, "arrived at here"),
+            )
+            yield Finding(one.of(Does.WAIT)[0].instruction, message, steps, False, kind=MbarrierFault.MBARRIER_PARITY)
+            return
+
+
+def _passes_first(routine: Routine, ring: Ring) -> bool:
+    """Whether all waits at some mbarriers are known to pass immediately the first time."""
+    own = visits(routine, ring)
+    return bool(own) and not ring.others and all(one.parity == 1 and not wraps_first(routine, one.use) for one in own)
+
+
+def _comes_after(routine: Routine, arrived: Ring, waited: Ring) -> bool:
+    """Whether all arrivals at some mbarriers come after a wait at others."""
+    comes = comes_without(routine, {use.instruction for use in waited.of(Does.WAIT)})
+    arrivals = arrived.of(Does.ARRIVE)
+    return bool(arrivals) and not any(comes(use.instruction) for use in arrivals)

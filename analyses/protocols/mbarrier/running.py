@@ -62,7 +62,7 @@ def run(routine: Routine) -> Ran | None:
     if not routine.function.header.is_entry or not any(step.does in ON_MBARRIERS for own in steps(routine).values() for step in own):
         return None
     # import the machine, and NumPy with it, only to execute something
-    from ptxkit.analyses.execution.execute import module_code
+    from ptxkit.analyses.execution.loading import module_code
 
     code = module_code(routine)
     return next(_launches(routine, code), None) if code is not None else None
@@ -100,7 +100,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
 
 def _is_outside(fault: Fault | None) -> bool:
     """Whether the launch left global memory."""
-    from ptxkit.analyses.execution.execute import fault_space
+    from ptxkit.analyses.execution.findings import fault_space
 
     return fault is not None and fault.kind == "address" and fault_space(fault) == ".global"
 

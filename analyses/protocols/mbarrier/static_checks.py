@@ -13,7 +13,12 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier import dynamic_checks as mbarrier
 from ptxkit.analyses.protocols.mbarrier.arrivals import counts_and_threads
 from ptxkit.analyses.protocols.mbarrier.expected_bytes import boxes_that_differ, too_many_bytes, unannounced
-from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, peeks_at_other_parity, standstill
+from ptxkit.analyses.protocols.mbarrier.first_waits import (
+    exchanges_without_first_wait,
+    first_rounds,
+    peeks_at_other_parity,
+    standstill,
+)
 from ptxkit.analyses.protocols.mbarrier.inits import uninitialized, unpublished
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.ring_lengths import counts_that_differ, lengths_that_differ
@@ -52,6 +57,7 @@ CHECKS: tuple[Callable[[Routine, Usage], Iterator[Finding]], ...] = (
     standstill,
     peeks_at_other_parity,
     first_rounds,
+    exchanges_without_first_wait,
     counts_and_threads,
     unannounced,
     too_many_bytes,

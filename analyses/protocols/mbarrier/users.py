@@ -38,8 +38,8 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
             yield Finding(
                 expects[0].instruction, message, ((waits[0].instruction, "waited for here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
             )
-        # a thread that arrives itself continues; only an asynchronous signal needs a thread that waits
-        signals = [one for one in arrivals if effects(routine).get(one.instruction)]
+        # of a single mbarrier, a thread that arrives itself may not care who waits; stages are for others to use
+        signals = arrivals if ring.moves else [one for one in arrivals if effects(routine).get(one.instruction)]
         if (copies or signals) and not ring.may_be(Does.WAIT):
             one = (copies or signals)[0]
             word = "completes bytes at an mbarrier" if copies else "arrives at an mbarrier"

@@ -10,11 +10,9 @@ import numpy as np
 from ptxkit.analyses.protocols.mbarrier.uses import Phase, Use
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.asynchronous.arguments import located, named
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.monitors.deadlocks import located
 from ptxkit.machine.monitors.naming import Names
-from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 
 UNWAITED = "async-data-read-without-wait"
@@ -31,7 +29,6 @@ class Watch(Monitor):
         self.at = at
         self.uses: dict[int, Use] = {}
         """By position in the buffer of shared memory; only for the first resident CTAs."""
-        self._names: dict[int, tuple[str, ...]] = {}
         self._chunks = 0
         self.operations = 0
         """Cost of the launch in operations."""
@@ -59,15 +56,12 @@ class Watch(Monitor):
         operand = bound.operand(bound.barrier[0].operand)
         if operand is None or operand.role != "addr":
             return
-        names = self._names.get(id(bound))
-        if names is None:
-            names = self._names[id(bound)] = order(Operation(bound))
-        given = dict(zip(names, arguments, strict=False))
+        given = named(bound, arguments)
         actions = {one.action for one in bound.barrier}
         if given.get(operand.name) is None or (has_passed and "wait" not in actions):
             return
         i = self.at.get(lanes.site.path, -1)
-        where = located(self.launch, lanes, bound, given[operand.name], operand.name)
+        where = located(lanes, bound, given[operand.name], operand.name)
         for at in distinct_numbers(where).tolist():
             mine = np.flatnonzero(where == at)
             if "init" in actions:

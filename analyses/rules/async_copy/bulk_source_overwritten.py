@@ -45,7 +45,8 @@ RULE = Rule(
     """,
     proof=(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
-        "found: the bytes written are the source of a bulk copy in flight."
+        "found: the bytes written are the source of a bulk copy in flight. Without such inputs it is "
+        "a warning, if no other path from the copy to the write has a commit or wait that this one lacks."
     ),
     sanitizer=(
         "none of its tools follows bulk copies; racecheck and synccheck reported none of the mistakes with them that were seeded "

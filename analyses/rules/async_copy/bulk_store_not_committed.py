@@ -40,7 +40,8 @@ RULE = Rule(
     """,
     proof=(
         "One thread is executed symbolically along a path, with its groups in flight, and inputs that lead along this path are "
-        "found: at the wait, the copy is in no group."
+        "found: at the wait, the copy is in no group. Without such inputs it is "
+        "a warning, if no other path from the copy to the write has a commit or wait that this one lacks."
     ),
     sanitizer="no tool reports it; racecheck and synccheck did not report the 4 seeded mistakes of this kind on an H200.",
     check=check,

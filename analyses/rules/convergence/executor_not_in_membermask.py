@@ -37,7 +37,7 @@ RULE = Rule(
     name="executor-not-in-membermask",
     severity=Severity.ERROR,
     summary="a thread executes a .sync instruction with a member mask that excludes it",
-    why="Behaviour is undefined if the executing thread is not in the mask (9.7.10.6, 9.7.14.2, 9.7.14.9 to 9.7.14.14).",
+    why="Behavior is undefined if the executing thread is not in the mask (9.7.10.6, 9.7.14.2, 9.7.14.9 to 9.7.14.14).",
     bad="""
         mov.u32 %r1, %laneid;
         vote.sync.any.pred %p1, 1, 0xffff;

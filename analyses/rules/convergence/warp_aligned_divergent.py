@@ -33,7 +33,7 @@ RULE = Rule(
     summary="an instruction for the whole warp that not all of its threads execute",
     why=(
         "Matrix instructions, aligned cluster barriers and the like must be executed by all threads of a warp or by none; "
-        "otherwise behaviour is undefined (9.7.14.3, 9.7.15)."
+        "otherwise behavior is undefined (9.7.14.3, 9.7.15)."
     ),
     bad="""
         mov.u32 %r1, %tid.x;

@@ -42,7 +42,7 @@ RULE = Rule(
     summary="an instruction for a whole warpgroup that not all of its threads execute",
     why=(
         "wgmma instructions and setmaxnreg must be executed by all threads of a warpgroup: four warps, of which the first has a "
-        "rank divisible by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5)."
+        "rank divisible by four; otherwise behavior is undefined (9.7.16, 9.7.19.5)."
     ),
     bad="""
         mov.u32 %r1, %tid.x;

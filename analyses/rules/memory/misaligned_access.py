@@ -79,7 +79,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a memory access at an address that is provably misaligned",
     why=(
-        "An address must be a multiple of the size of the access, where a vector counts as a whole; otherwise behaviour is "
+        "An address must be a multiple of the size of the access, where a vector counts as a whole; otherwise behavior is "
         "undefined (6.4.1, 5.4.5)."
     ),
     bad="""

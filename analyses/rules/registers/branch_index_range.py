@@ -76,7 +76,7 @@ RULE = Rule(
     name="branch-index-range",
     severity=Severity.ERROR,
     summary="a brx.idx whose index may be beyond its list of labels",
-    why="An index that is not below the length of the list has no target: behaviour is undefined (9.7.13.4).",
+    why="An index that is not below the length of the list has no target: behavior is undefined (9.7.13.4).",
     bad="""
         and.b32 %r1, %r2, 7;
         list: .branchtargets a, b;

@@ -23,7 +23,7 @@ RULE = Rule(
     summary="a batch of wgmma that starts without a wgmma.fence",
     why=(
         "A wgmma.fence must come before the first wgmma, and between other accesses of its registers and the wgmma; otherwise "
-        "behaviour is undefined (9.7.16.7.1)."
+        "behavior is undefined (9.7.16.7.1)."
     ),
     bad="""
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;

@@ -16,15 +16,14 @@ import numpy as np
 
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
-from ptxkit.machine.asynchronous.arguments import order
-from ptxkit.machine.code import part
+from ptxkit.machine.asynchronous.arguments import named
 from ptxkit.machine.loading import size_of
 from ptxkit.machine.memory import windows
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import group_of
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
-from ptxkit.machine.operation import Operation
 from ptxkit.names import Kind, Symbol
+from ptxkit.operands import part
 from ptxkit.syntax import Address, Name, Node, constant_value
 
 if TYPE_CHECKING:
@@ -121,6 +120,8 @@ class Addresses(Monitor):
             return name, offset, f"at {where}: the address must be a multiple of {bad.limit}"
         if bad.why == "read-only":
             return name, offset, f"at {called}, which a kernel can only read"
+        if bad.why == "space":
+            return name, offset, f"at {bytes_}: an atomic needs a location in .global or .shared"
         if bad.why == "other-cta":
             return name, offset, f"at {called} of another CTA through .shared::cta: .shared::cluster is needed"
         if _window(bad.space, at):
@@ -168,7 +169,7 @@ class Addresses(Monitor):
         bound = lanes.site.bound
         if bound.form.mnemonic != "ldmatrix" or not self._takes_all:
             return
-        address = np.broadcast_to(np.asarray(dict(zip(order(Operation(bound)), arguments, strict=False))["p"], np.uint64), lanes.count)
+        address = np.broadcast_to(np.asarray(named(bound, arguments)["p"], np.uint64), lanes.count)
         inside = np.uint64((1 << windows.RANK_BITS) - 1)
         size = self.launch.machine.memory.shared_size
         wrong = ((address & inside).astype(np.int64) + ROW > size) & (lanes.lane >= ROWS * int(bound.slot(".num")[2:]))
@@ -333,7 +334,7 @@ def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
         return MBARRIER_ALIGNMENT if is_mbarrier else COPY if _is_copy(site) else MISALIGNED
     if bad.why == "other-cta":
         return MBARRIER_REMOTE if is_mbarrier else WRONG_SPACE
-    if bad.why == "read-only" or _window(bad.space, at):
+    if bad.why in ("read-only", "space") or _window(bad.space, at):
         return WRONG_SPACE
     return PARAMETER if bad.space.startswith(".param") else OUTSIDE
 

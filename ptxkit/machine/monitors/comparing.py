@@ -120,6 +120,8 @@ class Comparison:
         reads, writes = access.kind != "write", access.kind != "read"
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
+            if rows.kind.is_readonly:
+                self.races.fences.read_only(shadow, space, rows)
         if writes:
             self._check_writers(shadow, space, rows, "write") if not reads else None
             self._check_readers(shadow, space, rows)

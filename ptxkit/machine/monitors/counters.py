@@ -233,7 +233,7 @@ def bank_passes(warp: Array, lane: Array, at: Array, size: int) -> tuple[int, in
     """Number of passes in which the banks of shared memory serve warps, and how many of these are due to conflicts.
 
     For 8-byte accesses half a warp is served at once, for 16-byte accesses a quarter; two parts are served together if all threads access
-    the same as their neighbour. In one pass, a bank delivers one word to all threads that access it.
+    the same as their neighbor. In one pass, a bank delivers one word to all threads that access it.
     """
     words = max(1, size // 4)
     groups = BANKS // words

@@ -9,15 +9,14 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous import arguments
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.fault import Fault, Wait
 from ptxkit.machine.monitors.collected import Collected, Rule, threads
-from ptxkit.machine.operation import Operation
 from ptxkit.machine.values.distinct import distinct_numbers
 
 if TYPE_CHECKING:
-    from ptxkit.machine.interfaces import Launch
+    pass
 
 Array = np.ndarray[Any, Any]
 BARRIERS = 16
@@ -59,16 +58,7 @@ def is_mbarrier_wait(wait: Wait) -> bool:
 def given(wait: Wait) -> dict[str, Any]:
     """The operands of an instruction by name."""
     bound = wait.site.bound
-    return dict(zip(order(Operation(bound)), wait.arguments, strict=False)) if isinstance(bound, Bound) else {}
-
-
-def located(launch: Launch, lanes: Any, bound: Bound, address: Any, name: str = "m") -> Array:
-    """The positions of mbarriers in the buffer of shared memory."""
-    found = np.empty(lanes.count, np.int64)
-    space = Operation(bound).space(name)
-    for _, at, mine in launch.machine.memory.locate(lanes, space, address, 8, "read", watched=False):
-        found[slice(None) if mine is None else mine] = at
-    return found
+    return arguments.named(bound, wait.arguments) if isinstance(bound, Bound) else {}
 
 
 def waiting(collected: Collected, waits: tuple[Wait, ...]) -> list[Waiting]:
@@ -122,7 +112,7 @@ def _at_mbarriers(collected: Collected, wait: Wait) -> list[Waiting]:
     """Threads that wait for phases of mbarriers, by mbarrier."""
     lanes, launch = wait.lanes, collected.launch
     assert isinstance(wait.site.bound, Bound)
-    where = located(launch, lanes, wait.site.bound, given(wait)["m"])
+    where = arguments.located(lanes, wait.site.bound, given(wait)["m"], "m")
     words = launch.machine.memory.shared.view(np.dtype(np.uint64))[where >> 3]
     found = []
     for at in distinct_numbers(where).tolist():

@@ -18,10 +18,10 @@ import numpy as np
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.forms import Fragment
-from ptxkit.machine.code import bits, is_copy
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.plans import bits, is_copy
 from ptxkit.machine.values.distinct import are_among, distinct_numbers
 from ptxkit.syntax import Name, Vector
 

@@ -25,12 +25,13 @@ from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.asynchronous import mbarrier as objects
+from ptxkit.machine.asynchronous.arguments import located, named, order
 from ptxkit.machine.fault import Fault, Wait
 from ptxkit.machine.groups import WARP
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
-from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
+from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, spoken_mbarrier
 from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.races import Races
 from ptxkit.machine.monitors.sites import Sites
@@ -157,7 +158,7 @@ class Mbarriers(Monitor):
             return
         bound = lanes.site.bound
         if bound.form.mnemonic == "mbarrier":
-            given = self._sites.given(bound, arguments)
+            given = named(bound, arguments)
             if "m" in given:
                 self._operation(lanes, bound, given)
         elif "init-fence" in bound.effects:
@@ -181,7 +182,7 @@ class Mbarriers(Monitor):
             self.order.passed(lanes, arguments, token)
 
     def _operation(self, lanes: Any, bound: Bound, given: dict[str, Any]) -> None:
-        at = located(self.launch, lanes, bound, given["m"])
+        at = located(lanes, bound, given["m"], "m")
         word = at >> 3
         if bound.has(".init"):
             self._init(lanes, word)
@@ -200,7 +201,7 @@ class Mbarriers(Monitor):
             self._arrive(lanes, bound, given, at, word)
         if bound.has(".test_wait") or bound.has(".try_wait"):
             self._awaited[word] = True
-            names = self._sites.names(bound)
+            names = order(bound)
             self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
 
     def _note(self, lanes: Any, word: Array) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
-from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.asynchronous.arguments import located, named
 from ptxkit.machine.barriers import BARRIERS
 from ptxkit.machine.groups import WARP, Lanes
 from ptxkit.machine.monitoring import Monitor
@@ -34,6 +34,8 @@ _BARRIERS = ("bar", "barrier")
 _MATRICES, _SHORT_ROWS = ("ldmatrix", "stmatrix"), (".m8n8", ".m8n16")
 """Instructions that exchange rows of matrices between lanes, and the shapes with which each lane has one word of a row (9.7.15.4.15)."""
 _SPACES = (".global", ".shared")
+READONLY = (".nc", ".proxy::readonly")
+"""Modifiers of loads through the read-only path."""
 
 
 @attrs.define(eq=False)
@@ -62,7 +64,6 @@ class Ordering(Monitor):
         self.unwatched = 0
         self._kinds: dict[int, Kind] = {}
         self._sites: list[Site] = []
-        self._names: dict[int, tuple[str, ...]] = {}
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -196,7 +197,7 @@ class Ordering(Monitor):
         is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
         return Kind(
             len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object,
-            is_exchange,
+            is_exchange, any(map(bound.has, READONLY)),
         )  # fmt: skip
 
     # --- release and acquire
@@ -461,7 +462,7 @@ class Ordering(Monitor):
                     released.add(self.clocks, scope, number // knowledge.cluster, number, clock)
             knowledge.tick()
             return
-        given = dict(zip(self._operands(bound), arguments, strict=False))
+        given = named(bound, arguments)
         if given.get("parity") is not None:
             waited = np.asarray(given["parity"]).astype(np.int64) & 1
         else:
@@ -483,18 +484,7 @@ class Ordering(Monitor):
 
     def located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """The positions of mbarriers in the buffer of shared memory."""
-        given = dict(zip(self._operands(bound), arguments, strict=False))
-        op = Operation(bound)
-        found = np.empty(lanes.count, np.int64)
-        for _, at, mine in self.launch.machine.memory.locate(lanes, op.space(name), given[name], 8, "read", watched=False):
-            found[slice(None) if mine is None else mine] = at
-        return found
-
-    def _operands(self, bound: Bound) -> tuple[str, ...]:
-        found = self._names.get(id(bound))
-        if found is None:
-            found = self._names[id(bound)] = operand_order(Operation(bound))
-        return found
+        return located(lanes, bound, named(bound, arguments)[name], name)
 
 
 def _apart(keys: Array) -> Iterator[tuple[int, Any]]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from ptxkit.machine.asynchronous.arguments import order
-from ptxkit.machine.operation import Operation
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptxkit.isa.binding import Bound
     from ptxkit.machine.code import Site
 
 
@@ -18,7 +14,6 @@ class Sites:
     def __init__(self) -> None:
         self._sites: list[Site] = []
         self._numbers: dict[int, int] = {}
-        self._forms: dict[int, tuple[str, ...]] = {}
 
     def __getitem__(self, number: int) -> Site:
         return self._sites[number]
@@ -30,14 +25,3 @@ class Sites:
             found = self._numbers[id(site)] = len(self._sites)
             self._sites.append(site)
         return found
-
-    def names(self, bound: Bound) -> tuple[str, ...]:
-        """The names of the arguments of an instruction, in order."""
-        found = self._forms.get(id(bound))
-        if found is None:
-            found = self._forms[id(bound)] = order(Operation(bound))
-        return found
-
-    def given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        """The arguments of an instruction by name."""
-        return dict(zip(self.names(bound), arguments, strict=False))

@@ -1,4 +1,4 @@
-"""The stack (ISA 9.7.17): `alloca` takes from a thread's local memory what lies beyond its frame.
+"""The stack (ISA 9.7.17): `alloca` allocates a thread's local memory beyond its frame.
 
 The end of what is taken (`top`) is a register of its own: it arrives as the last argument and leaves as the last result.
 """

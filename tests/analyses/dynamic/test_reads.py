@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.dynamic.reads import Reads
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 
 KERNEL = """.version 8.0
 .target sm_80

@@ -7,7 +7,7 @@ from sample import HEAD, kernel
 
 import ptxkit
 from ptxkit.analyses import Routine, routines
-from ptxkit.analyses.events.steps import Does, Step, accesses_of, is_quiet, may_synchronize, spins, steps
+from ptxkit.analyses.events.steps import Does, Step, is_quiet, may_synchronize, spins, steps
 from ptxkit.analyses.symbolic.values import values
 
 
@@ -58,12 +58,6 @@ class TestSteps:
 
     def test_where_control_does_not_come(self) -> None:
         assert steps(kernel("ret;\nbar.sync 0;\nret;")) == {}
-
-
-def test_accesses_of_an_instruction() -> None:
-    routine = kernel("st.shared.u32 [%r1], %r2;\nadd.u32 %r1, %r1, 4;\nld.shared.u32 %r3, [%r1];\nret;")
-
-    assert [[access.writes for access in accesses_of(routine, i)] for i in range(4)] == [[True], [], [False], []]
 
 
 class TestSpins:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 from sample import HEAD
 
 import ptxkit
-from ptxkit.analyses.execution import execute as execution
-from ptxkit.analyses.execution.contents import COUNT, Contents
-from ptxkit.analyses.execution.execute import Executed, _Executing, execute, loaded, module_code
+from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.execution.parameters import parameters
-from ptxkit.analyses.execution.running import once
+from ptxkit.analyses.execution.result import Executed
 from ptxkit.analyses.framework.routine import routines
 
 REGISTERS = ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<8>; .shared .align 8 .b8 data[512];"
@@ -27,16 +25,6 @@ def executed(body: str, threads: int = 64, declared: str = ".param .u64 a", grid
     kernel = routines(module)[0]
     arguments = tuple([one.made_up(threads * grid) for one in parameters(kernel)])
     return execute(loaded(module), Launch("k", (grid, 1, 1), (threads, 1, 1), arguments), budget=budget)
-
-
-def begun(body: str, grid: int) -> _Executing:
-    """Executions of which the first run is done."""
-    text = f"{HEAD}.visible .entry k(.param .u64 a)\n{{\n{REGISTERS}\n{body}\nret;\n}}\n"
-    module = ptxkit.parse(text)
-    arguments = tuple([one.made_up(64 * grid) for one in parameters(routines(module)[0])])
-    one = _Executing(loaded(module), Launch("k", (grid, 1, 1), (64, 1, 1), arguments), ("lockstep",), (COUNT,), "all", 10.0, None)
-    one._once("lockstep", COUNT)
-    return one
 
 
 def names(found: Executed) -> list[str]:
@@ -74,8 +62,6 @@ class TestRuns:
 
 
 class TestTime:
-    BY_CONTENTS = f"{START} ld.global.u32 %r2, [%d3]; setp.gt.u32 %p1, %r2, 5; @%p1 bra OUT; st.global.u32 [%d3], %r2; OUT:"
-
     def test_waiting_takes_none_of_the_budget(self) -> None:
         text = f"{HEAD}.visible .entry k(.param .u64 a)\n{{\n{REGISTERS}\n{START} st.global.u32 [%d3], %r1;\nret;\n}}\n"
         module = ptxkit.parse(text)
@@ -83,52 +69,6 @@ class TestTime:
         launch = Launch("k", (1, 1, 1), (64, 1, 1), arguments)
 
         assert execute(loaded(module), launch, budget=0.3, progress=lambda _: time.sleep(0.4)).is_complete
-
-    def test_other_contents_are_tried_with_the_ctas_there_is_time_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        one = begun(self.BY_CONTENTS, grid=100)
-        monkeypatch.setattr(_Executing, "_left", 0.01)
-        monkeypatch.setattr(execution, "FEW", 50 * max(one.runs[0].seconds, execution.LEAST_SECONDS))
-
-        assert one._again("lockstep", Contents("zeros"), is_needed=True)
-        assert (len(one.runs), one.skipped, one.runs[1].fault) == (2, 0, None)
-        assert list(one.unfit) == ["zeros in memory beyond the first 50 of 100 CTAs, for which there was no time"]
-
-    def test_too_few_ctas_are_not_worth_a_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        one = begun(self.BY_CONTENTS, grid=100)
-        monkeypatch.setattr(_Executing, "_left", 0.01)
-        monkeypatch.setattr(execution, "FEW", 0.0)
-
-        assert not one._again("lockstep", Contents("zeros"), is_needed=True)
-        assert (len(one.runs), one.skipped) == (1, 1)
-
-    def test_a_cta_that_waits_for_one_that_is_not_started_shows_nothing(self) -> None:
-        # the first CTA waits for what the last one writes
-        spin = "mov.u32 %r9, %ctaid.x; setp.eq.u32 %p2, %r9, 9; @%p2 st.relaxed.gpu.global.u32 [%d1+4096], 1; setp.ne.u32 %p3, %r9, 0;"
-        wait = "@%p3 bra OUT; SPIN: ld.relaxed.gpu.global.u32 %r4, [%d1+4096]; setp.ne.u32 %p1, %r4, 1; @%p1 bra SPIN; OUT:"
-        one = begun(f"{START} {spin} {wait}", grid=10)
-
-        assert one.runs[0].fault is None
-        assert not one._of_first_ctas("lockstep", Contents("zeros"), 8)
-        assert (len(one.runs), one.first) == (1, {})
-
-
-class TestRoom:
-    def test_memory_grows_until_a_run_stays_within_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monitored = []
-
-        def counted(*given: Any, **more: Any) -> Any:
-            monitored.append(len(given) > 5)
-            return once(*given, **more)
-
-        monkeypatch.setattr(execution, "once", counted)
-        far = "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 1500000; ld.param.u64 %d1, [a]; add.s64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;"
-
-        found = executed(far)
-
-        assert found.is_complete
-        assert not found.findings
-        assert monitored.count(True) == 2
-        assert monitored.count(False) >= 1
 
 
 class TestDependence:
@@ -196,16 +136,3 @@ class TestFindings:
 
         assert found.fault is not None and found.fault.kind == "extern"
         assert not found.findings
-
-
-def test_a_module_is_loaded_once_for_all_its_functions() -> None:
-    one, other = routines(ptxkit.parse(f"{HEAD}.visible .entry k()\n{{\nret;\n}}\n.visible .entry l()\n{{\nret;\n}}\n"))
-
-    assert module_code(one) is module_code(other)
-    assert module_code(one) is not None
-
-
-def test_a_module_with_errors_is_not_loaded() -> None:
-    routine = routines(ptxkit.parse(f"{HEAD}.visible .entry k()\n{{\nmov.u32 %r1, 1;\nret;\n}}\n"))[0]
-
-    assert module_code(routine) is None

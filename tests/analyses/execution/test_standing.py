@@ -9,9 +9,11 @@ from sample import HEAD
 
 import ptxkit
 from ptxkit.analyses.execution import observing, standing
-from ptxkit.analyses.execution.execute import Executed, execute, loaded
+from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.execution.parameters import parameters
+from ptxkit.analyses.execution.result import Executed
 from ptxkit.analyses.framework.routine import routines
 
 START = """

@@ -8,7 +8,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.execution.contents import COUNT
-from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.execution.transfers import Transfers
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.inputs.arguments import TENSOR, Sizes

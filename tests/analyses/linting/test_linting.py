@@ -119,6 +119,14 @@ def test_one_finding_for_what_has_a_line_in_common() -> None:
     assert {related.span.line for related in found[0].related} == {4, 11}
 
 
+def test_one_finding_for_the_races_in_one_variable() -> None:
+    of = {10: {"variable": "s"}, 20: {"variable": "s"}, 30: {"variable": "t"}, 40: {}, 50: {}}
+    found = by_cause([attrs.evolve(_race(line, line + 1), witness=witness) for line, witness in of.items()])
+
+    assert [one.span.line for one in found] == [10, 30, 40, 50]
+    assert {related.span.line for related in found[0].related} == {11, 20, 21}
+
+
 def test_a_kernel_for_one_warp_is_no_race_of_several() -> None:
     path = FOLDER.parent / "kernels" / "stmatrix.sm_90a.ptx"
 

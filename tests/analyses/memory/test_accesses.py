@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import all_rules, lint, routines
-from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, accesses_of, locate, size_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Severity
 
@@ -31,7 +31,7 @@ ret;
 RULES = ("S001", "S002", "S005", "S007", "R006", "R007")
 
 
-def accesses_of(body: str, directives: str = "") -> tuple[Access, ...]:
+def accesses_in(body: str, directives: str = "") -> tuple[Access, ...]:
     (routine,) = routines(ptxkit.parse(KERNEL.format(directives, body)))
     return accesses(routine)
 
@@ -52,27 +52,31 @@ def _linted(body: str, directives: str, *, run: bool) -> list[tuple[str, Severit
 
 
 class TestAccesses:
+    def test_by_instruction(self) -> None:
+        (routine,) = routines(ptxkit.parse(KERNEL.format("", "st.shared.u32 [%r1], %r2; add.u32 %r1, %r1, 4; ld.shared.u32 %r3, [%r1];")))
+        assert [[access.writes for access in accesses_of(routine, i)] for i in range(3)] == [[True], [], [False]]
+
     def test_space_size_and_address(self) -> None:
-        (load,) = accesses_of("mov.u32 %r1, s; ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+16];")
+        (load,) = accesses_in("mov.u32 %r1, s; ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+16];")
         assert (load.space, load.bytes, load.align, load.reads, load.writes) == (".shared", 16, 16, True, False)
         assert str(load.address) == "s + 16"
 
     def test_a_generic_address_tells_its_space(self) -> None:
-        (shared,) = accesses_of("mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; ld.u32 %r1, [%rd1];")
-        _, given, _, unknown = accesses_of("ld.param.u64 %rd2, [p]; st.u32 [%rd2], %r1; ld.param.u64 %rd3, [q]; st.u32 [%rd3], %r1;")
+        (shared,) = accesses_in("mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; ld.u32 %r1, [%rd1];")
+        _, given, _, unknown = accesses_in("ld.param.u64 %rd2, [p]; st.u32 [%rd2], %r1; ld.param.u64 %rd3, [q]; st.u32 [%rd3], %r1;")
         assert (shared.declared, shared.space) == ("", ".shared")
         assert (given.space, given.writes) == (".global", True)
         assert unknown.space == ""
 
     def test_copies(self) -> None:
-        both = accesses_of("mov.u32 %r1, s; ld.param.u64 %rd1, [p]; cp.async.cg.shared.global [%r1], [%rd1], 16;")[1:]
+        both = accesses_in("mov.u32 %r1, s; ld.param.u64 %rd1, [p]; cp.async.cg.shared.global [%r1], [%rd1], 16;")[1:]
         assert {(a.space, a.bytes, a.memory.is_async, a.writes) for a in both} == {
             (".shared", 16, True, True),
             (".global", 16, True, False),
         }
 
     def test_atomic(self) -> None:
-        (atom,) = accesses_of("mov.u32 %r1, s; atom.shared.add.u32 %r2, [%r1], 1;")
+        (atom,) = accesses_in("mov.u32 %r1, s; atom.shared.add.u32 %r2, [%r1], 1;")
         assert (atom.reads, atom.writes, atom.bytes) == (True, True, 4)
 
     def test_place_in_a_variable(self) -> None:

@@ -7,9 +7,10 @@ import pytest
 from sample import HEAD
 
 import ptxkit
+from ptxkit.analyses.execution.attempt import Runner
 from ptxkit.analyses.execution.contents import Contents
-from ptxkit.analyses.execution.execute import _Executing, loaded
 from ptxkit.analyses.execution.launch import Given, Launch, Variable
+from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.execution.parameters import parameters, variables
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.verify.verdict import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
@@ -160,12 +161,12 @@ class TestRaces:
 
     def test_nothing_is_refuted_without_time_for_all_contents(self, monkeypatch: pytest.MonkeyPatch) -> None:
         body = f"{ELEMENT} ld.global.u32 %r2, [%d3]; setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d1+64], %r1;"
-        again = _Executing._again
+        again = Runner._again
 
-        def not_zeros(self: _Executing, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
+        def not_zeros(self: Runner, schedule: str | int, contents: Contents, is_needed: bool) -> bool:
             return contents.name not in ("zeros", "flags") and again(self, schedule, contents, is_needed)
 
-        monkeypatch.setattr(_Executing, "_again", not_zeros)
+        monkeypatch.setattr(Runner, "_again", not_zeros)
 
         assert verdict(body, declared=".param .u64 a").outcome == UNDECIDED
 

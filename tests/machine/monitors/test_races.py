@@ -266,6 +266,29 @@ def test_message_and_witness() -> None:
     }
 
 
+STORE = "st.global.u32 [%rd2], %r1; "
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (STORE + "ld.global.nc.u32 %r5, [%rd2];", ["S007"]),
+        (STORE + "bar.sync 0; ld.global.nc.u32 %r5, [%rd1+8];", ["S007"]),
+        (STORE + "ld.global.nc.u32 %r5, [%rd1+8];", ["S007", "race"]),
+        ("ld.global.nc.u32 %r5, [%rd2]; bar.sync 0; " + STORE, []),
+        (STORE + "bar.sync 0; ld.global.u32 %r5, [%rd1+8];", []),
+        (STORE + "ld.global.nc.u32 %r5, [%rd2+512];", []),
+    ],
+    ids=["its own", "behind a barrier", "in no order", "read before", "coherent", "elsewhere"],
+)
+def test_loads_through_the_read_only_path(body: str, expected: list[str]) -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body="mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2; " + body))
+    run = machine.launch(code, "k", OUT.copy(), 7, grid=1, block=64, checks="all")
+
+    assert sorted(finding.diagnostic.rule for finding in run.findings) == expected
+
+
 def test_lanes_that_store_to_one_word() -> None:
     (found,) = findings("st.global.u32 [%rd1+8], %r1;", block=2, schedule=3)
     assert found.diagnostic.message == (

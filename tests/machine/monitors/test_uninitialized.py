@@ -109,6 +109,42 @@ def test_buffers_that_the_host_has_not_written() -> None:
     assert machine.launch(code, "k", buffer, 7, grid=1, block=64, checks="uninitialized").findings == ()
 
 
+def test_the_response_of_cluster_launch_control_is_written() -> None:
+    body = """.shared .align 16 .b8 s[128]; mov.u32 %r3, s; add.u32 %r4, %r3, 64; setp.eq.u32 %p1, %r1, 0;
+@%p1 mbarrier.init.shared.b64 [%r4], 1; bar.sync 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r4], 16;
+@%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r3], [%r4];
+L: mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra L;
+ld.shared.u32 %r5, [%r3]; """
+    machine = Machine()
+    text = KERNEL.format(body=body + STORE, variables="", module="", end="ret;")
+    code = machine.load(text.replace(".version 8.5", ".version 8.6").replace("sm_90a", "sm_100a"))
+    assert machine.launch(code, "k", np.zeros(256, np.uint32), 7, grid=1, block=64, checks="uninitialized").findings == ()
+
+
+DISCARD = "mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; discard.global.L2 [%rd3], 128; "
+
+
+def test_lines_that_are_discarded() -> None:
+    use = "ld.global.u32 %r5, [%rd3+64]; st.global.u32 [%rd3+96], %r5; "
+    findings, _ = watched(DISCARD + use, "uninitialized", block=8)
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
+    assert "what `discard.global.L2` has left undefined" in findings[0].diagnostic.message
+    assert watched(DISCARD + "st.global.u32 [%rd3+64], %r1; " + use, "uninitialized", block=8) == ([], "ended")
+    assert watched("mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; " + use + DISCARD, "uninitialized", block=8) == ([], "ended")
+
+
+def test_lines_that_an_earlier_launch_has_discarded() -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body=DISCARD, variables="", module="", end="ret;"))
+    read = machine.load(KERNEL.format(body="ld.global.u32 %r5, [%rd2+64]; " + STORE, variables="", module="", end="ret;"))
+    buffer = machine.alloc(1024)
+    buffer.write(np.zeros(256, np.uint32))
+    assert machine.launch(code, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings == ()
+    findings = machine.launch(read, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
+
+
 def test_a_launch_without_checks_between_two_with() -> None:
     machine = Machine()
     code = machine.load(KERNEL.format(body=MINE + "ld.shared.u32 %r5, [%r4]; " + STORE, variables=VARIABLES, module="", end="ret;"))

@@ -552,6 +552,67 @@ class TestLoadedNumbers:
 
         assert {one.rule for one in found} == rules
 
+    @pytest.mark.parametrize(("skipped", "severities"), [("", [Severity.WARNING]), ("cp.async.bulk.wait_group.read 0;", [])])
+    def test_without_inputs_all_paths_must_agree(self, skipped: str, severities: list[Severity], monkeypatch: pytest.MonkeyPatch) -> None:
+        def none(moment: Moment, *operations: Operation, **_: object) -> None:
+            """No inputs are found."""
+
+        monkeypatch.setattr(Moment, "model", none)
+        text = ITERATION.format(wait="", commit="cp.async.bulk.commit_group;", skipped=skipped, last="")
+        found = lint(ptxkit.parse(text), select(["A011"]))
+
+        assert [one.severity for one in found] == severities
+
+
+# The first warp copies under many conditions that are loaded, the second stores what it has written.
+ROLES = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+.reqntid 64
+{{
+.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+.shared .align 128 .b8 in[1024];
+.shared .align 128 .b8 out[1024];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, out;
+setp.lt.u32 %p1, %r1, 32;
+@!%p1 bra STORE;
+{copies}
+cp.async.wait_all;
+ret;
+STORE:
+setp.ne.u32 %p1, %r1, 32;
+@%p1 bra END;
+TILE:
+{wait}
+st.shared.u32 [%r2], %r1;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 512;
+cp.async.bulk.commit_group;
+ld.global.u32 %r4, [%rd1+4];
+setp.ne.s32 %p2, %r4, 0;
+@%p2 bra TILE;
+cp.async.bulk.wait_group.read 0;
+END:
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("wait", "rules"), [("cp.async.bulk.wait_group.read 0;", set()), ("", {"A011"})])
+def test_many_paths_of_another_queue_hide_no_store(wait: str, rules: set[str]) -> None:
+    one = """ld.global.u32 %r3, [%rd1+{n}];
+setp.lt.s32 %p3, %r3, 8;
+@%p3 bra NEXT{n};
+cp.async.cg.shared.global [in+{n}], [%rd1], 16;
+NEXT{n}:
+"""
+    text = ROLES.format(copies="".join([one.format(n=16 * n) for n in range(32)]), wait=wait)
+
+    assert not copies(routines(ptxkit.parse(text))[0]).coverage.complete
+    assert told(text) == rules
+
 
 TWICE = """.version 8.0
 .target sm_80

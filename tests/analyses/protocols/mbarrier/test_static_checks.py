@@ -129,6 +129,11 @@ CHANGES = {
         "M006",
     ),
     "no wait": ("WAIT_FULL:\nmbarrier.try_wait.parity.shared::cta.b64 %p7, [%r23], %r21;\n@!%p7 bra WAIT_FULL;\n", "", "M019"),
+    "nobody asks for a stage": (
+        "WAIT_EMPTY:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13+24], %r11;\n@!%p3 bra WAIT_EMPTY;\n",
+        "",
+        "M019",
+    ),
     "a ring of another length": ("setp.eq.u32 %p5, %r16, 3;", "setp.eq.u32 %p5, %r16, 4;", "M008"),
     "both wait at first": ("mov.b32 %r11, 1;", "mov.b32 %r11, 0;", "M008"),
     "nobody waits at first": ("mov.b32 %r21, 0;", "mov.b32 %r21, 1;", "M008"),
@@ -143,6 +148,25 @@ def test_what_is_changed_is_seen(change: str) -> None:
     found = static_checks(kernel(KERNEL.replace(old, new)))
     assert [ids[one.kind] for one in found][:1] == [rule]
     assert found[0].steps
+
+
+@pytest.mark.parametrize(("parity", "kinds"), [(0, []), (1, [MbarrierFault.MBARRIER_PARITY])])
+def test_one_side_of_an_exchange_waits_first(parity: int, kinds: list[MbarrierFault]) -> None:
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r15], [%rd1, {%r10, %r10}], [%r13];"
+    text = KERNEL.replace("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r13], 4096;", "").replace(
+        copy, "st.shared.u32 [%r15], %r10;\nmbarrier.arrive.shared::cta.b64 _, [%r13];"
+    )
+    text = text.replace("mov.b32 %r21, 0;", f"mov.b32 %r21, {parity};")
+    assert [one.kind for one in static_checks(kernel(text))] == kinds
+
+
+@pytest.mark.parametrize(("group", "kinds"), [("", [MbarrierFault.EXPECT_TX_VS_BYTES]), (".cta_group::2", [])])
+def test_what_a_multicast_copy_brings_a_cta_counts_there(group: str, kinds: list[MbarrierFault]) -> None:
+    """Only the mbarrier of a pair of CTAs counts the bytes of both."""
+    copy = "mbarrier::complete_tx::bytes"
+    text = KERNEL.replace(copy, f"{copy}.multicast::cluster{group}").replace("{%r10, %r10}], [%r13]", "{%r10, %r10}], [%r13], %rs1")
+    text = text.replace("sm_90a", "sm_100a").replace("[%r13], 4096;", "[%r13], 4112;").replace(".reg .b64", ".reg .b16 %rs<2>;\n.reg .b64")
+    assert [one.kind for one in static_checks(kernel(text))] == kinds
 
 
 def test_a_stage_given_back_only_behind_the_loop() -> None:
