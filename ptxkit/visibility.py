@@ -115,17 +115,20 @@ def _used_in(statement: Node, path: Path, scope: Scope, names: Names) -> Iterato
     while stack:
         at, node, inside = stack.pop()
         if type(node) is Instruction:
-            for i, child in enumerate(node.children):
-                if type(child) is Name:
-                    if inside is scope or not _hidden(child.text, inside, scope):
-                        yield (*at, i), child.text
-                elif child.children:
-                    for inner, name in names_in(child):
-                        if inside is scope or not _hidden(name.text, inside, scope):
-                            yield (*at, i, *inner), name.text
+            used = _names_of(node, at)
+            yield from used if inside is scope else [one for one in used if not _hidden(one[1], inside, scope)]
         elif type(node) is Block:
             inside = names.scopes.get(at, inside)
             stack.extend([((*at, i), child, inside) for i, child in enumerate(node.children)][::-1])
+
+
+def _names_of(instruction: Instruction, path: Path) -> Iterator[tuple[Path, str]]:
+    """The names in an instruction, with their paths."""
+    for i, child in enumerate(instruction.children):
+        if type(child) is Name:
+            yield (*path, i), child.text
+        elif child.children:
+            yield from [((*path, i, *inner), name.text) for inner, name in names_in(child)]
 
 
 def _hidden(name: str, inside: Scope, outside: Scope) -> bool:

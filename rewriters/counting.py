@@ -26,7 +26,8 @@ from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before,
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
-from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, point_in, under
+from ptxkit.rewriters.probe_code import REDUX, apart, guard_of, leading, point_in, under
+from ptxkit.rewriters.probing import Buffer, Plan
 from ptxkit.syntax import Module
 
 FEW = 8

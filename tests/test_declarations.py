@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxkit import calls, declarations, directives
+from ptxkit import calls, debug_directives, declarations, directives
 from ptxkit.isa.directives import directives as table
 from ptxkit.names import resolve
 from ptxkit.problem import Problem
@@ -33,7 +33,7 @@ def found(module: Module) -> Iterator[Problem]:
     """All problems of a module for its own version and target."""
     names = resolve(module)
     target = next((word for word in module.targets if word.startswith("sm_")), None)
-    for check in (directives.problems, declarations.problems, calls.problems):
+    for check in (directives.problems, debug_directives.problems, declarations.problems, calls.problems):
         yield from check(module, names, module.version, target)
 
 

@@ -16,6 +16,7 @@ from ptxkit.analyses.dynamic.findings import (
     OF_MASKS,
     OF_SHARED,
     OUT_OF_BOUNDS,
+    UNINITIALISED,
     exits_early,
     is_checked,
     is_deadlock,
@@ -46,6 +47,8 @@ ELEMENTS = 16
 CONFLICTING = DIVERGENCE + "SGAPTW"
 """The families of rules about conflicting accesses, which may conflict at any address, and about divergence, which no contents
 of memory may cause."""
+MORE_SEEDS = (2, 3, 4)
+"""Further random contents."""
 UNWAITED = "async-data-read-without-wait"
 """Name of a finding about two accesses in a family that is about waiting."""
 UNWRITTEN = "uninitialised-register"
@@ -63,7 +66,11 @@ def depends(case: Case, finding: Finding) -> bool:
         return True
     # which bytes two writes access may be certain, while contents decide what they store
     lines = case.dependent_stores if is_of_writes(finding) else case.dependent
-    return bool(lines_of(finding) & lines) and not is_of_own_memory(finding)
+    at = lines_of(finding)
+    if finding.diagnostic.name == UNINITIALISED:
+        # a branch by an undefined value depends on contents in any case: that value is read from memory
+        at -= case.branches
+    return bool(at & lines) and not is_of_own_memory(finding)
 
 
 def is_compared_and_swapped(case: Case, finding: Finding) -> bool:
@@ -164,14 +171,24 @@ def _is_in_flight(bound: Bound) -> bool:
 
 
 def with_other_contents(case: Case, found: Findings) -> Findings:
-    """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different."""
+    """With random contents and with zeros; two writes, whose values may differ for some contents only, also with all elements different.
+
+    Where contents decide which lanes diverge, one choice of random contents may happen to keep those together that exchange values: some of
+    several show it.
+    """
     again = case.with_other_contents
     mixed = _mixed(case, keep(found, is_of_writes))
 
     def others(one: Finding) -> tuple[Ran, ...]:
         return (*_telling(case, one, again), *mixed) if is_of_writes(one) else _telling(case, one, again)
 
-    return keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+    left = keep(found, lambda one: all(_appears(one, other) for other in others(one)))
+    return keep(found, lambda one: one in left or (bool(again) and is_of(one, DIVERGENCE) and _appears_for_others(case, one)))
+
+
+def _appears_for_others(case: Case, finding: Finding) -> bool:
+    """Whether one of several further choices of random contents shows a finding."""
+    return any(is_in(finding, case.again(attrs.evolve(RANDOM, seed=seed), zeroed=case.flags)) for seed in MORE_SEEDS)
 
 
 def _mixed(case: Case, writes: Findings) -> tuple[Ran, ...]:

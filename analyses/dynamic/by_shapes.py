@@ -8,6 +8,7 @@ import attrs
 
 from ptxkit.analyses.dynamic.case import Case, Findings, Untried, keep
 from ptxkit.analyses.dynamic.findings import (
+    ASYNCHRONY,
     BARRIERS,
     OF_COUNTS,
     UNINITIALISED,
@@ -62,10 +63,53 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
     equal = keep(found, lambda one: _is_of_equal_ctas(case, one, axes))
     if not equal:
         return found
-    least = case.shape.cluster or (1, 1, 1)
-    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, case.shape.grid, strict=True)]
-    left = case.not_refuted(equal, attrs.evolve(case.shape, grid=(x, y, z)))
+    left = case.not_refuted(equal, _narrow(case.shape, axes))
     return keep(found, lambda one: one not in equal or one in left)
+
+
+def with_half_the_ctas(case: Case, found: Findings) -> Findings:
+    """With half as many CTAs along each axis, for asynchronous operations of a CTA that is not the first one: if the index of a CTA says
+    how many stages it fills, the host may launch no CTA that fills more than there are."""
+    far = keep(found, _is_of_a_far_cta)
+    if not far:
+        return found
+    least = case.shape.cluster or (1, 1, 1)
+    x, y, z = [max(count // 2, few) for count, few in zip(case.shape.grid, least, strict=True)]
+    left = case.not_refuted(far, attrs.evolve(case.shape, grid=(x, y, z)))
+    return keep(found, lambda one: one not in far or one in left)
+
+
+def _is_of_a_far_cta(finding: Finding) -> bool:
+    """Whether a finding is about an asynchronous operation or an mbarrier, in a CTA that is not the first along an axis of the grid."""
+    ctas = [one["cta"] for one in finding.witness.get("accesses", ()) if "cta" in one]
+    return is_of(finding, ASYNCHRONY) and any(max(cta) > 0 for cta in ctas)
+
+
+def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
+    """With several CTAs along one axis of the grid only, for races between CTAs that differ along several: what one axis steps over is as
+    long as there are CTAs along another, and the host may launch fewer of these."""
+    asked = keep(found, _is_across_axes)
+    if not asked:
+        return found
+    runs = [
+        case.within(_narrow(case.shape, frozenset(AXES) - {axis})) for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1
+    ]
+    return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
+
+
+def _narrow(shape: Shape, axes: frozenset[str]) -> Shape:
+    """The shape with one CTA, or cluster, along some axes of the grid."""
+    least = shape.cluster or (1, 1, 1)
+    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, shape.grid, strict=True)]
+    return attrs.evolve(shape, grid=(x, y, z))
+
+
+def _is_across_axes(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory between CTAs that differ along several axes of the grid."""
+    if not is_between_ctas(finding):
+        return False
+    one, other = [access["cta"] for access in finding.witness["accesses"]]
+    return len([axis for axis, there in zip(one, other, strict=True) if axis != there]) > 1
 
 
 def _is_of_equal_ctas(case: Case, finding: Finding, axes: frozenset[str]) -> bool:
@@ -178,11 +222,33 @@ def _ordered_warp(case: Case) -> Ran:
 
 
 def without_others_that_write(case: Case, found: Findings) -> Findings:
-    """With more threads: one of them may write the memory that is read before it is written."""
+    """With more threads: one of them may write the memory that is read before it is written. If twice as many leave an array, with as many
+    as do not."""
     asked = keep(found, lambda one: one.diagnostic.name == UNINITIALISED and not is_of_own_memory(one))
     if not asked or is_said(case.routine, case.shape.block) or _is_full(case):
         return found
-    return keep(found, lambda one: one not in asked)
+    most = _with_most_threads(case)
+    return keep(found, lambda one: one not in asked or (most is not None and is_in(one, most)))
+
+
+def _with_most_threads(case: Case) -> Ran | None:
+    """The run with as many threads in a row as stay within shared arrays; None if twice as many do, or none is known to."""
+    least, y, z = case.shape.block
+    if y * z > 1 or any(f"%tid.{axis}" in read(case.routine) for axis in "yz"):
+        return None
+    ran, most, step = case.ran, 2 * least, WARP if needs(case.routine, "warp") else 1
+    if case.within(attrs.evolve(case.shape, block=(most, 1, 1))).outside != ".shared":
+        return None
+    while most - least > step:
+        middle = (least + most) // 2 // step * step
+        other = case.within(attrs.evolve(case.shape, block=(middle, 1, 1)))
+        if other.outside == ".shared":
+            most = middle
+        elif other.fault is not None:
+            return None
+        else:
+            least, ran = middle, other
+    return ran
 
 
 def _is_full(case: Case) -> bool:

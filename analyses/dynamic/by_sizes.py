@@ -5,7 +5,7 @@ A finding that one run refutes is not checked by the next. Runs that are cheap a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import attrs
 
@@ -47,8 +47,8 @@ DRAWN = Sizes(covers=True, drawn=1), Sizes(covers=True, drawn=2), Sizes(covers=T
 """Scalars with arbitrary relations to each other."""
 WHOLE_ROWS = Sizes(counts=16)
 """Sizes with which rows are a multiple of 16 elements long, the usual requirement of a kernel that reads rows by vectors."""
-OF_BLOCK = Sizes(of_block=1), Sizes(of_block=2), Sizes(of_block=4)
-"""Scalars that equal the length of the thread block, so that a CTA has one element for each thread, and multiples of it."""
+OF_BLOCK = Sizes(of_block=4), Sizes(of_block=2), Sizes(of_block=1)
+"""Scalars that are multiples of the length of the thread block, and equal it, so that a CTA has one element for each thread."""
 NOT_TRIED = "other sizes were not tried"
 
 
@@ -146,14 +146,13 @@ def with_numbers_of_the_block(case: Case, found: Findings) -> Findings:
     loops end soon."""
     if not any(map(_is_of_numbers, found)) or all(map(case.is_usual, OF_BLOCK)):
         return found
-    launched = [case.resized(sizes) for sizes in OF_BLOCK]
-    left = _not_refuted_by_all(found, [one.ran for one in launched if one is not None])
+    left = _not_refuted_by_the_first(found, lambda sizes: None if (one := case.resized(sizes)) is None else one.ran)
     between = keep(left, is_between_ctas)
     if not between or is_said(case.routine, case.shape.block):
         return left
     x, y, z = [min(side, FEW) for side in case.shape.block]
-    small = [case.within(attrs.evolve(case.shape, block=(x, y, z)), sizes) for sizes in OF_BLOCK]
-    confirmed = _not_refuted_by_all(between, [one for one in small if not one.outside])
+    small = attrs.evolve(case.shape, block=(x, y, z))
+    confirmed = _not_refuted_by_the_first(between, lambda sizes: None if (ran := case.within(small, sizes)).outside else ran)
     return keep(left, lambda one: one not in between or one in confirmed)
 
 
@@ -162,15 +161,18 @@ def _is_of_numbers(finding: Finding) -> bool:
     return is_of_addresses(finding) or (finding.diagnostic.name == UNINITIALISED and not is_of_own_memory(finding))
 
 
-def _not_refuted_by_all(found: Findings, runs: Sequence[Ran]) -> Findings:
-    """Those about addresses that the last run that says anything about them shows, or about which none says anything: with one element for
-    each thread, loops of a CTA do not iterate."""
-
-    def holds(one: Finding) -> bool:
-        shown = [is_in(one, ran) for ran in runs if is_in(one, ran) or is_refuted_there(one, ran)]
-        return not _is_of_numbers(one) or not shown or shown[-1]
-
-    return keep(found, holds)
+def _not_refuted_by_the_first(found: Findings, run: Callable[[Sizes], Ran | None]) -> Findings:
+    """Those that numbers do not decide, that the first run shows which says anything about them, or about which none says anything. The
+    largest numbers come first: with one element for each thread, loops of a CTA do not iterate."""
+    refuted: Findings = ()
+    asked = keep(found, _is_of_numbers)
+    for sizes in OF_BLOCK:
+        ran = run(sizes) if asked else None
+        if ran is not None:
+            gone = [one for one in asked if is_refuted_there(one, ran)]
+            refuted += tuple(gone)
+            asked = tuple([one for one in asked if one not in gone and not is_in(one, ran)])
+    return keep(found, lambda one: one not in refuted)
 
 
 def with_drawn_numbers(case: Case, found: Findings) -> Findings:

@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.contents import Contents
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import Sizes, example
 from ptxkit.analyses.inputs.shapes import Shape
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding
 
 RANDOM = Contents("random", 1)
@@ -83,6 +84,12 @@ class Case:
     def dependent(self) -> frozenset[int]:
         """The lines that depend on synthesized contents."""
         return frozenset(map(self.ran.line_of, self.ran.depends))
+
+    @cached_property
+    def branches(self) -> frozenset[int]:
+        """The lines of branches that synthesized contents decide."""
+        found = [site for site in self.ran.depends if isinstance(site.bound, Bound) and site.bound.form.mnemonic == "bra"]
+        return frozenset(map(self.ran.line_of, found))
 
     @cached_property
     def dependent_stores(self) -> frozenset[int]:

@@ -24,6 +24,8 @@ DIVERGENCE = "C"
 """The family of rules about divergence. With equal contents no thread diverges."""
 TOGETHER = DIVERGENCE + BARRIERS
 """The families of rules about what threads must execute together."""
+ASYNCHRONY = "AMT"
+"""The families of rules about asynchronous copies, mbarriers and tensor memory."""
 AT_ENDS = *TOGETHER, "R", "mbarrier-arrive-count"
 """The families of rules, and names of findings, that may concern only the last CTA, if not all of its threads have an element."""
 OUT_OF_BOUNDS = OUTSIDE[1]
@@ -44,8 +46,8 @@ OF_MASKS = frozenset(("executor-not-in-membermask", SHUFFLE))
 """Names of findings about membermasks. A mask that is computed from memory may be right for the contents that the host writes."""
 OF_SHARED = frozenset(("smem-race", "implicit-warp-synchrony"))
 """Names of races in shared memory."""
-RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised"}
-"""Names of findings about two unordered accesses."""
+RACES = OF_SHARED | {"race-global", "dsmem-access-unsynchronised", "nc-load-of-written-memory"}
+"""Names of findings about two accesses of the same bytes, by addresses that made-up numbers may decide."""
 UPDATES = "red", "atom"
 """Mnemonics of atomic updates."""
 
@@ -86,8 +88,8 @@ def leaves_shared(finding: Finding) -> bool:
 
 
 def is_of_own_memory(finding: Finding) -> bool:
-    """Whether a finding is about uninitialized local memory, which no other thread can have written."""
-    return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") == "local"
+    """Whether a finding is about memory without a value that no other thread can have written: local memory, or discarded lines."""
+    return finding.diagnostic.name == UNINITIALISED and finding.witness.get("space") != "shared"
 
 
 def is_global_race(finding: Finding) -> bool:
@@ -145,7 +147,7 @@ def is_update(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a read-modify-write in shared memory: a load and a store at the same address expression, that store alone,
     or an atomic update and another access."""
     lines = lines_of(finding)
-    sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
+    sites = [site for body in ran.bodies for site in body.sites.made if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
     by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
     loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
     named = {by_line.get(line) for line in lines}

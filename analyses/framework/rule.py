@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit import calls, checking, declarations, directives, suppressions
+from ptxkit import calls, checking, debug_directives, declarations, directives, suppressions
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.frozen import frozen
 from ptxkit.names import Names, resolve
@@ -27,7 +27,7 @@ from ptxkit.syntax import Function, Index, Module, Path, index_of, syntax_errors
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
 
-PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
+PROBLEMS = (checking.problems, declarations.problems, directives.problems, debug_directives.problems, calls.problems)
 """The checks that report problems, given a module, its names, the version and the target."""
 
 

@@ -323,15 +323,21 @@ def conditions(routine: Routine) -> Iterator[Term]:
                 yield guard
 
 
+CTAS = 2
+"""The increment of a loop over tiles, in which each CTA begins at its index: the usual number of CTAs."""
+
+
 def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
     """Classifies the parts of parameters in conditions.
 
-    Returns, first, the bounds of loops that are the same for all threads, with the increment per iteration: values that a loop variable
-    counts to, or down from, and that are compared with nothing thread-dependent. Second, everything that conditions depend on. Third, the
-    values that such loops count up from; they must differ from the bound, or the range would be empty.
+    Returns, first, the bounds of loops that are the same for all threads of a CTA, with the increment per iteration: values that a loop
+    variable counts to, or down from, and that are compared with nothing thread-dependent. In a loop over tiles, each CTA begins at its
+    index. Second, everything that conditions depend on. Third, the values that such loops count up from; they must differ from the bound,
+    or the range would be empty.
     """
     known = values(routine)
     counts: dict[Leaf, int] = {}
+    tiles: set[Leaf] = set()
     others: set[Leaf] = set()
     starts: set[Leaf] = set()
     for condition in [part for whole in conditions(routine) for part in _parts(whole)]:
@@ -341,11 +347,15 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
         leaves = [leaf for term in terms for one in term.leaves() if (leaf := leaf_of(one)) is not None]
         if not leaves:
             continue
-        if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
+        before = [known.of(one) for term in phis for one in ssa(routine).values[int(str(term.data[0]))].operands if one >= 0]
+        sides = (*condition.args, *before, *[loop.start for loop in loops])
+        is_of_tiles = any(_is_of_ctas(leaf) for side in sides for leaf in side.leaves())
+        if any(_differs(side) for side in sides):
             others.update(leaves)
+        elif is_of_tiles and not phis:
+            tiles.update(leaves)
         elif phis:
-            step = max([abs(loop.step) for loop in loops if loop.step], default=1)
-            before = [known.of(one) for term in phis for one in ssa(routine).values[int(str(term.data[0]))].operands if one >= 0]
+            step = max([abs(loop.step) for loop in loops if loop.step], default=CTAS if is_of_tiles else 1)
             starts.update([leaf for one in before if (leaf := leaf_of(one)) is not None and leaf not in leaves])
             own: dict[Leaf, int] = {}
             for leaf, scale in [one for term in terms for one in _scales(term, 1)]:
@@ -353,7 +363,7 @@ def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf], set[Leaf]]:
                 own[leaf] = min(own.get(leaf, MOST_SCALE), scale * step)
             for leaf, scale in own.items():
                 counts[leaf] = max(counts.get(leaf, 1), scale)
-    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}, starts - others
+    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *tiles, *others}, starts - others
 
 
 def _modes(routine: Routine) -> dict[Leaf, int]:
@@ -407,6 +417,20 @@ def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
         scale *= divisor
     for arg in term.args:
         yield from _scales(arg, scale)
+
+
+def _differs(term: Term) -> bool:
+    """Whether a value differs between threads by more than a choice between others, and between CTAs by more than their index."""
+    if term.operator == "select":
+        return any(map(_differs, term.args[1:]))
+    if term.operator == "sum":
+        return any(_differs(atom) if factor == 1 else any(map(_is_special, atom.leaves())) for atom, factor in term.parts)
+    return not _is_of_ctas(term) and any(map(_is_special, term.leaves()))
+
+
+def _is_of_ctas(term: Term) -> bool:
+    """Whether a term is an index of the CTA, or their number."""
+    return _is_special(term) and str(term.data[0]).startswith(("%ctaid", "%nctaid"))
 
 
 def _is_special(term: Term) -> bool:

@@ -312,7 +312,9 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)
     if len(axes) == 1:
-        return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in _lengths(routine, most)])
+        part = _part(routine, axes[0])
+        lengths = [length for length in _lengths(routine, most) if length <= part] or [most]
+        return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in lengths])
     areas = elements(routine)
     choices: list[Size] = []
     for sides in _PLANES if len(axes) == 2 else _BOXES:
@@ -357,6 +359,14 @@ def _tiles(routine: Routine) -> dict[str, int]:
             if thread > 0 and cta > thread and cta % thread == 0:
                 found[axis] = max(found.get(axis, 1), cta // thread)
     return found
+
+
+def _part(routine: Routine, axis: str) -> int:
+    """The most threads of a block of one dimension that do not do the work of the next CTA, if the kernel says how far the parts of CTAs
+    are apart. It must neither ask for its block size nor name threads, as only these may have an element there."""
+    part = _tiles(routine).get(axis, 0)
+    is_said = part >= WARP and f"%ntid.{axis}" not in read(routine) and axis not in _named(routine)
+    return part if is_said else MOST_THREADS
 
 
 def _index_name(atom: Term) -> str:

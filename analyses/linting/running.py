@@ -65,7 +65,7 @@ def shown(
     Nothing is executed if none of the rules can be shown by an execution, if the module has errors, or if NumPy is missing. No kernel is
     started after `budget` seconds.
     """
-    end = time.perf_counter() + (MODULE_SECONDS if budget is None else budget)
+    end = time.thread_time() + (MODULE_SECONDS if budget is None else budget)
     by_id = {word: rule for rule in rules if is_executable(rule) for word in (rule.id, rule.name)}
     kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
     if not by_id or not kernels or not is_available():
@@ -79,7 +79,7 @@ def shown(
     for kernel in kernels:
         if kernel.name in but:
             continue
-        left = end - time.perf_counter()
+        left = end - time.thread_time()
         if left <= 0:
             found.append(_cut(kernel))
             continue
@@ -144,7 +144,7 @@ MOST_MEMORY = 1 << 26
 """A machine that has allocated this many bytes of global memory is not reused for the next kernel, since freed memory is not allocated
 again."""
 LOAD = "tmem-load-not-waited"
-"""Name of the finding about registers that are used while a load from tensor memory is in flight."""
+"""Name of the finding about a load from tensor memory that is in flight where its registers are used, or its cells written."""
 UNINITIALISED = "uninitialised-memory"
 """Name of the finding about a read of memory that was never written."""
 TOGETHER = "CB"
@@ -193,8 +193,6 @@ def _loads_tensor_memory(bound: Bound) -> bool:
 def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callable[[Finding, Example], str]:
     """Returns a function that says why a finding of a run is dropped at once: what it reports is an observed convention, or the synthesized
     launch may cause it. It returns an empty string if further runs are to decide."""
-    from ptxkit.analyses.dynamic.by_shapes import may_be_whole
-    from ptxkit.analyses.dynamic.judging import WRITERS
 
     @functools.cache
     def usual() -> frozenset[int]:
@@ -204,8 +202,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
         of, rule, block = finding.diagnostic, _rule_of(finding, by_id), example.block
         if rule is None:
             return "no rule is asked for it"
-        lines = {of.span.line, *[related.span.line for related in of.related]}
-        if rule.name == LOAD and finding.witness.get("space") == "register" and usual() & lines:
+        if rule.name == LOAD and finding.witness["accesses"][0]["line"] in usual():
             return "ptxas waits for each register by itself"
         if of.name == OUT_OF_BOUNDS and finding.witness.get("space") != "global" and abs(finding.witness.get("offset", 0)) >= FAR:
             return "the address is unrelated to the variable: it was computed from synthesized scalars"
@@ -218,7 +215,7 @@ def _doubts(facts: Facts, kernel: Routine, by_id: Mapping[str, Rule]) -> Callabl
             return "the kernel may be launched with more threads, and says how many at most"
         if of.rule[0] in TOGETHER and is_flattened(kernel, block):
             return "the kernel uses a dimension of the block in which this launch has one thread"
-        return WRITERS if of.name == UNINITIALISED and not may_be_whole(kernel, finding, block) else ""
+        return ""
 
     return doubt
 

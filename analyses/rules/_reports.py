@@ -80,14 +80,14 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
     """
     # a program with fences may have placed them knowing the bytes; one without any has not considered proxies
     unsure_severity = Severity.INFO if rule.severity is Severity.INFO or proxy_fences(routine) else Severity.WARNING
-    guesses: dict[int, list[Crossing]] = {}
-    for one in found:
-        if one.is_guess and rule.severity is not Severity.INFO:
-            guesses.setdefault(id(one.read.root), []).append(one)
-    for one in found:
-        others = guesses.get(id(one.read.root), []) if one.is_guess else []
-        if others and one is not others[0]:
-            continue
+    causes: dict[tuple[str, int], list[Crossing]] = {}
+    for i, one in enumerate(found):
+        # one misplaced fence is one finding, and so is all that is guessed about one array
+        is_guess = one.is_guess and rule.severity is not Severity.INFO
+        cause = ("fence", one.fence) if one.fence >= 0 else ("guess", id(one.read.root)) if is_guess else ("", i)
+        causes.setdefault(cause, []).append(one)
+    for others in causes.values():
+        one = max(others, key=lambda one: one.is_certain and not one.is_guess)
         name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
         message = f"{what}: `{name}` was accessed through the generic proxy before, with no fence.proxy.async in between"
         related = [(routine.where(one.write.instruction), "accessed through the generic proxy here")]

@@ -23,8 +23,9 @@ from ptxkit.analyses.framework.routine import routines
 from ptxkit.rewriters import AddToModule, Before, Site, apply, fresh
 from ptxkit.rewriters.counting import functions_of
 from ptxkit.rewriters.manifest import LaunchShape, Layout, ProbeManifest, Read, Table
+from ptxkit.rewriters.probe_code import point_in
 from ptxkit.rewriters.probes.memory_trace import is_sampled
-from ptxkit.rewriters.probing import instrument, point_in
+from ptxkit.rewriters.probing import instrument
 from ptxkit.syntax import Module, parse
 
 ROWS = 1 << 12

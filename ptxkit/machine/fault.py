@@ -18,6 +18,7 @@ SHOWN = 4
 
 RULES = {
     "copy-size": ("A016", "bulk-size-align"),
+    "copy-read-size": ("A007", "cpasync-operand"),
     "permit": ("T002", "tmem-alloc-after-relinquish"),
     "tensor columns": ("T002", "tmem-alloc-after-relinquish"),
     "tensor lanes": ("T007", "tmem-lanes-of-another-warp"),
@@ -119,7 +120,7 @@ class Stop(Exception):
 class BadAccess:
     """An invalid access: `size` bytes at the addresses `at` of a state space, for the lanes of `mask`.
 
-    `why` is `misaligned`, `outside`, `read-only` or `other-cta`; `limit` is the required alignment, or the size of the allocation.
+    `why` is `misaligned`, `outside`, `read-only`, `space` or `other-cta`; `limit` is the required alignment, or the size of the allocation.
     """
 
     why: str

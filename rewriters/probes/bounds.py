@@ -7,7 +7,8 @@ import struct
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.parameters import bytes_of
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import Plan, ThreadAccess, block_number, thread_accesses, thread_number, under
+from ptxkit.rewriters.probe_code import ThreadAccess, block_number, thread_accesses, thread_number, under
+from ptxkit.rewriters.probing import Plan
 from ptxkit.syntax import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}

@@ -7,7 +7,8 @@ import struct
 from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits
 from ptxkit.rewriters.manifest import Read, Table, Value
-from ptxkit.rewriters.probing import ACTIVEMASK, Plan, block_number, leading, thread_number, warps_of_block
+from ptxkit.rewriters.probe_code import ACTIVEMASK, block_number, leading, thread_number, warps_of_block
+from ptxkit.rewriters.probing import Plan
 
 ROW = 64
 """Start and end by clock and global timer, each as a maximum over threads; threads started and exited; multiprocessor."""

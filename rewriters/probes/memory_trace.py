@@ -8,9 +8,8 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.rewriters.engine.edits import AtEntry, Before, Declare
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value
-from ptxkit.rewriters.probing import (
+from ptxkit.rewriters.probe_code import (
     ACTIVEMASK,
-    Plan,
     ThreadAccess,
     block_number,
     block_number_32,
@@ -21,6 +20,7 @@ from ptxkit.rewriters.probing import (
     under,
     warps_of_block,
 )
+from ptxkit.rewriters.probing import Plan
 
 HEADER = 128
 ROW = 288

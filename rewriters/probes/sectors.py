@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, thread_accesses, under
+from ptxkit.rewriters.probe_code import ACTIVEMASK, MATCH, thread_accesses, under
+from ptxkit.rewriters.probing import Plan
 
 ROW = 32
 

@@ -17,7 +17,8 @@ from ptxkit.rewriters.engine.code import guarded
 from ptxkit.rewriters.engine.edits import After, Before
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import Plan, address, guard_of, under
+from ptxkit.rewriters.probe_code import address, guard_of, under
+from ptxkit.rewriters.probing import Plan
 from ptxkit.syntax import parse
 
 _INPUT = re.compile(r"\{(\w+)\}")

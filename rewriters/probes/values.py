@@ -11,7 +11,8 @@ from ptxkit.isa.types import types
 from ptxkit.rewriters.engine.edits import After
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Buffer, Plan, guard_of, leading, under
+from ptxkit.rewriters.probe_code import ACTIVEMASK, REDUX, guard_of, leading, under
+from ptxkit.rewriters.probing import Buffer, Plan
 
 ROW = 64
 SIGN = {32: 1 << 31, 64: 1 << 63}

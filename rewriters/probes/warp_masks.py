@@ -22,7 +22,8 @@ from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare, OnE
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, Buffer, Plan, apart, branching_point_in, leading, point_in
+from ptxkit.rewriters.probe_code import ACTIVEMASK, apart, branching_point_in, leading, point_in
+from ptxkit.rewriters.probing import Buffer, Plan
 
 BINS = 33
 

@@ -23,7 +23,7 @@ import ptxkit
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.cli import main
-from ptxkit.rewriters import AtExits, Before, Site, counting, probing
+from ptxkit.rewriters import AtExits, Before, Site, counting, probe_code
 from ptxkit.rewriters.counting import counts_of_blocks, counts_of_edges, edges
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.manifest import LaunchShape, ProbeManifest
@@ -418,18 +418,18 @@ class TestPlanted:
     """Faults put into the probes: each makes a test above fail."""
 
     def test_the_offset_is_dropped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        good = probing.address
+        good = probe_code.address
 
         def without_offset(routine: Routine, i: int, operand: Node, to: str) -> str | None:
             return re.sub(r", -?\d+;", ", 0;", good(routine, i, operand, to) or "", count=1)
 
-        monkeypatch.setattr(probing, "address", without_offset)
+        monkeypatch.setattr(probe_code, "address", without_offset)
 
         with pytest.raises(AssertionError):
             TestFaultsOfOthers().test_the_offset_is_part_of_the_address("ld.global.u32 %r1, [%rd1+16];", "add.s64 %a, %rd1, 16;")
 
     def test_the_mask_of_a_guarded_access_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory_trace, "under", lambda guard, text: probing.under("", text))
+        monkeypatch.setattr(memory_trace, "under", lambda guard, text: probe_code.under("", text))
 
         with pytest.raises(AssertionError):
             TestFaultsOfOthers().test_a_guarded_access_counts_under_its_guard("@%p1", "@!%p1")
@@ -441,7 +441,7 @@ class TestPlanted:
             TestFaultsOfOthers().test_counters_are_kept_at_every_exit("@!%p1 exit;\nret;")
 
     def test_warps_are_rounded_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(cycles, "warps_of_block", lambda to, a: probing.warps_of_block(to, a).replace("31", "0"))
+        monkeypatch.setattr(cycles, "warps_of_block", lambda to, a: probe_code.warps_of_block(to, a).replace("31", "0"))
 
         with pytest.raises(AssertionError):
             TestFaultsOfOthers().test_warps_of_a_block_that_is_no_multiple_of_32()

@@ -5,15 +5,21 @@ An assembler only checks constants; the same value in a register is not detected
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.barriers import term_of
+from ptxkit.analyses.events.barriers import barriers, child_of, term_of
+from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.threads.thread_sets import Runs
+from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import BoundOperand
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.forms import Limits
 
 
@@ -26,6 +32,30 @@ class Excess:
     """A description of the value."""
     is_certain: bool
     """Whether it has this value whenever control reaches the instruction; otherwise for some inputs, or in a later iteration."""
+
+
+def excess_reports(
+    facts: Facts, rule: Rule, operand_of: Callable[[Bound], BoundOperand | None], name: str, demand: Callable[[BoundOperand], str]
+) -> Iterator[Diagnostic]:
+    """The findings of a rule about an operand of barriers: `name` says what the operand is, `demand` what must hold of it."""
+    for routine in facts.routines:
+        for use in barriers(routine).cta:
+            i = use.instruction
+            bound = bindings(routine)[i]
+            operand = operand_of(bound) if isinstance(bound, Bound) else None
+            found = excess(routine, i, operand) if operand is not None else None
+            if operand is None or found is None:
+                continue
+            child = child_of(routine, i, operand)
+            yield facts.report(
+                rule,
+                (*routine.where(i), child),
+                f"{demand(operand)}; {found.found}",
+                *([f"the {name} is {found.term}"] if found.term.constant is None else []),
+                f"ptxas checks only {name}s that are constants",
+                related=origins(routine, i, child),
+                severity=Severity.ERROR if found.is_certain else Severity.WARNING,
+            )
 
 
 def excess(routine: Routine, i: int, operand: BoundOperand) -> Excess | None:

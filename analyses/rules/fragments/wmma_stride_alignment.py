@@ -12,8 +12,8 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.diagnostics import Diagnostic, Severity
 
 ENOUGH = 16
-"""The row alignment in bytes that CUDA C++ requires for fragments of any size. Padding by eight halves is common and works on all GPUs,
-so a multiple of this is a note."""
+"""The unit in bytes that CUDA C++ requires of a stride; of the address it requires 32, as the manual does of most fragments. Padding by
+eight halves is common. Multiples of this work on all GPUs, so such a stride is a note, and such an address a warning."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if access.address is not None:
                 least = _excess(access.address, 8, access.fragment_bytes)
                 if least:
-                    yield _report(facts, routine, access, access.child, access.address, least, "the address")
+                    yield _report(facts, routine, access, access.child, access.address, least, "the address", Severity.WARNING)
 
 
 def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Diagnostic]:
@@ -42,7 +42,7 @@ def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Di
         return
     least = _excess(access.stride, access.element_bits, access.fragment_bytes)
     if least:
-        yield _report(facts, routine, access, access.stride_child, access.stride, least, "the stride")
+        yield _report(facts, routine, access, access.stride_child, access.stride, least, "the stride", Severity.INFO)
 
 
 def _excess(term: Term, bits: int, align: int) -> int:
@@ -52,17 +52,22 @@ def _excess(term: Term, bits: int, align: int) -> int:
     return (ones & -ones) * bits // 8 if low > 0 else 0
 
 
-def _report(facts: Facts, routine: Routine, access: MatrixAccess, child: int, term: Term, least: int, what: str) -> Diagnostic:
+def _report(
+    facts: Facts, routine: Routine, access: MatrixAccess, child: int, term: Term, least: int, what: str, mild: Severity
+) -> Diagnostic:
+    """Reports an operand that exceeds a multiple of what it must be a multiple of by `least` bytes: `mild`ly if GPUs bear that."""
     notes = [f"{what} is {term}"]
     if not least % ENOUGH:
-        notes.append(f"the manual asks for this; CUDA C++ asks for a multiple of {ENOUGH} bytes only, which it is")
+        is_note = mild is Severity.INFO
+        others = f"CUDA C++ asks for a multiple of {ENOUGH} bytes only" if is_note else f"GPUs need a multiple of {ENOUGH} bytes"
+        notes.append(f"the manual asks for this; {others}, which it is")
     return facts.report(
         RULE,
         (*routine.where(access.instruction), child),
         f"{what} must be a multiple of the {access.fragment_bytes} bytes of a fragment, and it is not",
         *notes,
         related=origins(routine, access.instruction, child),
-        severity=Severity.ERROR if least % ENOUGH else Severity.INFO,
+        severity=Severity.ERROR if least % ENOUGH else mild,
     )
 
 

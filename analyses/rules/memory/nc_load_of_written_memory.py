@@ -93,7 +93,10 @@ RULE = Rule(
         st.global.u32 [%rd2+4], %r1;
         ld.global.nc.u32 %r2, [%rd2+8];
     """,
-    proof="The addresses of the load and of a store before it are the same expression.",
+    proof=(
+        "The addresses of the load and of a store before it are the same expression, or an execution loads what a thread has stored, with "
+        "or without a barrier between."
+    ),
     sanitizer="none of its tools looks for this.",
     check=check,
 )

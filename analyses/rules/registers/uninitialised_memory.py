@@ -32,7 +32,10 @@ RULE = Rule(
     name="uninitialised-memory",
     severity=Severity.WARNING,
     summary="shared or local memory that is read before anything can have written it",
-    why="Variables in shared and local memory have no initial value (5.1.5, 5.1.7): the read returns what was there before.",
+    why=(
+        "Variables in shared and local memory have no initial value (5.1.5, 5.1.7): the read returns what was there before. A line of "
+        "global memory has an undetermined one after discard (9.7.10.16)."
+    ),
     bad="""
         .shared .align 4 .b8 sum[128];
         ld.shared.u32 %r1, [sum];

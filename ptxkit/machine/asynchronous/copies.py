@@ -34,7 +34,7 @@ def copy(op: Operation) -> Semantics:
         wanted = given.src if given.ignore is None else np.where(given.ignore, 0, size)
         counts = lanes.broadcast(np.asarray(size if wanted is None else wanted, np.int64)[()])
         if (counts > size).any():
-            lanes.fault(counts > size, f"cp.async reads more bytes than the {size} it writes")
+            lanes.fault(counts > size, f"cp.async reads more bytes than the {size} it writes", "copy-read-size")
         here, start = _sources(lanes, given.s, counts, size)
 
         def land(positions: Array) -> None:

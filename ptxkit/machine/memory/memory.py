@@ -401,6 +401,10 @@ class Memory:
         return (lanes.cta - own + rank) * self.shared_stride + offset
 
     def _in_local(self, lanes: Any, address: Any, size: int, kind: str) -> Any:
+        if kind == "update":
+            space = ("space", kind, ".local", size, self.local_size)
+            what = "an atomic needs a location in .global or .shared"
+            self._fault(lanes, np.ones(1, bool), address, f"{kind} of {size} bytes of local memory, at", what, space)
         if _largest(address) + size > self.local_size:
             wrong = (np.asarray(address, np.uint64) > np.uint64(max(0, self.local_size - size))) | (size > self.local_size)
             self._fault(

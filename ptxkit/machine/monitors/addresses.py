@@ -120,6 +120,8 @@ class Addresses(Monitor):
             return name, offset, f"at {where}: the address must be a multiple of {bad.limit}"
         if bad.why == "read-only":
             return name, offset, f"at {called}, which a kernel can only read"
+        if bad.why == "space":
+            return name, offset, f"at {bytes_}: an atomic needs a location in .global or .shared"
         if bad.why == "other-cta":
             return name, offset, f"at {called} of another CTA through .shared::cta: .shared::cluster is needed"
         if _window(bad.space, at):
@@ -332,7 +334,7 @@ def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
         return MBARRIER_ALIGNMENT if is_mbarrier else COPY if _is_copy(site) else MISALIGNED
     if bad.why == "other-cta":
         return MBARRIER_REMOTE if is_mbarrier else WRONG_SPACE
-    if bad.why == "read-only" or _window(bad.space, at):
+    if bad.why in ("read-only", "space") or _window(bad.space, at):
         return WRONG_SPACE
     return PARAMETER if bad.space.startswith(".param") else OUTSIDE
 

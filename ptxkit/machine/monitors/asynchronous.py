@@ -213,12 +213,13 @@ class InFlight:
                 continue
             changed = True
             if one.kind.is_collective:
-                for number in distinct_numbers(one.place[chosen] // WARPGROUP).tolist():
-                    rows = chosen[one.place[chosen] // WARPGROUP == number]
+                group = knowledge.first_of(one.place[chosen], WARPGROUP)
+                for number in distinct_numbers(group).tolist():
+                    rows = chosen[group == number]
                     first = int(one.place[rows[0]]) + knowledge.first
                     agent = self._agent(("warpgroup", first), first)
                     self._settle(one, rows, agent)
-                    there = lanes.place[lanes.place // WARPGROUP == number]
+                    there = lanes.place[knowledge.first_of(lanes.place, WARPGROUP) == number]
                     knowledge.learn(there, self._clock(agent))
             else:
                 self._settle(one, chosen, -1)
@@ -434,10 +435,11 @@ class InFlight:
         known: Array = knowledge.known(place, thread, stamp)
         if not kind.is_collective or known.all():
             return known
-        for number in distinct_numbers(place // WARPGROUP).tolist():
-            rows = np.flatnonzero((place // WARPGROUP == number) & ~known)
-            members = np.arange(number * WARPGROUP, min((number + 1) * WARPGROUP, knowledge.count))
-            known[rows] = (thread[rows] - knowledge.first) // WARPGROUP == number
+        group = knowledge.first_of(place, WARPGROUP)
+        for number in distinct_numbers(group).tolist():
+            rows = np.flatnonzero((group == number) & ~known)
+            members = knowledge.members(number, WARPGROUP)
+            known[rows] = knowledge.first_of(thread[rows] - knowledge.first, WARPGROUP) == number
             first, _ = distinct(knowledge.extra[members], knowledge.floor_cta[members] + 1, knowledge.floor_warp[members] + 1)
             for one in members[first].tolist():
                 rows = rows[~known[rows]]
@@ -450,12 +452,13 @@ class InFlight:
         arrived (9.7.16.5: `.sync` waits for the threads of the warp)."""
         knowledge = self.races.knowledge
         found = np.ones(len(place), bool)
-        group = place // WARPGROUP * WARPGROUP if one.footprint.by_all else place // WARP * WARP
+        size = WARPGROUP if one.footprint.by_all else WARP
+        group = knowledge.first_of(place, size)
         for number in distinct_numbers(group).tolist():
-            for warp in range(number, number + (WARPGROUP if one.footprint.by_all else WARP), WARP):
+            for warp in knowledge.members(number, size)[::WARP].tolist():
                 rows = np.flatnonzero((group == number) & found)
-                known = (before.thread[rows] - knowledge.first) // WARP == warp // WARP
-                members = np.arange(warp, min(warp + WARP, knowledge.count))
+                known = knowledge.first_of(before.thread[rows] - knowledge.first, WARP) == warp
+                members = knowledge.members(warp, WARP)
                 first, _ = distinct(knowledge.extra[members], knowledge.floor_cta[members] + 1, knowledge.floor_warp[members] + 1)
                 for thread in members[first].tolist():
                     left = np.flatnonzero(~known)
@@ -482,7 +485,7 @@ class InFlight:
             if footprint.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
             if footprint.space == TENSOR:
-                races.stores.check(place, before, one.kind, footprint.kind)
+                races.waits.check(place, before, one.kind, footprint.kind, what)
                 mine = self.issuers_of(before.thread) == place + races.knowledge.first
                 piped = mine & races.are(lambda kind: kind.group == one.kind.group, before.site)
                 rows = rows[~piped[rows]]
@@ -500,7 +503,7 @@ class InFlight:
         if one.footprint.kind != "read":
             reader = shadow.reader[piece]
             there = np.flatnonzero(reader)
-            if len(there) and not self.races.fences.by_the_letter:
+            if len(there) and one.footprint.space != TENSOR and not self.races.fences.by_the_letter:
                 place = one.place[row[there]]
                 cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
                 fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])

@@ -27,10 +27,10 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors import deadlocks
 from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
 from ptxkit.machine.monitors.deadlocks import BARRIERS, lanes_of, spoken_lanes
+from ptxkit.machine.monitors.register_pool import RegisterPool
 from ptxkit.machine.monitors.sites import Sites
 from ptxkit.machine.plans import call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
-from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
@@ -52,12 +52,7 @@ NOT_IN_MASK: Rule = ("C004", "executor-not-in-membermask")
 ABSENT: Rule = ("C005", "membermask-names-absent-lanes")
 EXITED: Rule = ("C008", "exit-before-warp-collective")
 UNPAIRED: Rule = ("C010", "cluster-barrier-unpaired")
-REGISTERS: Rule = ("C011", "setmaxnreg")
 NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
-REGISTER_FILE = 1 << 16
-"""Registers of a multiprocessor."""
-STEP = 8
-"""Granularity of register allocation."""
 NEVER_CAME = "exited without having reached it"
 LEFT = "exited after fewer iterations"
 UNDEFINED = "the ISA leaves that undefined, though hardware counts them as arrived"
@@ -97,7 +92,7 @@ class Barriers(Monitor):
         return self.collected.findings
 
     def resident(self, residents: Residents) -> None:
-        if self._first == residents.first and residents.first == self._first and residents.count > len(self._came[0]):
+        if self._first == residents.first and residents.count > len(self._came[0]):
             keys, more = residents.ctas * BARRIERS - len(self._phase), residents.count - len(self._came[0])
             self._phase, self._site, self._expected, self._kind = [
                 np.concatenate([column, np.full(keys, -1)]) for column in (self._phase, self._site, self._expected, self._kind)
@@ -121,8 +116,7 @@ class Barriers(Monitor):
         """By aligned barrier of the whole CTA, whether each thread has executed it."""
         self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
         """By warp, barrier and phase: part of a warp that came to it."""
-        self._granted: dict[tuple[int, int], tuple[int, Site]] = {}
-        """By CTA and warpgroup, the registers that each thread has by setmaxnreg."""
+        self._pool = RegisterPool(self.launch, residents, self.collected)
         self._accessed = np.full(residents.count, -1)
         """The last access of each thread, in functions with instructions that have masks."""
 
@@ -146,7 +140,7 @@ class Barriers(Monitor):
             elif operand.role != "addr":
                 self._arrive(lanes, bound, arguments)
         if "setmaxnreg" in bound.effects:
-            self._registers(lanes, bound)
+            self._pool.request(lanes, bound)
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
         if token is None or not self._partial or not lanes.site.bound.barrier or lanes.site.bound.has(".cluster"):
@@ -183,13 +177,13 @@ class Barriers(Monitor):
             if residents.barriers.phase[barrier] > phase:
                 self._judge(warp, barrier, phase)
         self._unwaited(np.flatnonzero((self._phase >= 0) & (self._phase < residents.barriers.phase)))
-        self._pool()
+        self._pool.check()
 
     def fault(self, fault: Fault) -> None:
         if self._first < 0:
             return
         if fault.kind in deadlocks.KINDS:
-            self._pool()
+            self._pool.check()
             if not any(monitor.speaks_for(fault) for monitor in self.launch.monitors if monitor is not self):
                 deadlocks.report(self.collected, fault, deadlocks.waiting(self.collected, fault.waits), {}, False)
             return
@@ -434,13 +428,24 @@ class Barriers(Monitor):
         """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived.
 
         Threads that executed the barrier in an earlier iteration did not end before the work began: the trip counts of a loop differ.
+        Warps that never come, with all their threads, have another role: when they exit, the barrier is released (9.7.13.7).
         """
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
             again = self._executed[id(barrier)][lanes.place[past]]
-            for how, what, mine in (("exited", NEVER_CAME, past[~again]), ("left", LEFT, past[again])):
+            is_split = np.isin(lanes.warp[past], self._warps_at(number, key[past]))
+            for how, what, mine in (("exited", NEVER_CAME, past[~again & is_split]), ("left", LEFT, past[again])):
                 if len(mine) and not self.collected.knows((id(barrier), how), len(mine)):
                     self._found_missing(lanes, mine, key, number, barrier, how, f"{what}: {UNDEFINED}")
+
+    def _warps_at(self, number: int, key: Array) -> Array:
+        """The warps of which threads wait at a barrier of these CTAs."""
+        threads_ = self.residents.threads
+        cta = distinct_numbers(key // BARRIERS)
+        place = (cta[:, None] * threads_ + np.arange(threads_)).ravel()
+        place = place[self._came[number, place] == self.residents.barriers.phase[place // threads_ * BARRIERS + number]]
+        warps: Array = place // threads_ * self.residents.warps_per_cta + place % threads_ // WARP
+        return warps
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
         past, key = self._missed(lanes, number, site)
@@ -511,8 +516,7 @@ class Barriers(Monitor):
         """The basic block of an instruction."""
         found = self._blocks.get(id(site))
         if found is None:
-            i = next(n for n, one in enumerate(site.body.sites) if one is site)
-            blocks = enumerate(site.body.blocks)
+            i, blocks = site.number, enumerate(site.body.blocks)
             found = self._blocks[id(site)] = next(n for n, block in blocks if block.start <= i < block.end or block.last == i)
         return found
 
@@ -555,8 +559,7 @@ class Barriers(Monitor):
         """Whether a function has instructions with a mask of the lanes that must execute them together."""
         found = self._masked.get(id(body))
         if found is None:
-            bounds = [site.bound for site in body.sites if isinstance(site.bound, Bound)]
-            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in bounds)
+            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in body.forms)
         return found
 
     def _deserted(self, lanes: Any, named: Array) -> None:
@@ -657,64 +660,6 @@ class Barriers(Monitor):
             {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
             count=len(parted),
         )
-
-    # --- registers of warpgroups
-
-    def _registers(self, lanes: Any, bound: Bound) -> None:
-        count = int(constant_value(lanes.site.instruction.operands[0]) or 0)
-        most = self._begin_with() or min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // STEP * STEP)
-        if bound.has(".dec") and count > most and not self.collected.knows((id(lanes.site), "release")):
-            self.collected.add(
-                (id(lanes.site), "release"),
-                REGISTERS,
-                f"{spoken_thread(*self.collected.thread(lanes, 0))} releases registers down to {count}: with"
-                f" {self._why()} no thread has more than {most}",
-                lanes.site,
-                {"waiting": self.collected.groups(lanes.index, self.collected.line(lanes.site), "nothing")},
-            )
-        group = lanes.thread // (4 * WARP)
-        for cta, number in sorted(set(zip(lanes.cta.tolist(), group.tolist(), strict=True))):
-            self._granted[cta, number] = (count, lanes.site)
-
-    def _begin_with(self) -> int:
-        """The registers with which each thread starts if the kernel specifies it (`.maxnreg`); otherwise 0."""
-        for directive in self.launch.program.entry.function.header.directives:
-            if directive.name == ".maxnreg" and directive.arguments:
-                return -(-int(constant_value(directive.arguments[0]) or 0) // STEP) * STEP
-        return 0
-
-    def _why(self) -> str:
-        return ".maxnreg" if self._begin_with() else f"{self.residents.threads} threads a CTA"
-
-    def _pool(self) -> None:
-        """Checks whether all warpgroups can have the registers that they last requested, and the others those that they started with."""
-        begin, threads = self._begin_with(), self.residents.threads
-        pool = begin * threads or REGISTER_FILE
-        what = f"it has {pool} (.maxnreg)" if begin else f"a multiprocessor has {pool}"
-        by_cta: dict[int, list[tuple[int, Site, int]]] = {}
-        for (cta, group), (count, site) in self._granted.items():
-            by_cta.setdefault(cta, []).append((count, site, group))
-        for cta, asked in by_cta.items():
-            others = max(0, -(-threads // (4 * WARP)) - len(asked)) if begin else 0
-            total = 4 * WARP * (sum([count for count, *_ in asked]) + others * begin)
-            if total <= pool:
-                continue
-            takes = [one for one in asked if isinstance(one[1].bound, Bound) and one[1].bound.has(".inc")]
-            _, site, _ = max(takes or asked, key=lambda one: one[0])
-            if self.collected.knows((id(site), "pool")):
-                continue
-            thread = np.arange(threads)
-            groups = [group for _, at, group in asked if at is site]
-            mine = thread[np.isin(thread // (4 * WARP), groups)] + cta * threads + self.residents.first
-            each = " + ".join([str(count) for count in (*[count for count, *_ in asked], *[begin] * others)])
-            self.collected.add(
-                (id(site), "pool"),
-                REGISTERS,
-                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all, but {what}:"
-                " one of them deadlocks",
-                site,
-                {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
-            )
 
     # --- names
 

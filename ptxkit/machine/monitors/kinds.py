@@ -29,3 +29,5 @@ class Kind:
     """Whether it is an mbarrier operation."""
     is_exchange: bool
     """Whether the lanes of a warp exchange rows of matrices: four of them hold the words of a row whose address one of them gives."""
+    is_readonly: bool
+    """Whether it reads through the read-only path, which is not coherent with stores (8.1, 9.7.10.9)."""

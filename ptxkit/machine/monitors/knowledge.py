@@ -77,6 +77,14 @@ class Knowledge:
     def warp_of(self, thread: Any) -> Any:
         return thread // self.threads * self.warps_per_cta + thread % self.threads // WARP
 
+    def first_of(self, place: Any, size: int) -> Any:
+        """The first thread of the warp or warpgroup of each thread. The last one of a CTA may be smaller than `size`."""
+        return place - place % self.threads % size
+
+    def members(self, first: int, size: int) -> Array:
+        """The threads of a warp or warpgroup, given by its first."""
+        return np.arange(first, min(first + size, first - first % self.threads + self.threads))
+
     # --- what is known
 
     def known(self, place: Array, thread: Array, stamp: Array) -> Array:

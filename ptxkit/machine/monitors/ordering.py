@@ -34,6 +34,8 @@ _BARRIERS = ("bar", "barrier")
 _MATRICES, _SHORT_ROWS = ("ldmatrix", "stmatrix"), (".m8n8", ".m8n16")
 """Instructions that exchange rows of matrices between lanes, and the shapes with which each lane has one word of a row (9.7.15.4.15)."""
 _SPACES = (".global", ".shared")
+READONLY = (".nc", ".proxy::readonly")
+"""Modifiers of loads through the read-only path."""
 
 
 @attrs.define(eq=False)
@@ -195,7 +197,7 @@ class Ordering(Monitor):
         is_asked = self.lines is None or line in self.lines or bool(strength) or is_object or is_end
         return Kind(
             len(self._sites), line, order, strength, is_watched, is_asked, updates, group, proxy, is_collective, is_warps, is_object,
-            is_exchange,
+            is_exchange, any(map(bound.has, READONLY)),
         )  # fmt: skip
 
     # --- release and acquire

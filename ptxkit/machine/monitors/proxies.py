@@ -31,6 +31,7 @@ from ptxkit.machine.values.distinct import are_among, distinct_numbers
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
+    from ptxkit.machine.monitors.comparing import Rows
     from ptxkit.machine.monitors.kinds import Kind
     from ptxkit.machine.monitors.knowledge import Knowledge
 
@@ -44,6 +45,7 @@ RULES = {
     "P003": "proxy-fence-wrong-side",
     "P004": "generic-read-async-overwrite",
     "P005": "tensormap-proxy",
+    "S007": "nc-load-of-written-memory",
 }
 
 
@@ -129,6 +131,25 @@ class Fences:
                     races.conflict(space, start, start + shadow.grain, threads, (earlier, kind), ("write", "read"), len(rows), rule, why)
                     break
 
+    def read_only(self, shadow: Shadow, space: str, rows: Rows) -> None:
+        """Loads through the read-only path need not see what was written in this launch, in any order, and no fence helps (8.1)."""
+        races = self.races
+        there = np.flatnonzero(shadow.writer[rows.piece])
+        if not len(there):
+            return
+        rows, before = rows.at(there), shadow.last_writes(rows.piece[there])
+        # without an order, they race in any case
+        late = (before.thread == rows.thread) | races.knowledge.known(rows.place, before.thread, before.stamp)
+        chosen = np.flatnonzero(late)
+        _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
+        for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
+            start = int(before.piece[i]) * shadow.grain + shadow.origin
+            races.conflict(
+                space, start, start + shadow.grain, (int(before.thread[i]), int(rows.thread[i])),
+                (races.kind_at(int(before.site[i])), rows.kind), ("write", "read"), count, "S007",
+                "read-only loads are not coherent with stores",
+            )  # fmt: skip
+
     # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
 
     def synchronized(self, lanes: Any) -> None:
@@ -157,7 +178,7 @@ class Fences:
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
             before = shadow.last_writes(piece[there])
-            races.stores.check(lanes.place[there], before, kind, access.kind)
+            races.waits.check(lanes.place[there], before, kind, access.kind)
             self._without_fence(lanes.place[there], before, kind, access.kind)
 
     def _without_fence(self, place: Array, before: Entries, kind: Kind, how: str) -> None:

@@ -22,10 +22,10 @@ from ptxkit.machine.monitors.kinds import Kind
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.ordering import Ordering
 from ptxkit.machine.monitors.pieces import distinct, expanded
-from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
+from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, RULES, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import bytes_of, repeated
-from ptxkit.machine.monitors.tensor_stores import TensorStores, is_wait
+from ptxkit.machine.monitors.tensor_waits import TensorWaits, waits_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ class Races(Ordering):
         self.comparison = Comparison(self)
         self.flying = InFlight(self)
         self.fences = Fences(self, self.by_the_letter)
-        self.stores = TensorStores(self)
+        self.waits = TensorWaits(self)
 
     def resident(self, residents: Residents) -> None:
         has_grown = self.has_grown(residents)
@@ -79,7 +79,7 @@ class Races(Ordering):
         self.comparison.reset()
         self.flying.reset()
         self.fences.reset()
-        self.stores.reset()
+        self.waits.reset()
 
     def vacant(self, residents: Residents) -> None:
         self.flying.reset()
@@ -141,8 +141,8 @@ class Races(Ordering):
             self.fences.executed(lanes, bound, arguments)
         elif AFTER_SYNCHRONIZATION in bound.effects:
             self.fences.synchronized(lanes)
-        elif is_wait(bound):
-            self.stores.waited(lanes)
+        elif queue := waits_for(bound):
+            self.waits.waited(lanes, queue)
         else:
             super().instruction(lanes, arguments)
 
@@ -177,7 +177,7 @@ class Races(Ordering):
         rule: str, why: str = "",
     ) -> None:  # fmt: skip
         """Records a race of an operation in flight, or of a completed one, with another access. `threads` may be agents."""
-        key = (kinds[0].number, kinds[1].number, rule.startswith("P"))
+        key = (kinds[0].number, kinds[1].number, rule in RULES)
         known = self.races.get(key)
         if known is not None:
             known.count += count

@@ -10,7 +10,7 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
-from ptxkit.machine.monitors import asynchronous, proxies, tensor_stores
+from ptxkit.machine.monitors import asynchronous, proxies, tensor_waits
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
-_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_stores.RULE: tensor_stores.NAME}
+_NAMES = {**asynchronous.RULES, **proxies.RULES, tensor_waits.RULE: tensor_waits.NAME}
 _SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.INFO}
 """Severities of what the manual requires and widely used compilers omit; everything else is an error."""
 
@@ -43,7 +43,7 @@ class Race:
     @property
     def families(self) -> frozenset[str]:
         """The checks that report it."""
-        if self.rule.startswith("P"):
+        if self.rule in proxies.RULES:
             return frozenset({"proxies"})
         is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
         return frozenset({"races", "async"} if is_async else {"races"})
@@ -107,7 +107,7 @@ def _message(race: Race) -> str:
         return f"not waited for: {first}, and {race.why}"
     second = f"{'another one' if _is_repeated(race) else _who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
     kind = (
-        "data race between proxies" if race.rule.startswith("P") else "data race between equal values" if race.same_value else "data race"
+        "data race between proxies" if race.rule in proxies.RULES else "data race between equal values" if race.same_value else "data race"
     )
     return f"{kind}: {first}, {second}, and {race.why}"
 

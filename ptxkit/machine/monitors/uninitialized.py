@@ -1,4 +1,5 @@
-"""Uninitialized values: registers read before they are written, bytes that were never written, shuffles from absent lanes.
+"""Uninitialized values: registers read before they are written, bytes that were never written, or not since their line was discarded,
+shuffles from absent lanes.
 
 Reading them is not an error: a compiler may load a whole vector and use half of it, and copies include padding. As in memory sanitizers,
 the value is tracked through registers, shuffles, and shared, local and global memory (by byte) until it is *used*:
@@ -65,6 +66,8 @@ class _Origin:
     offset: int = 0
     bytes: int = 0
     severity: Severity = Severity.ERROR
+    here: str = "it is taken here"
+    """What happens at the site."""
 
 
 class Uninitialized(Monitor):
@@ -88,6 +91,7 @@ class Uninitialized(Monitor):
         self._shadows: dict[str, Array] = {}
         memory = launch.machine.memory
         self._fresh = sorted(memory.unwritten)
+        self._discards = any(bound.form.mnemonic == "discard" for body in launch.program.entered for bound in body.forms)
 
     @property
     def findings(self) -> list[Finding]:
@@ -97,6 +101,9 @@ class Uninitialized(Monitor):
         self.undefined.clear()
         self.undefined.loaded.clear()
         self.undefined.monitor = None
+        for shadow in launch.machine.memory.unwritten.values():
+            # the origins are those of this launch
+            shadow[shadow > WRITTEN] = NEVER
 
     def resident(self, residents: Residents) -> None:
         memory = self.launch.machine.memory
@@ -153,7 +160,7 @@ class Uninitialized(Monitor):
         space = ".shared" if access.space.startswith(".shared") else access.space
         shadow: Array | None
         if space == ".global":
-            if not self._fresh and not self.launch.machine.memory.unwritten and not self.undefined.loaded:
+            if not self._fresh and not self._discards and not self.launch.machine.memory.unwritten and not self.undefined.loaded:
                 return
             self._in_global(access)
             return
@@ -167,6 +174,9 @@ class Uninitialized(Monitor):
         stored = self.undefined.loaded.get("stored")
         if access.kind != "read" and stored is not None and stored[0] is getattr(lanes, "site", None):
             self._output(access, stored)
+        if self._discards and lanes.site.bound.form.mnemonic == "discard":
+            self._discarded(access)
+            return
         unwritten = self.launch.machine.memory.unwritten
         if not unwritten:
             return
@@ -175,6 +185,20 @@ class Uninitialized(Monitor):
             inside = np.flatnonzero((at >= start) & (at < start + len(shadow)))
             if len(inside):
                 self._bytes(access, shadow, at[inside] - start, lanes.at(inside), ".global", start)
+
+    def _discarded(self, access: Access) -> None:
+        """Bytes of lines that are discarded are undefined until they are written again (9.7.10.16)."""
+        memory, site = self.launch.machine.memory, access.lanes.site
+        says = f"what `{site.bound.opcode}` has left undefined"
+        origin = self._origin(
+            ("discard", id(site)), lambda: _Origin(MEMORY, lambda: says, site, ".global", here="its line is discarded here")
+        )
+        for at in np.atleast_1d(access.at).tolist():
+            found = memory.allocations.containing(at)
+            shadow = memory.unwritten.get(found.start)
+            if shadow is None:
+                shadow = memory.unwritten[found.start] = np.full(found.size, WRITTEN, np.uint8)
+            shadow[at - found.start : at - found.start + access.size] = origin
 
     def _bytes(self, access: Access, shadow: Array, at: Any, lanes: Any, space: str, start: int = 0) -> None:
         size = access.size
@@ -292,7 +316,8 @@ class Uninitialized(Monitor):
         name = short(variable) if variable else f"{space.removeprefix('.')} memory"
         last = offset + size - 1
         text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
-        return _Origin(MEMORY, lambda: f"{text}, which no thread has written", site, space, variable, offset, size, severity)
+        here = f"{bytes_of(size)} are read here"
+        return _Origin(MEMORY, lambda: f"{text}, which no thread has written", site, space, variable, offset, size, severity, here)
 
     def _local(self, site: Site, offset: int) -> str:
         program = self.launch.program
@@ -411,9 +436,7 @@ class Uninitialized(Monitor):
                     "bytes": origin.bytes,
                 },
                 severity=origin.severity,
-                related=[(origin.site, f"{bytes_of(origin.bytes)} are read here" if origin.bytes else "it is taken here")]
-                if origin.site is not None and origin.site is not site
-                else (),
+                related=[(origin.site, origin.here)] if origin.site is not None and origin.site is not site else (),
                 count=len(mine),
             )
 

@@ -44,6 +44,7 @@ def clusterlaunchcontrol(op: Operation) -> Semantics:
 
         def land(positions: Any) -> None:
             zero = np.uint64(0)
+            lanes.memory.accessed(lanes.at(positions), there, to[positions], 16, "write", "async")
             there.put(to[positions], (zero, zero), np.dtype(np.uint64))
             complete_transactions(lanes.at(positions), at[positions], np.int64(16))
 

@@ -40,8 +40,7 @@ def tex(op: Operation) -> Semantics:
             return sampling.fetched(texture, where, layer, level)
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:
-            face, floats = sampling.on_cube(floats)
-            layer = face if layer is None else np.clip(layer, 0, texture.texels().shape[0] // 6 - 1) * 6 + face
+            floats, layer = _on_cube(floats, layer, texture)
             sampler = attrs.evolve(sampler, normalized=True)
         lod = lanes.broadcast(given.lod).view(np.float32) if given.lod is not None else None
         if given.dx is not None:
@@ -54,6 +53,12 @@ def tex(op: Operation) -> Semantics:
     return Semantics(by_name(op, _per_object(op, one)), reads=_bits(op), lanes=True)
 
 
+def _on_cube(direction: Any, layer: Any, texture: Texture) -> tuple[Any, Any]:
+    """The coordinates on the face of a cube at which a direction points, and the layer of this face; `layer` is the cube of an array."""
+    face, at = sampling.on_cube(direction)
+    return at, face if layer is None else np.clip(layer, 0, texture.texels().shape[0] // 6 - 1) * 6 + face
+
+
 def tld4(op: Operation) -> Semantics:
     """Gathers a component of four texels (ISA 9.7.11.4)."""
     geometry, component = op.slot(".geom"), [".r", ".g", ".b", ".a"].index(op.slot(".comp"))
@@ -64,8 +69,7 @@ def tld4(op: Operation) -> Semantics:
         layer, at = _layer(geometry, _coordinates(lanes, given), texture)
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:
-            face, floats = sampling.on_cube(floats)
-            layer = face if layer is None else np.clip(layer, 0, texture.texels().shape[0] // 6 - 1) * 6 + face
+            floats, layer = _on_cube(floats, layer, texture)
             sampler = attrs.evolve(sampler, normalized=True)
         offsets = [] if given.off is None else [lanes.broadcast(o).view(np.int32) for o in _several(given.off)]
         return sampling.gathered(texture, sampler, floats, layer, component, offsets)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from exercising import INDEX, exercised, is_of_the_kernel
+from exercising import HEADER, INDEX, exercised, is_of_the_kernel
 
 from ptxkit.analyses.dynamic.judging import (
     CTAS,
+    FAR_CTAS,
     FEW_THREADS,
+    ONE_AXIS,
     SHAPES,
     WRITERS,
 )
@@ -107,3 +109,32 @@ mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r6;"
     done = exercised(body)
 
     assert {one.finding.diagnostic.rule for one in done.found if is_of_the_kernel(one)} == rules
+
+
+STAGES = """.shared .align 8 .b64 bars[8];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, bars; mov.u32 %r3, 0;
+@%p1 bra DONE;
+INIT: mbarrier.init.shared.b64 [%r2], 1; add.u32 %r2, %r2, 8; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 8; @%p2 bra INIT;
+mov.u32 %r2, bars; mov.u32 %r3, 0; mov.u32 %r4, %ctaid.x; add.u32 %r4, %r4, LEAST;
+FILL: mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 16; mbarrier.arrive.expect_tx.shared.b64 _, [%r2+8], 16;
+add.u32 %r2, %r2, 8; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, %r4; @%p2 bra FILL;
+DONE:"""
+
+
+@pytest.mark.parametrize(("least", "shows"), [(1, False), (2, True)])
+def test_a_grid_may_have_no_cta_that_fills_more_stages_than_there_are(least: int, shows: bool) -> None:
+    # CTA i fills i + 1 stages, or i + 2, and the second fills an mbarrier that the first has filled
+    done = exercised(STAGES.replace("LEAST", str(least)), "", ".reqntid 32", HEADER.replace("80", "90"))
+
+    assert {(one.finding.diagnostic.rule, one.doubt == FAR_CTAS) for one in done.found} == {("M005", not shows)}
+
+
+@pytest.mark.parametrize(("length", "shows"), [(128, False), (64, True)])
+def test_what_one_axis_steps_over_is_as_long_as_the_other_has_ctas(length: int, shows: bool) -> None:
+    # CTA (1, 0) stores where CTA (0, 1) does: the grid has one CTA along x. If tiles are shorter than CTAs, neighbours race
+    body = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y;
+add.u32 %r4, %r3, %r2; mad.lo.u32 %r4, %r4, {length}, %r1; mad.lo.u32 %r5, %r2, 7, %r3;
+mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r5;"""
+    done = exercised(body, directives=".reqntid 128")
+
+    assert {(one.finding.diagnostic.name, one.doubt == ONE_AXIS) for one in done.found} == {("race-global", not shows)}

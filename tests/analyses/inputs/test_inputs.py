@@ -110,6 +110,24 @@ def test_blocks(body: str, directives: str, block: tuple[int, int, int]) -> None
     assert shapes(kernel(body, directives=directives))[0].block == block
 
 
+PART = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, {part}, %r1; "
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        (PART.format(part=32) + ELEMENT, 32),
+        (PART.format(part=512) + ELEMENT, 128),
+        (PART.format(part=4) + ELEMENT, 128),
+        (PART.format(part=32) + "mov.u32 %r3, %ntid.x; " + ELEMENT, 128),
+        ("mov.u32 %r4, %tid.x; setp.ge.u32 %p1, %r4, 64; @%p1 ret; " + PART.format(part=64) + ELEMENT, 128),
+    ],
+    ids=["a warp's", "of a larger block", "less than a warp's", "asks for its size", "some threads have one"],
+)
+def test_a_block_does_not_do_the_work_of_the_next(body: str, length: int) -> None:
+    assert shapes(kernel(body))[0].block == (length, 1, 1)
+
+
 def test_a_cluster_is_what_the_directive_says() -> None:
     shape = shapes(kernel("mov.u32 %r1, %cluster_ctarank;", directives=".reqnctapercluster 4, 1, 1", target="sm_90"))[0]
 
@@ -305,3 +323,27 @@ def test_shared_memory_that_is_addressed_from_0_is_dynamic(variable: str, is_dyn
     one = kernel(f"{variable} mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r1, 4, %r2; st.shared.u32 [%r2], %r1;")
 
     assert bool(example(one, shapes(one)[0]).shared) == is_dynamic
+
+
+TILES = """ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %tid.x;
+setp.ge.u32 %p1, %r1, %r2; @%p1 ret; {first}
+L: mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;
+add.u32 %r1, %r1, %r3; setp.lt.u32 %p1, %r1, %r2; @%p1 bra L;"""
+ROLES = """ld.param.u64 %rd1, [p]; ld.param.u32 %r2, [n]; mov.u32 %r4, %tid.x; setp.lt.u32 %p1, %r4, 32; shr.u32 %r3, %r2, 1;
+selp.u32 %r5, %r3, %r2, %p1; mov.u32 %r1, 0; L: st.global.u32 [%rd1], %r1; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, %r5; @%p2 bra L;"""
+
+
+@pytest.mark.parametrize(
+    ("body", "role"),
+    [
+        (TILES.format(first=""), Role.COUNT),
+        (TILES.format(first="mad.lo.u32 %r1, %r1, 32, %r4;"), Role.NUMBER),
+        (ROLES, Role.COUNT),
+        (ROLES.replace("%r1, 0;", "%r1, %r4;"), Role.NUMBER),
+    ],
+    ids=["tiles by CTA", "elements by thread", "a bound by role", "a bound by role, from the thread on"],
+)
+def test_loops_that_are_the_same_for_all_threads_of_a_cta_are_short(body: str, role: Role) -> None:
+    (_, number) = parameters(kernel(body, ".param .u64 p, .param .u32 n"))
+
+    assert [slot.role for slot in number.slots] == [role]

@@ -113,6 +113,8 @@ OVERSIGHTS = {
         "aggregate": "C007",
         "quads": "C005",
     },
+    "oversights_pipelines.sm_90a.ptx": {"relax": "M005", "pad_rows": "A007", "tileop": "S002"},
+    "oversights_reads.sm_80.ptx": {"oddEven": "R008", "ldgOthers": "S007", "discardEarly": "R008", "rowMaximum": "C006"},
     "oversights_rings.sm_90a.ptx": {"perWarpEmpty": "M005", "mcast": "M006", "mcRing": "M018", "cntBlock": "M005"},
     "oversights_stages.sm_100a.ptx": {"earlyOut": "T001", "gemmTail": "T005", "plainEmpty": "T005"},
     "oversights_tensor.sm_100a.ptx": {"tc_ring_plain_arrive": "T005", "tc_lane_quarter": "T007", "tc_past_columns": "T002"},

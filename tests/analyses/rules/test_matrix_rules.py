@@ -41,6 +41,17 @@ def test_a_lane_is_named() -> None:
     assert one.message == "the address must be the same for the whole warp; that of thread 1 is 32 more than that of thread 0"
 
 
+def test_an_address_that_only_gpus_bear_is_a_warning() -> None:
+    text = next(iter(KERNELS.values())).partition("wmma.load")[0]
+    load = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r6,%r7,%r8,%r9,%r10,%r11,%r12,%r13}, [tile+AT], 16;\nret;\n}\n"
+    text += ".shared .align 32 .b8 tile[1024];\n"
+    rule = select(["F005"])
+
+    severities = {at: [one.severity for one in lint(ptxkit.parse(text + load.replace("AT", str(at))), rule)] for at in (8, 16, 32)}
+
+    assert severities == {8: ["error"], 16: ["warning"], 32: []}
+
+
 def test_rows_padded_as_cuda_permits_are_a_note() -> None:
     text = next(iter(KERNELS.values())).partition("wmma.load")[0]
     load = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r6,%r7,%r8,%r9,%r10,%r11,%r12,%r13}, [smem], STRIDE;\nret;\n}\n"

@@ -52,6 +52,10 @@ BAD = {
     "writing to .const": (
         "mov.u64 %rd3, c; cvta.const.u64 %rd3, %rd3; st.u32 [%rd3], %r1;", "S005", "address", "which a kernel can only read",
     ),
+    "an atomic in local memory": (
+        "mov.u64 %rd3, l; cvta.local.u64 %rd3, %rd3; atom.add.u32 %r5, [%rd3+4], 1;",
+        "S005", "address", "updates 4 bytes at local memory[4..7]: an atomic needs a location in .global or .shared",
+    ),
     "more of a parameter than there is": ("ld.param.u32 %r5, [n+-8];", "R006", "ended", "reads n[-8..-5], 8 bytes before its start"),
     "beyond a list of targets": (
         "mov.u32 %r3, 2; T: .branchtargets A, B; brx.idx %r3, T; A: B:",

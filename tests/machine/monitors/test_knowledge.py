@@ -56,3 +56,10 @@ def test_who_becomes_resident_is_reached_too() -> None:
     other = knowledge.clocks.add(Clock({THREADS + 1: 9}, {}, {}, (own,)))
     asked = np.array([other, other, own])
     assert knowledge.know_of(asked, np.array([3, THREADS + 1, THREADS + 1]), np.array([7, 9, 9])).tolist() == [True, True, False]
+
+
+def test_the_warps_and_warpgroups_of_ctas_that_are_no_multiple_of_them() -> None:
+    known = Knowledge(Clocks(), 160, 1, 2)
+    places = np.array([0, 127, 128, 159, 160, 287, 288, 319])
+    assert known.first_of(places, 128).tolist() == [0, 0, 128, 128, 160, 160, 288, 288]
+    assert [known.members(first, 128).tolist() for first in (128, 160)] == [list(range(128, 160)), list(range(160, 288))]

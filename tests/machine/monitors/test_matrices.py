@@ -136,6 +136,8 @@ STORED = "tcgen05.wait::st.sync.aligned;"
 HANDED_OVER = "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;"
 AGAIN = f"""@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd3, %rd4, {PARTS["what"]}, %p1; {PARTS["commit"]}
 MORE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], 1; @!%p4 bra MORE; {HANDED_OVER}"""
+LOAD_AGAIN = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13];"
+LOADED = "tcgen05.wait::ld.sync.aligned;"
 READ_BACK = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r22, %r23}, [%r13]; tcgen05.wait::ld.sync.aligned; bar.sync 0;"
 BEFORE = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r14];"
 TWO = f"{PARTS['fence']} .shared .align 8 .b8 other[8]; .shared .align 4 .b8 flag[4]; mov.u32 %r14, other; mov.u32 %r16, flag;"
@@ -174,6 +176,8 @@ TENSOR_CASES = {
     "a store that is waited for too late": ({"last": STORE + HANDED_OVER + STORED + AGAIN}, ["T003"]),
     "a store that is read back": ({"last": STORE + STORED + READ_BACK}, []),
     "a store that is read back too early": ({"last": STORE + READ_BACK}, ["T003"]),
+    "a load that is waited for before a product is written there": ({"last": LOAD_AGAIN + LOADED + HANDED_OVER + AGAIN}, []),
+    "a load that is waited for too late": ({"last": LOAD_AGAIN + HANDED_OVER + LOADED + AGAIN}, ["T003"]),
     "right": ({}, []),
     "no proxy fence": ({"fence": ""}, ["P002"]),
     "a load that is not waited for": ({"wait": ""}, ["T003"]),

@@ -94,6 +94,14 @@ def test_lanes_that_exchange_rows_need_a_barrier(case: str) -> None:
     assert not findings(ROWS.format(first=first, between="bar.warp.sync -1;", second=second), block=32)
 
 
+@pytest.mark.parametrize(("word", "severities"), [("%r6", ["INFO"]), ("%r1", ["ERROR"])])
+def test_rows_at_one_address_may_be_equal(word: str, severities: list[str]) -> None:
+    body = f"""and.b32 %r6, %r1, 3; and.b32 %r4, %r1, 32; mov.u32 %r5, s; add.s32 %r5, %r5, %r4;
+    stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {{{word}}};"""
+
+    assert [one.diagnostic.severity.name for one in findings(body, block=32)] == severities
+
+
 MESSAGE = """
 setp.ne.u32 %p3, %r9, 0; @%p3 bra READ;
 st.global.u32 [%rd1], 42;
@@ -264,6 +272,29 @@ def test_message_and_witness() -> None:
         "bytes": 4,
         "launch": {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "arguments": {"n": 7}, "schedule": "lockstep"},
     }
+
+
+STORE = "st.global.u32 [%rd2], %r1; "
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (STORE + "ld.global.nc.u32 %r5, [%rd2];", ["S007"]),
+        (STORE + "bar.sync 0; ld.global.nc.u32 %r5, [%rd1+8];", ["S007"]),
+        (STORE + "ld.global.nc.u32 %r5, [%rd1+8];", ["S007", "race"]),
+        ("ld.global.nc.u32 %r5, [%rd2]; bar.sync 0; " + STORE, []),
+        (STORE + "bar.sync 0; ld.global.u32 %r5, [%rd1+8];", []),
+        (STORE + "ld.global.nc.u32 %r5, [%rd2+512];", []),
+    ],
+    ids=["its own", "behind a barrier", "in no order", "read before", "coherent", "elsewhere"],
+)
+def test_loads_through_the_read_only_path(body: str, expected: list[str]) -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body="mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2; " + body))
+    run = machine.launch(code, "k", OUT.copy(), 7, grid=1, block=64, checks="all")
+
+    assert sorted(finding.diagnostic.rule for finding in run.findings) == expected
 
 
 def test_lanes_that_store_to_one_word() -> None:

@@ -50,6 +50,7 @@ BAD = {
     "from a lane that is not in the mask": (
         "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is inactive",
     ),
+    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "%r7 before anything"),
     "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
 }  # fmt: skip
 
@@ -57,6 +58,7 @@ GOOD = {
     "read and not used": "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [s]; add.u32 %r6, %r6, %r7; mov.u32 %r5, 0; " + STORE,
     "written by all": "st.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; " + STORE,
     "written and used by some": "@%p1 mov.u32 %r5, 1; @%p1 st.global.u32 [%rd2], %r5; ",
+    "packed with another number": "cvt.rn.f16x2.f32 %r6, %r7, %r1; cvt.u16.u32 %h1, %r6; st.global.u16 [%rd2], %h1; ",
     "not selected": "selp.u32 %r5, %r1, %r6, %p1; @%p1 st.global.u32 [%rd2], %r5; ",
     "an operand that is decided": "setp.gt.u32 %p2, %r1, 99; and.pred %p4, %p2, %p3; @%p4 bra E; mov.u32 %r5, 1; " + STORE + "E: ",
     "a comparison that is decided": "setp.gt.u32 %p2, %r1, 99; setp.lt.and.u32 %p4, %r6, %r1, %p2; @%p4 bra E; mov.u32 %r5, 1; "
@@ -107,6 +109,42 @@ def test_buffers_that_the_host_has_not_written() -> None:
     buffer = machine.alloc(1024)
     buffer.write(np.zeros(256, np.uint32))
     assert machine.launch(code, "k", buffer, 7, grid=1, block=64, checks="uninitialized").findings == ()
+
+
+def test_the_response_of_cluster_launch_control_is_written() -> None:
+    body = """.shared .align 16 .b8 s[128]; mov.u32 %r3, s; add.u32 %r4, %r3, 64; setp.eq.u32 %p1, %r1, 0;
+@%p1 mbarrier.init.shared.b64 [%r4], 1; bar.sync 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r4], 16;
+@%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r3], [%r4];
+L: mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra L;
+ld.shared.u32 %r5, [%r3]; """
+    machine = Machine()
+    text = KERNEL.format(body=body + STORE, variables="", module="", end="ret;")
+    code = machine.load(text.replace(".version 8.5", ".version 8.6").replace("sm_90a", "sm_100a"))
+    assert machine.launch(code, "k", np.zeros(256, np.uint32), 7, grid=1, block=64, checks="uninitialized").findings == ()
+
+
+DISCARD = "mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; discard.global.L2 [%rd3], 128; "
+
+
+def test_lines_that_are_discarded() -> None:
+    use = "ld.global.u32 %r5, [%rd3+64]; st.global.u32 [%rd3+96], %r5; "
+    findings, _ = watched(DISCARD + use, "uninitialized", block=8)
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
+    assert "what `discard.global.L2` has left undefined" in findings[0].diagnostic.message
+    assert watched(DISCARD + "st.global.u32 [%rd3+64], %r1; " + use, "uninitialized", block=8) == ([], "ended")
+    assert watched("mul.wide.u32 %rd3, %r1, 128; add.s64 %rd3, %rd1, %rd3; " + use + DISCARD, "uninitialized", block=8) == ([], "ended")
+
+
+def test_lines_that_an_earlier_launch_has_discarded() -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body=DISCARD, variables="", module="", end="ret;"))
+    read = machine.load(KERNEL.format(body="ld.global.u32 %r5, [%rd2+64]; " + STORE, variables="", module="", end="ret;"))
+    buffer = machine.alloc(1024)
+    buffer.write(np.zeros(256, np.uint32))
+    assert machine.launch(code, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings == ()
+    findings = machine.launch(read, "k", buffer, 7, grid=1, block=8, checks="uninitialized").findings
+    assert [finding.diagnostic.rule for finding in findings] == ["R008"]
 
 
 def test_a_launch_without_checks_between_two_with() -> None:
