@@ -63,9 +63,7 @@ def with_fewer_ctas(case: Case, found: Findings) -> Findings:
     equal = keep(found, lambda one: _is_of_equal_ctas(case, one, axes))
     if not equal:
         return found
-    least = case.shape.cluster or (1, 1, 1)
-    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, case.shape.grid, strict=True)]
-    left = case.not_refuted(equal, attrs.evolve(case.shape, grid=(x, y, z)))
+    left = case.not_refuted(equal, _narrow(case.shape, axes))
     return keep(found, lambda one: one not in equal or one in left)
 
 
@@ -85,6 +83,33 @@ def _is_of_a_far_cta(finding: Finding) -> bool:
     """Whether a finding is about an asynchronous operation or an mbarrier, in a CTA that is not the first along an axis of the grid."""
     ctas = [one["cta"] for one in finding.witness.get("accesses", ()) if "cta" in one]
     return is_of(finding, ASYNCHRONY) and any(max(cta) > 0 for cta in ctas)
+
+
+def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
+    """With several CTAs along one axis of the grid only, for races between CTAs that differ along several: what one axis steps over is as
+    long as there are CTAs along another, and the host may launch fewer of these."""
+    asked = keep(found, _is_across_axes)
+    if not asked:
+        return found
+    runs = [
+        case.within(_narrow(case.shape, frozenset(AXES) - {axis})) for axis, count in zip(AXES, case.shape.grid, strict=True) if count > 1
+    ]
+    return keep(found, lambda one: one not in asked or any(is_in(one, ran) for ran in runs))
+
+
+def _narrow(shape: Shape, axes: frozenset[str]) -> Shape:
+    """The shape with one CTA, or cluster, along some axes of the grid."""
+    least = shape.cluster or (1, 1, 1)
+    x, y, z = [few if axis in axes else many for axis, few, many in zip(AXES, least, shape.grid, strict=True)]
+    return attrs.evolve(shape, grid=(x, y, z))
+
+
+def _is_across_axes(finding: Finding) -> bool:
+    """Whether a finding is a race in global memory between CTAs that differ along several axes of the grid."""
+    if not is_between_ctas(finding):
+        return False
+    one, other = [access["cta"] for access in finding.witness["accesses"]]
+    return len([axis for axis, there in zip(one, other, strict=True) if axis != there]) > 1
 
 
 def _is_of_equal_ctas(case: Case, finding: Finding, axes: frozenset[str]) -> bool:

@@ -147,7 +147,7 @@ def is_update(finding: Finding, ran: Ran) -> bool:
     """Whether a finding is about a read-modify-write in shared memory: a load and a store at the same address expression, that store alone,
     or an atomic update and another access."""
     lines = lines_of(finding)
-    sites = [site for body in ran.bodies for site in body.sites if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
+    sites = [site for body in ran.bodies for site in body.sites.made if id(site) in ran.observer.seen and isinstance(site.bound, Bound)]
     by_line = {ran.line_of(site): _address_of(site) for site in sites if site.bound.form.mnemonic in ("ld", "st")}
     loaded = {_address_of(site) for site in sites if site.bound.form.mnemonic == "ld"}
     named = {by_line.get(line) for line in lines}

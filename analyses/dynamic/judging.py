@@ -24,6 +24,7 @@ from ptxkit.analyses.dynamic.by_contents import (
 from ptxkit.analyses.dynamic.by_shapes import (
     may_be_whole,
     with_as_many_as_counted,
+    with_ctas_along_one_axis,
     with_few_threads,
     with_fewer_ctas,
     with_half_the_ctas,
@@ -55,6 +56,7 @@ from ptxkit.machine.findings import Finding
 
 SIZES = "not shown with other sizes"
 CTAS = "not shown with fewer CTAs, and the kernel does not tell CTAs apart"
+ONE_AXIS = "not shown with several CTAs along one axis of the grid only: the host may launch as few"
 FAR_CTAS = "not shown with half as many CTAs: the host may launch as few"
 SHAPES = "not shown with a CTA of another shape, and the kernel does not say which it has"
 FEW_THREADS = "not shown with as few threads as the kernel tells apart"
@@ -75,6 +77,7 @@ Doubt = tuple[Question, str]
 
 OF_THE_LAUNCH: tuple[Doubt, ...] = (
     (with_fewer_ctas, CTAS),
+    (with_ctas_along_one_axis, ONE_AXIS),
     (with_half_the_ctas, FAR_CTAS),
     (can_be_resized, NOT_TRIED),
     (with_ones, SIZES),

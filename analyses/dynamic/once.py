@@ -51,6 +51,8 @@ class Ran:
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
     code: Code = attrs.field(repr=False)
+    limit: int = 0
+    """How many operations the run was permitted."""
     memory: tuple[bytes, ...] = ()
     """Final contents of synthesized memory, if requested and if all threads ran to completion."""
     _known: dict[frozenset[str], set[int]] = attrs.field(factory=dict, init=False, repr=False)
@@ -68,7 +70,7 @@ class Ran:
     @property
     def lines(self) -> frozenset[int]:
         """Lines of the executed instructions that access memory or synchronize."""
-        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites if id(site) in self.observer.seen])
+        return frozenset([self.line_of(site) for body in self.bodies for site in body.sites.made if id(site) in self.observer.seen])
 
     @property
     def is_timed_out(self) -> bool:
@@ -188,12 +190,13 @@ def once(
     zeroed: Mapping[int, int] | None = None,
     lines: frozenset[int] | None = None,
     first_lines: bool = False,
+    patience: int | None = None,
 ) -> Ran:
     """Executes a launch with the given contents of memory, within limits on operations and seconds, with further monitors in `also`.
 
     With `by_collectives`, warp collectives are taken to order memory accesses (`Races.by_collectives`). With `keep`, memory is read
     afterwards. `zeroed` are words, by address and size, that are initially zero for all contents. If `lines` is given, only races on these
-    lines are reported. `first_lines` is that of `Observer`.
+    lines are reported. `first_lines` and `patience` are those of `Observer`.
     """
     machine = code.machine
     code.reset()
@@ -212,7 +215,7 @@ def once(
         arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
         for address, size in (zeroed or {}).items():
             machine.write(address, bytes(size))
-        observer = Observer(tuple(made), first_lines=first_lines)
+        observer = Observer(tuple(made), first_lines=first_lines, patience=patience)
         with rough_products():
             run = machine.launch(
                 code,
@@ -236,4 +239,4 @@ def once(
         machine.memory.trim()
     if fault is not None and fault.kind in RULES and fault.is_placed:
         findings = (*findings, of_fault(fault, one.launch, schedule))
-    return Ran(one, findings, fault, observer, code, memory)
+    return Ran(one, findings, fault, observer, code, operations, memory)

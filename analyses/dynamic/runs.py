@@ -12,7 +12,7 @@ from ptxkit.analyses.dynamic.once import LOCKSTEP, Ran, once
 from ptxkit.analyses.execution.contents import COUNT, ZEROS, Contents
 from ptxkit.analyses.execution.straying import Made, leaves_by_descriptor, would_be_inside
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.inputs.cost import most_operations
+from ptxkit.analyses.inputs.cost import least_operations, most_operations
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, Sizes, example
 from ptxkit.analyses.inputs.outside import Outside, outside
@@ -59,12 +59,13 @@ class Runs:
         """Whether only the first lines of matrices are read, as one extends beyond shared memory or over an mbarrier."""
         self._known = known
         self._operations = most_operations(routine)
+        self._patience = least_operations(routine)
         self._left = RUNS * self._operations
         self._end = time.thread_time() + seconds
         self._growth = 1
         self._shared = 0
         self._ran: dict[tuple[Any, ...], Ran] = {}
-        """The runs so far, except those that exceeded their budget. If a kernel has no scalars, other sizes give the same launch."""
+        """The runs so far. If a kernel has no scalars, other sizes give the same launch."""
 
     @property
     def is_cut(self) -> bool:
@@ -162,15 +163,18 @@ class Runs:
         ran = known.get(one) if known is not None else None
         lines = setting.lines if self._known is None else None
         key = one, contents, schedule, by_collectives, self.first_lines, tuple((zeroed or {}).items())
+        limit = max(LEAST, min(self._operations, self._left))
         for looked_at in (lines, None) if not also else ():
-            if (*key, looked_at) in self._ran:
-                return self._ran[*key, looked_at]
+            before = self._ran.get((*key, looked_at))
+            if before is not None and (not before.is_timed_out or limit <= before.limit):
+                self._left -= before.limit if before.is_timed_out else 0
+                return before
         if ran is None:
             ran = once(
                 self.code,
                 one,
                 contents,
-                max(LEAST, min(self._operations, self._left)),
+                limit,
                 max(0.1, self._end - time.thread_time()),
                 schedule=schedule,
                 by_collectives=by_collectives,
@@ -179,10 +183,12 @@ class Runs:
                 also=also,
                 lines=lines,
                 first_lines=self.first_lines,
+                patience=self._patience,
             )
             if known is not None and not ran.is_timed_out:
                 known[one] = ran
-        self._left -= ran.observer.operations
-        if not also and not ran.is_timed_out:
+        # a run without end says little about further ones, so it is charged in full
+        self._left -= ran.limit if ran.is_timed_out else ran.observer.operations
+        if not also:
             self._ran[*key, lines] = ran
         return ran

@@ -91,7 +91,7 @@ def unexecuted(program: Any, seen: Set[int], without: Set[Path]) -> dict[Path, S
 
 def executed(program: Any, seen: Set[int]) -> set[Path]:
     """The paths of the instructions whose `id` is in `seen`."""
-    return {site.path for body in program.entered for site in body.sites if id(site) in seen}
+    return {site.path for body in program.entered for site in body.sites.made if id(site) in seen}
 
 
 def _is_shared(bound: Bound) -> bool:

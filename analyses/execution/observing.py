@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from ptxkit.analyses.execution.standing import Classes, StandIns
 from ptxkit.analyses.execution.unknown import UnknownFunctions
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import named
+from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitoring import Monitor, is_observed
 from ptxkit.machine.values.distinct import distinct_numbers
 
 MOST_FLAGS = 256
+MOST = 0.7
+"""The share of the instructions of a kernel that are most of them."""
 _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
@@ -26,6 +30,9 @@ class Observer(Monitor):
     `held` are the ranges of variables of the module of which the user says what they hold.
     `unknown` synthesizes the results of undefined functions. With `first_lines`, only the first rows of matrices are read through
     descriptors. With `most_ctas`, only so many CTAs are started, the first ones of the grid.
+
+    With `patience`, the launch ends as if its budget were used up once it only repeats itself: most instructions have been executed, and
+    none for the first time for as many operations as it took until then, and at least for `patience` operations.
     """
 
     def __init__(
@@ -36,6 +43,7 @@ class Observer(Monitor):
         first_lines: bool = False,
         most_ctas: int | None = None,
         held: tuple[tuple[int, int], ...] = (),
+        patience: int | None = None,
     ) -> None:
         self.classes = classes
         self.most_ctas = most_ctas
@@ -44,6 +52,7 @@ class Observer(Monitor):
         self.standing: StandIns | None = None
         self.made = sorted(made)
         self.held = sorted(held)
+        self.patience = patience
         self.program: Any = None
         self.shared = 0
         self.globals = 0
@@ -73,12 +82,16 @@ class Observer(Monitor):
         read."""
         self.updates = False
         """Whether memory was updated by atomics, whose order may show in results of a correct kernel."""
+        self._launch: Any = None
+        self._last = 0
+        """Number of operations before an instruction was first executed most recently."""
         self._placed = 0
         self._preset_ranges: list[tuple[int, int]] = []
         self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
         self._parities: dict[tuple[int, int], int] = {}
 
     def begin(self, launch: Any) -> None:
+        self._launch = launch
         self.program = launch.program
         launch.stand_in = self.unknown
         launch.first_lines = self.first_lines
@@ -129,7 +142,7 @@ class Observer(Monitor):
         site = getattr(lanes, "site", None)
         if site is None:
             return
-        self.seen.add(id(site))
+        self._see(site)
         self.updates |= access.kind not in ("read", "write")
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
@@ -159,13 +172,33 @@ class Observer(Monitor):
         return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
-        self.seen.add(id(lanes.site))
+        self._see(lanes.site)
+        if self.patience is not None and self._repeats_itself(self.patience):
+            raise Stop("budget", "the launch only repeats what it has executed before")
         if self.standing is not None and not lanes.site.bound.flow:
             self.standing.synchronized(lanes, arguments)
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True
             self.copies += lanes.count
+
+    def _see(self, site: Any) -> None:
+        if id(site) not in self.seen:
+            self.seen.add(id(site))
+            self._last = self._now
+
+    @property
+    def _now(self) -> int:
+        """The number of operations so far."""
+        return int(self._launch.operations + self._launch.scheduler.operations)
+
+    def _repeats_itself(self, patience: int) -> bool:
+        """Whether most instructions have been executed, and none for the first time for long."""
+        return self._now > self._last + max(patience, self._last) and len(self.seen) >= MOST * self._count()
+
+    def _count(self) -> int:
+        """The number of instructions that access memory or synchronize, in the functions that were entered."""
+        return sum([_count_of(body) for body in self.program.entered])
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
         _, barrier, wait, _ = self._of(lanes.site)
@@ -199,9 +232,26 @@ class Observer(Monitor):
         return found
 
 
+def _count_of(body: Any) -> int:
+    """The number of instructions of a function that access global or shared memory or synchronize."""
+    found: int | None = body.known.get(_count_of)
+    if found is None:
+        bounds = map(body.bound, range(len(body.instructions)))
+        found = body.known[_count_of] = sum([isinstance(bound, Bound) and _is_seen(bound) for bound in bounds])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _is_seen(bound: Bound) -> bool:
+    """Whether `Observer.seen` includes an instruction once it has been executed."""
+    if bound.has(".param") or bound.has(".local"):
+        return False
+    return is_observed(bound) or bool(bound.memory)
+
+
 def _has_flights(body: Any) -> bool:
     """Whether the function starts asynchronous operations."""
-    return any(_traits(site.bound)[0] for site in body.sites)
+    return any(_traits(bound)[0] for bound in body.forms)
 
 
 def _overlap(ranges: list[tuple[int, int]], first: int, last: int) -> bool:

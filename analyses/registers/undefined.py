@@ -78,8 +78,8 @@ def _is_of_interest(named: Registers, register: int) -> bool:
 
 
 def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
-    """By instruction, the doubtful registers whose value certainly affects it: no copies, no registers that it also updates, and no
-    elements of a stored vector, of which some may be padding."""
+    """By instruction, the doubtful registers whose value certainly affects it: no copies, no registers that it also updates, no
+    elements of a stored vector, of which some may be padding, and no parts of a word, of which some may not be used."""
     named, bounds = registers(routine), bindings(routine)
     found = {}
     for i, read in enumerate(named.reads):
@@ -90,7 +90,7 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
         children = routine.instructions[i].children
         first = 1 if routine.instructions[i].guard is None else 2
         unsure: set[int] = set()
-        if bound.form.copies:
+        if bound.form.copies or bound.packs:
             unsure.update(*[named.of(i, child) for child in children[first:]])
         for operand in bound.operands:
             if (operand.writes and operand.reads) or (operand.width > 1 and bound.memory):

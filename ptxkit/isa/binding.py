@@ -184,6 +184,11 @@ class Bound:
         return next(iter(self._holding(self.form.carry)), "")
 
     @cached_property
+    def packs(self) -> bool:
+        """Whether several operands each give a part of the result, as in conversions of two numbers to one register (9.7.9.21)."""
+        return self.form.mnemonic == "cvt" and len([one for one in self.operands if one.reads]) > 1
+
+    @cached_property
     def flow(self) -> str:
         """branch, branch-indexed, call, return, exit, trap, brkpt or empty."""
         return next(iter(self._holding(self.form.flow)), "")

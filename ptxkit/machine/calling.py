@@ -73,7 +73,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
         sizes.append(size_of(symbol) if symbol is not None and symbol.kind is Kind.PARAMETER else U64.itemsize)
         if symbol is not None and symbol.kind is Kind.PARAMETER:
             kinds.append("address")
-            values.append(writer.symbol(symbol, U64))
+            values.append(writer.symbol(symbol, U64, node.text))
         elif type(node) is Name and node.text == "_":
             kinds.append("nothing")
             values.append("None")

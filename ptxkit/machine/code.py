@@ -54,6 +54,8 @@ class Site:
     path: Path
     """Relative to the module."""
     body: Body = attrs.field(repr=False)
+    number: int
+    """Its index among the instructions of the function."""
 
 
 @attrs.define
@@ -108,6 +110,11 @@ class Sites(Sequence[Site]):
         if found is None:
             found = self._made[at] = self._body.site(range(len(self._made))[at])
         return found
+
+    @property
+    def made(self) -> list[Site]:
+        """Those that have been created, which include all that were executed under monitors."""
+        return [site for site in self._made if site is not None]
 
 
 class Body:
@@ -239,7 +246,7 @@ class Body:
         """Creates the site of an instruction; use `sites`, which caches them."""
         stretch = self._stretch(i)
         laid = stretch.laid
-        return Site(self.instructions[i], self.bound(i), laid.scope, (*laid.path, stretch.place(i)), self)
+        return Site(self.instructions[i], self.bound(i), laid.scope, (*laid.path, stretch.place(i)), self, i)
 
     def bound(self, i: int) -> Bound | Mismatch:
         """The form of an instruction."""
@@ -288,6 +295,7 @@ class Body:
         self._of_node[id(scope)] = {}
         most = MANY_NUMBERS + 4 * sum([len(laid.instructions) for laid in self.names.in_scope[scope]])
         for stem, (symbol, *others) in scope.ranges.items():
+            self.variables += [one for one in (symbol, *others) if one.kind is not Kind.REGISTER]
             count = symbol.count
             is_plain = symbol.kind is Kind.REGISTER and symbol.vector == 1 and not others and not stem[-1:].isdecimal()
             if is_plain and count is not None and count <= most:

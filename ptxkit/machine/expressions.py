@@ -176,7 +176,7 @@ class Expressions:
                 return self.constant(np.zeros((), dtype)[()])
             symbol = site.scope.lookup(node.text)
             if symbol is not None:
-                return self.symbol(symbol, dtype)
+                return self.symbol(symbol, dtype, node.text)
             return self.special(site, node, dtype)
         if isinstance(node, Component):
             if special_register(node.text) is not None:
@@ -197,8 +197,8 @@ class Expressions:
         # a symbol with a constant added
         named = [child for child in node.children if type(child) is Name]
         if named and (symbol := site.scope.lookup(named[0].text)) is not None:
-            rest = _offset(node)
-            return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(rest, object).astype(np.int64).astype(dtype)[()])})"
+            address = self.symbol(symbol, dtype, named[0].text)
+            return f"({address} + {self.constant(np.array(_offset(node), object).astype(np.int64).astype(dtype)[()])})"
         raise Stop("unsupported", "an operand that is not understood")
 
     def element(self, site: Site, node: Element, dtype: np.dtype[Any], space: str = "") -> str:
@@ -206,7 +206,7 @@ class Expressions:
         symbol = site.scope.lookup(node.base.text)
         if symbol is None:
             raise Stop("unsupported", "an element of an array that is not declared")
-        array = self.address(site, node.base, space) if space else self.symbol(symbol, dtype)
+        array = self.address(site, node.base, space) if space else self.symbol(symbol, dtype, node.base.text)
         index = node.number
         constant = 0
         if isinstance(index, Expression) and constant_value(index) is None:
@@ -215,12 +215,12 @@ class Expressions:
         size = self.constant(np.asarray(element_bytes(symbol.type)).astype(dtype)[()])
         return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
-    def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
-        """The address of a variable or function in its own state space."""
+    def symbol(self, symbol: Any, dtype: np.dtype[Any], name: str) -> str:
+        """The address of a variable or function in its own state space. With `.param .b64 %P<2>` the name says which variable it is."""
         formal = self.body.formal(symbol) if symbol.kind is Kind.PARAMETER else -1
         if formal >= 0:
             return self.read(formal, dtype)
-        place = self.program.frame_offset(self.body, symbol)
+        place = self.program.frame_offset(self.body, symbol, name)
         if place is not None:
             base = self.read(STACK, U64)
             return self.converted(f"({base} + {self.constant(np.uint64(place))})", U64, dtype)
@@ -255,7 +255,7 @@ class Expressions:
             numbers = self.body.registers_of(site.scope, base)
             symbol = site.scope.lookup(base.text)
             if symbol is not None and symbol.kind is not Kind.REGISTER:
-                value = self.symbol(symbol, U64)
+                value = self.symbol(symbol, U64, base.text)
                 window = self.program.window(symbol.space or "") if space == ".generic" else 0
                 return self._plus(value, offset + window)
             if numbers:

@@ -190,8 +190,7 @@ class Undefined(dict[int, Array]):
         if how == "equal":
             return None
         if how == "pack":
-            source = next(iter(taints.values()))[1]
-            each = [self.of((key,), lanes) for key in source.keys]
+            each = [self.of((key,), lanes) for read in plan.reads for key in read.keys]
             if any(one is None for one in each):
                 return None
             return _least(each)
@@ -274,6 +273,8 @@ def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
 
 def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
     """How undefined operands affect the result, from the computation in the instruction table."""
+    if bound.packs:
+        return "pack", ()
     value = next((one.value for one in bound.computes), None)
     if not isinstance(value, Call):
         return "", ()

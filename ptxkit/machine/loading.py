@@ -458,11 +458,14 @@ class Program:
             found = _known[key] = known(made)
         return found
 
-    def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
-        """The offset of a thread-local variable in the frame; None for other variables."""
+    def frame_offset(self, body: Body, symbol: Symbol, name: str = "") -> int | None:
+        """The offset of a thread-local variable in the frame; None for other variables. Of several that are declared together, as by
+        `.param .b64 %P<2>`, the one with this name, or the first."""
         found = self._offsets.get(id(symbol))
         if found is None:
             return None
+        if symbol.count is not None and name:
+            found += size_of(symbol) * int(name[len(symbol.name) :])
         return found + (PARAM_FRAME if (symbol.space or "").startswith(".param") else 0)
 
     def address(self, symbol: Symbol, code: Code | None = None) -> int:

@@ -192,6 +192,16 @@ def test_recursion(schedule: Any) -> None:
     assert run(kernel(body, before=fib), schedule=schedule).tolist() == [numbers[i % 10] for i in range(64)]
 
 
+def test_arguments_that_are_declared_together() -> None:
+    less = """.func (.param .b32 ret) less(.param .b32 a, .param .b32 b)
+    { .reg .b32 %r<3>; ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b]; sub.s32 %r1, %r1, %r2; st.param.b32 [ret], %r1; ret; }"""
+    body = """mad.lo.s32 %r5, %r1, 5, 3;
+    { .param .b32 p<2>; .param .b32 q<1>; st.param.b32 [p0], %r5; st.param.b32 [p1], %r1;
+    call.uni (q0), less, (p0, p1); ld.param.b32 %r6, [q0]; }
+    st.global.u32 [%rd3], %r6; ret;"""
+    assert (run(kernel(body, before=less)) == 4 * np.arange(64) + 3).all()
+
+
 def test_calls_through_pointers_split_a_group() -> None:
     functions = "".join(
         f".func (.reg .b32 r) f{i}(.reg .b32 a) {{ .reg .b32 %t; {op}; mov.b32 r, %t; ret; }}\n"

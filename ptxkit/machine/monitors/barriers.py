@@ -516,8 +516,7 @@ class Barriers(Monitor):
         """The basic block of an instruction."""
         found = self._blocks.get(id(site))
         if found is None:
-            i = next(n for n, one in enumerate(site.body.sites) if one is site)
-            blocks = enumerate(site.body.blocks)
+            i, blocks = site.number, enumerate(site.body.blocks)
             found = self._blocks[id(site)] = next(n for n, block in blocks if block.start <= i < block.end or block.last == i)
         return found
 
@@ -560,8 +559,7 @@ class Barriers(Monitor):
         """Whether a function has instructions with a mask of the lanes that must execute them together."""
         found = self._masked.get(id(body))
         if found is None:
-            bounds = [site.bound for site in body.sites if isinstance(site.bound, Bound)]
-            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in bounds)
+            found = self._masked[id(body)] = any(one.members is not None and one.members.reads for one in body.forms)
         return found
 
     def _deserted(self, lanes: Any, named: Array) -> None:

@@ -77,7 +77,7 @@ class Comparison:
         """Checks an access for races. Returns False if it is a repetition without news."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
-        self._now, self._now_by = access, kind
+        self._now, self._is_by_word = access, False
         self.races.flying.check(space, at, access.size, access.kind, kind, lanes.index)
         if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
             return False
@@ -100,6 +100,7 @@ class Comparison:
                 # rows that one instruction stores at one address are of different lanes
                 if kind.is_exchange and (access.kind == "read" or len(distinct_numbers(at)) == len(at)):
                     # each word of a row is in a register of another lane
+                    self._is_by_word = True
                     ahead = np.repeat(lanes.lane % 8 * 4 - lanes.lane, pieces) + offset // 4
                     place, thread, code = place + ahead, thread + ahead, code_of(4, offset % 4)
             self._accessed(shadow, space, Rows(piece, place, thread, code, kind), access)
@@ -302,7 +303,7 @@ class Comparison:
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
         """The bytes that threads write to pieces now, one row each; None if unknown."""
         access = self._now
-        if access.values is None or access.kind != "write" or self._now_by.is_exchange:
+        if access.values is None or access.kind != "write" or self._is_by_word:
             return None
         lanes = access.lanes
         columns = [np.ascontiguousarray(lanes.broadcast(np.asarray(value)[()])).view(np.uint8) for value in access.values]

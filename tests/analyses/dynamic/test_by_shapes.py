@@ -9,6 +9,7 @@ from ptxkit.analyses.dynamic.judging import (
     CTAS,
     FAR_CTAS,
     FEW_THREADS,
+    ONE_AXIS,
     SHAPES,
     WRITERS,
 )
@@ -126,3 +127,14 @@ def test_a_grid_may_have_no_cta_that_fills_more_stages_than_there_are(least: int
     done = exercised(STAGES.replace("LEAST", str(least)), "", ".reqntid 32", HEADER.replace("80", "90"))
 
     assert {(one.finding.diagnostic.rule, one.doubt == FAR_CTAS) for one in done.found} == {("M005", not shows)}
+
+
+@pytest.mark.parametrize(("length", "shows"), [(128, False), (64, True)])
+def test_what_one_axis_steps_over_is_as_long_as_the_other_has_ctas(length: int, shows: bool) -> None:
+    # CTA (1, 0) stores where CTA (0, 1) does: the grid has one CTA along x. If tiles are shorter than CTAs, neighbours race
+    body = f"""ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y;
+add.u32 %r4, %r3, %r2; mad.lo.u32 %r4, %r4, {length}, %r1; mad.lo.u32 %r5, %r2, 7, %r3;
+mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r5;"""
+    done = exercised(body, directives=".reqntid 128")
+
+    assert {(one.finding.diagnostic.name, one.doubt == ONE_AXIS) for one in done.found} == {("race-global", not shows)}

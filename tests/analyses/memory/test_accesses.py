@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import all_rules, lint, routines
-from ptxkit.analyses.memory.accesses import Access, accesses, accesses_of, locate, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, accesses_by_instruction, accesses_of, locate, size_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Severity
 
@@ -55,6 +55,7 @@ class TestAccesses:
     def test_by_instruction(self) -> None:
         (routine,) = routines(ptxkit.parse(KERNEL.format("", "st.shared.u32 [%r1], %r2; add.u32 %r1, %r1, 4; ld.shared.u32 %r3, [%r1];")))
         assert [[access.writes for access in accesses_of(routine, i)] for i in range(3)] == [[True], [], [False]]
+        assert {i: len(own) for i, own in accesses_by_instruction(routine).items()} == {0: 1, 2: 1}
 
     def test_space_size_and_address(self) -> None:
         (load,) = accesses_in("mov.u32 %r1, s; ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1+16];")

@@ -18,6 +18,7 @@ FINE = {
     "branches on different predicates": "@!%p1 bra A; mov.u32 %r1, 1; A: bar.sync 0; @!%p2 bra B; st.global.u32 [%d1], %r1; B:",
     "guard and branch": "@%p1 mov.u32 %r1, 1; @!%p1 bra B; st.global.u32 [%d1], %r1; B:",
     "only copied": "mov.u32 %r1, %r2; mov.b64 %d2, {%r3, %r2};",
+    "packed with another number": "cvt.rn.f16x2.f32 %r3, %r2, %r5; st.global.u16 [%d1], %r3;",
     "handed to lanes that do not use it": "shfl.sync.down.b32 %r3, %r2, 1, 31, -1; mov.b64 %d2, {%r3, %r3};",
     "handed round in a loop": "A: shfl.sync.bfly.b32 %r2, %r2, 1, 31, -1; add.u32 %r2, %r2, 1; @%p1 bra A;",
     "padding of a vector": "st.global.v2.u32 [%d1], {%r5, %r2};",

@@ -94,6 +94,14 @@ def test_lanes_that_exchange_rows_need_a_barrier(case: str) -> None:
     assert not findings(ROWS.format(first=first, between="bar.warp.sync -1;", second=second), block=32)
 
 
+@pytest.mark.parametrize(("word", "severities"), [("%r6", ["INFO"]), ("%r1", ["ERROR"])])
+def test_rows_at_one_address_may_be_equal(word: str, severities: list[str]) -> None:
+    body = f"""and.b32 %r6, %r1, 3; and.b32 %r4, %r1, 32; mov.u32 %r5, s; add.s32 %r5, %r5, %r4;
+    stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {{{word}}};"""
+
+    assert [one.diagnostic.severity.name for one in findings(body, block=32)] == severities
+
+
 MESSAGE = """
 setp.ne.u32 %p3, %r9, 0; @%p3 bra READ;
 st.global.u32 [%rd1], 42;

@@ -50,6 +50,7 @@ BAD = {
     "from a lane that is not in the mask": (
         "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is inactive",
     ),
+    "both parts of a word": ("cvt.rn.f16x2.f32 %r5, %r6, %r7; " + STORE, "R001", "%r7 before anything"),
     "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
 }  # fmt: skip
 
@@ -57,6 +58,7 @@ GOOD = {
     "read and not used": "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [s]; add.u32 %r6, %r6, %r7; mov.u32 %r5, 0; " + STORE,
     "written by all": "st.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; " + STORE,
     "written and used by some": "@%p1 mov.u32 %r5, 1; @%p1 st.global.u32 [%rd2], %r5; ",
+    "packed with another number": "cvt.rn.f16x2.f32 %r6, %r7, %r1; cvt.u16.u32 %h1, %r6; st.global.u16 [%rd2], %h1; ",
     "not selected": "selp.u32 %r5, %r1, %r6, %p1; @%p1 st.global.u32 [%rd2], %r5; ",
     "an operand that is decided": "setp.gt.u32 %p2, %r1, 99; and.pred %p4, %p2, %p3; @%p4 bra E; mov.u32 %r5, 1; " + STORE + "E: ",
     "a comparison that is decided": "setp.gt.u32 %p2, %r1, 99; setp.lt.and.u32 %p4, %r6, %r1, %p2; @%p4 bra E; mov.u32 %r5, 1; "

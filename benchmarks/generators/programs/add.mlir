@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<4096xf32>, %b: tensor<4096xf32>) -> tensor<4096xf32> { %0 = stablehlo.add %a, %b : tensor<4096xf32> return %0 : tensor<4096xf32> }

@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<8x128x64xf16>, %b: tensor<8x64x128xf16>) -> tensor<8x128x128xf16> { %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<8x128x64xf16>, tensor<8x64x128xf16>) -> tensor<8x128x128xf16> return %0 : tensor<8x128x128xf16> }

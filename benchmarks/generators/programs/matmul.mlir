@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<512x384xf32>, %b: tensor<384x256xf32>) -> tensor<512x256xf32> { %0 = stablehlo.dot %a, %b : (tensor<512x384xf32>, tensor<384x256xf32>) -> tensor<512x256xf32> return %0 : tensor<512x256xf32> }

@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<512x512xf16>, %b: tensor<512x512xf16>) -> tensor<512x512xf32> { %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<512x512xf16>, tensor<512x512xf16>) -> tensor<512x512xf32> return %0 : tensor<512x512xf32> }

@@ -1,0 +1,9 @@
+#include <math.h>
+#define N 4096
+#pragma omp declare target
+static float weight(float a, float b) { return a * expf(-b * b) + sqrtf(fabsf(a - b)); }
+#pragma omp end declare target
+void saxpy(int n, float a, const float *x, float *y) {
+#pragma omp target teams distribute parallel for map(to: x[0:n]) map(tofrom: y[0:n])
+  for (int i = 0; i < n; i++) y[i] += a * x[i];
+}

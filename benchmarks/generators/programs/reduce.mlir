@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<128x1000xf32>) -> tensor<128xf32> { %z = stablehlo.constant dense<0.0> : tensor<f32> %0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : (tensor<128x1000xf32>, tensor<f32>) -> tensor<128xf32> return %0 : tensor<128xf32> }

@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<1048576xf32>) -> tensor<f32> { %z = stablehlo.constant dense<0xFF800000> : tensor<f32> %0 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [0] : (tensor<1048576xf32>, tensor<f32>) -> tensor<f32> return %0 : tensor<f32> }

@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<64x100xi32>) -> tensor<64x100xi32> { %0 = "stablehlo.sort"(%a) <{dimension = 1 : i64, is_stable = true}> ({ ^bb0(%x: tensor<i32>, %y: tensor<i32>): %c = stablehlo.compare LT, %x, %y : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %c : tensor<i1> }) : (tensor<64x100xi32>) -> tensor<64x100xi32> return %0 : tensor<64x100xi32> }

@@ -1,0 +1,1 @@
+func.func @f(%a: tensor<1024x512xf32>) -> tensor<512x1024xf32> { %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<1024x512xf32>) -> tensor<512x1024xf32> return %0 : tensor<512x1024xf32> }
