@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ptxkit.analyses.execution.contents import COUNT, NOISE, SHUFFLED, SMALL, Contents, Numbers
+from ptxkit.analyses.execution.contents import COUNT, NOISE, RANDOM, SHUFFLED, SMALL, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, executed, unexecuted
-from ptxkit.analyses.execution.findings import OF_LAUNCH, OUTSIDE, UNKNOWN, cause_of, fault_space, is_explained, is_of_stores, of_fault
+from ptxkit.analyses.execution.findings import OF_LAUNCH, OUTSIDE, UNKNOWN, cause_of, fault_space, is_explained, of_fault
 from ptxkit.analyses.execution.launch import MOST_ROOM, Launch
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.execution.result import Attempt, Ran
 from ptxkit.analyses.execution.running import once
 from ptxkit.analyses.execution.standing import APART, Classes, divided
 from ptxkit.analyses.execution.straying import leaves_by_descriptor
+from ptxkit.analyses.execution.synchronizing import cleared
 from ptxkit.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ PART = 0.3
 """The first run of an attempt with other scalars may take at least this fraction of the remaining time."""
 LEAST_SECONDS = 0.05
 """Least time for a run, in seconds. No optional run starts with less time left."""
+MOST_ALONE = 4
+"""Contents in one array while the others hold 0, 1, 2, … are tried for this many arrays."""
 MOST_RESTARTS = 2
 """A run with other contents than the first is restarted so many times because CTAs deviate; then all of them are watched."""
 FEW, LEAST_CTAS = 0.1, 8
@@ -66,8 +69,10 @@ class Runner:
         budget: float,
         progress: Callable[[Any], None] | None,
         closed: frozenset[Path],
+        compared: tuple[int, ...] = (),
     ) -> None:
-        """`closed` are the paths of instructions that no scalars and no contents can reach; the rest is as `execute` has it."""
+        """`closed` are the paths of instructions that no scalars and no contents can reach, `compared` the words with which the kernel
+        compares others; the rest is as `execute` has it."""
         self.code = code
         self.launch = launch
         self.schedules = schedules
@@ -76,6 +81,9 @@ class Runner:
         self.progress = progress
         self.budget = budget
         self.closed = closed
+        self.compared = compared
+        self.clears = True
+        """Whether memory through which threads synchronize is cleared."""
         self.end = time.thread_time() + budget
         self.runs: list[Ran] = []
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
@@ -190,22 +198,51 @@ class Runner:
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0].fault):
             return
+        if self._clears():
+            self.code.reset()
+            self.runs, self.first, self.not_covered, self.seen = [], {}, {}, set()
+            self._once(self.schedules[0], self.contents[0])
         for n, schedule in enumerate(self._other_schedules if self.runs[0].fault is None else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self.is_cut |= not self._again(self.schedules[0], choice, is_needed=n == 0)
+        if any(self._says_nothing(run) for run in self.runs if run.contents.name == RANDOM.name):
+            # arrays may not go together: random words in one of them, as in a list of edges, may be valid if another is a table of indices
+            for n in self.deciding[:MOST_ALONE]:
+                self._again(self.schedules[0], attrs.evolve(RANDOM, only=n).with_numbers(numbers), is_needed=False)
         if self.depends and not self.skipped and not self._has_others:
             # `small` contents neither run long nor leave arrays
             self._again(self.schedules[0], SMALL.with_numbers(numbers), is_needed=False)
+        if self.depends and self.compared and not self.first:
+            # many threads may take a path that a certain word leads to
+            self._again(self.schedules[0], Contents("among", words=self.compared).with_numbers(numbers), is_needed=False)
         self._leave_out_unfit()
         usual = frozenset().union(*[run.causes for run in self.runs if run.contents == self.contents[0]])
-        if any(is_of_stores(finding) for cause, (finding, _, _) in self.first.items() if cause not in usual):
-            # they may collide only where words of an index table are equal
+        if not self.first.keys() <= usual:
+            # threads may collide only where words are equal, of an index table or of keys
             self._again(self.schedules[0], SHUFFLED.with_numbers(numbers), is_needed=False)
         if self._are_equal and self.launch.made_up:
             # with random bytes, values are not equal by coincidence
             self._again(self.schedules[0], NOISE.with_numbers(numbers), is_needed=False)
             self._leave_out_unfit()
+
+    @property
+    def deciding(self) -> list[int]:
+        """The arguments on whose synthesized contents branches or addresses depended in the first run with these scalars, by index."""
+        found = [n for start, n in self.starts.items() if dependent(self.observer.program, self.observer.read.get(start, {}))]
+        return list(dict.fromkeys(found))
+
+    def _clears(self) -> bool:
+        """Clears the memory through which threads synchronized in the first run, if a run with it cleared executes all that the first run
+        did. Returns whether there is such memory."""
+        given, launch = self.launch, cleared(self.launch, self.observer, self.starts)
+        if launch == given or not self.clears:
+            return False
+        self.launch = launch
+        if self.reached(self.contents[0].numbers, self.contents[0]) >= executed(self.observer.program, self.seen):
+            return True
+        self.launch = given
+        return False
 
     @property
     def _other_schedules(self) -> tuple[str | int, ...]:

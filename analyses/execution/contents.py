@@ -3,8 +3,8 @@
 The values are small integers, so that a kernel that uses them as indices stays within its arrays. `count` holds 0, 1, 2, …, all different,
 as index tables often do; `shuffled` holds the same values in another order; `random` holds random integers, and `small` random integers
 from a smaller range; `zeros` is typical of fresh memory; `flags` holds random zeros and ones; `reals` holds random single-precision
-numbers;
-`noise` holds random bytes, so that two values are equal only if the kernel makes them so.
+numbers; `noise` holds random bytes, so that two values are equal only if the kernel makes them so; `among` holds given numbers, such as
+those with which the kernel compares words.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ SPREAD = 2.0
 """Random real numbers lie between -SPREAD and SPREAD."""
 SIDE = 64
 """Texels along each dimension of a synthesized texture."""
+SIGN = 1 << 31
+"""The sign bit of a word."""
+PARTS = 16
+"""Buffers of one argument are numbered from this many times its index on."""
 
 
 Part = tuple[int, int, int]
@@ -68,6 +72,10 @@ class Contents:
     name: str
     seed: int = 0
     numbers: Numbers = Numbers()
+    only: int | None = None
+    """The one argument that has these contents, by index, while all others hold 0, 1, 2, …; None if all have them."""
+    words: tuple[int, ...] = ()
+    """The words to choose from."""
 
     def with_numbers(self, numbers: Numbers) -> Contents:
         """Returns the same contents with other scalars."""
@@ -83,12 +91,14 @@ class Contents:
         import numpy as np
 
         words = size // 4
-        if self.name == "count":
+        if self.name == "count" or self.only not in (None, number // PARTS):
             return _counting(1 << (words - 1).bit_length() if words else 0)[: 4 * words]
         if self.name == "shuffled":
             return _shuffled(words, self.seed, number)
         if self.name in _BELOW:
             return np.random.default_rng((self.seed, number)).integers(0, _BELOW[self.name], words, np.uint32).view(np.uint8)
+        if self.name == "among":
+            return np.random.default_rng((self.seed, number)).choice(np.array(self.words, np.uint32), words).view(np.uint8)
         if self.name == "reals":
             return np.random.default_rng((self.seed, number)).uniform(-SPREAD, SPREAD, words).astype(np.float32).view(np.uint8)
         if self.name == "noise":
@@ -115,8 +125,10 @@ class Contents:
             "flags": "zeros and ones",
             "small": "small random numbers",
             "reals": "random real numbers",
+            "among": f"words among {', '.join([str((word ^ SIGN) - SIGN) for word in self.words])}",
         }
-        return names.get(self.name, "random numbers")
+        found = names.get(self.name, "random numbers")
+        return found if self.only is None else f"{found} beside 0, 1, 2, …"
 
 
 @functools.lru_cache(maxsize=1)
@@ -142,8 +154,9 @@ NEAR = 8
 """Words in a row that is shuffled."""
 COUNT, ZEROS, NOISE, SMALL = Contents("count"), Contents("zeros"), Contents("noise", 3), Contents("small", 4)
 SHUFFLED = Contents("shuffled", 5)
+RANDOM = Contents("random", 1)
 FIRST_ORDER = 100
 DIFFERENT = ("count", "shuffled")
 """The contents in which no two words of an array are equal."""
-CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("flags", 2))
+CHOICES = (COUNT, RANDOM, ZEROS, Contents("flags", 2))
 """The contents to try, in order: the first for every kernel, the others only if something depends on contents."""

@@ -3,18 +3,21 @@ instructions that write memory or synchronize have not been executed."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.attempt import LEAST_SECONDS, Runner
+from ptxkit.analyses.execution.attempt import LEAST_SECONDS, MOST_ALONE, Runner
 from ptxkit.analyses.execution.contents import CHOICES, Contents, Numbers
 from ptxkit.analyses.execution.dependence import dependent, readers
 from ptxkit.analyses.execution.findings import OF_NUMBERS, fault_space, is_about
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.literals import compared, literals
 from ptxkit.analyses.execution.reach import unreachable
 from ptxkit.analyses.execution.result import Attempt, Executed, shown
+from ptxkit.analyses.execution.synchronizing import cleared, uncleared
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.isa.binding import Bound
@@ -66,20 +69,24 @@ def execute(
     kernel = next((one for one in routines(code.module) if one.name == launch.kernel), None)
     closed = frozenset([kernel.where(i) for i in unreachable(kernel, launch)]) if kernel is not None else frozenset()
     is_timed = kernel is not None and not specials(kernel).isdisjoint(CLOCKS)
-    runner = Runner(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress, closed)
-    return _Search(runner, is_timed).run()
+    words = compared(kernel) if kernel is not None else ()
+    runner = Runner(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress, closed, words)
+    return _Search(runner, is_timed, literals(kernel) if kernel is not None else ()).run()
 
 
 class _Search:
     """The attempts of a launch, and what they leave unexecuted."""
 
-    def __init__(self, runner: Runner, is_timed: bool) -> None:
+    def __init__(self, runner: Runner, is_timed: bool, words: tuple[int, ...]) -> None:
         self.runner = runner
+        self.literals = words
         self.is_timed = is_timed
         """Whether the kernel reads a clock, on which results may depend."""
         self.has_other_states = False
         self.not_together: tuple[Numbers, ...] = ()
         """See `Executed.not_together`."""
+        self.unreached: tuple[Path, ...] = ()
+        """See `Executed.unreached`."""
 
     def run(self) -> Executed:
         attempts: list[Attempt] = []
@@ -204,31 +211,37 @@ class _Search:
                 most = max(most, len(seen))
 
     def _led_by_contents(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Attempts with other contents, if contents alone keep instructions from being executed. Lines that remain unexecuted are
-        reported in `unfit`."""
+        """Attempts with other contents, if contents alone keep instructions from being executed. Keeps those that remain unexecuted."""
         good = [one for one in attempts if self._is_good(one)]
         best = min(good, key=lambda one: len(one.unseen), default=None)
         if best is None or not best.unseen or not any(isinstance(site.bound, Bound) and site.bound.flow for site in best.depends):
             return []
         left, found = set.intersection(*[set(one.unseen) for one in good]), []
-        for one in self._searched_contents((best,), left, FEW_FLAGS):
+        for one in itertools.chain(self._uncleared(best) if left else (), self._searched_contents((best,), left, FEW_FLAGS)):
             found.append(one)
             left &= set(one.unseen)
-        if left:
-            lines = sorted({self.runner.code.index.span(best.unseen[path].path).line for path in left})
-            more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
-            self.runner.unfit.setdefault(f"line {', '.join(map(str, lines[:3]))}{more}, which no tried contents reach")
+        self.unreached = tuple([best.unseen[path].path for path in left])
         return found
 
+    def _uncleared(self, best: Attempt) -> Iterator[Attempt]:
+        """Yields the best attempt without clearing the memory through which threads synchronize: they may compute with it as well."""
+        runner = self.runner
+        given, runner.launch = runner.launch, uncleared(runner.launch)
+        if given != runner.launch:
+            runner.clears = False
+            yield runner.attempt(best.runs[0].contents.numbers)
+            runner.launch, runner.clears = given, True
+
     def _searched_contents(self, attempts: Sequence[Attempt], unseen: Set[Path], most: int = MOST_FLAGS) -> Iterator[Attempt]:
-        """Yields attempts with other flags or real numbers in memory that execute instructions which no other attempt reached."""
+        """Yields attempts with other contents that execute instructions which no other attempt reached: a number of the kernel's text in
+        one array, flags, or real numbers."""
         start = next((one for one in attempts if self._is_good(one) and one.depends), None)
-        kinds = ("flags", "reals") * (most // 2)
-        for seed, kind in enumerate(kinds if start is not None else ()):
+        alone = [Contents("among", only=n, words=(word,)) for n in self.runner.deciding[:MOST_ALONE] for word in self.literals]
+        kinds = [Contents(kind, FIRST_SEED + seed) for seed, kind in enumerate(("flags", "reals") * (most // 2))]
+        for contents in (*alone, *kinds) if start is not None else ():
             if self.runner.left < LOOKING * self.runner.budget or not unseen:
                 return
             assert start is not None
-            contents = Contents(kind, FIRST_SEED + seed)
             if self.runner.reached(start.runs[0].contents.numbers, contents) & unseen:
                 yield self.runner.attempt(start.runs[0].contents.numbers, contents)
 
@@ -291,7 +304,7 @@ class _Search:
             "copies": observer.copies,
             "stood_for": observer.standing.count if observer.standing is not None and observer.shared else 0,
             "schedules": len({run.schedule for run in runs}),
-            "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
+            "contents": len({run.contents.with_numbers(Numbers()) for run in runs}),
         }
         found = shown(self.runner.code, [*attempts, *besides])
         program = observer.program
@@ -325,6 +338,9 @@ class _Search:
             self._deciding(best),
             self._deciding_numbers(program) if is_by_numbers else (),
             () if self.is_timed else tuple(dict.fromkeys([schedule for one in attempts for schedule in one.differing])),
+            tuple([n for n, one in enumerate(self.runner.launch.arguments) if isinstance(one, MadeUp) and one.is_cleared]),
+            self.unreached,
+            cleared(self.runner.launch, observer, best.starts) != self.runner.launch,
         )
 
     def _deciding_numbers(self, program: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from ptxkit.analyses.execution.contents import Contents, Numbers, Part
+from ptxkit.analyses.execution.contents import PARTS, ZEROS, Contents, Numbers, Part
 
 Shape = tuple[int, int, int]
 WORD = 8
@@ -94,6 +94,8 @@ class MadeUp:
     """Scalars that are added to an index to locate a plane of an array: offset, size, and number of the plane."""
     is_distinct: bool = False
     """Whether the user says that the words in memory differ from each other."""
+    is_cleared: bool = False
+    """Whether memory holds zeros for all contents but those of this argument only, since threads synchronize through it."""
 
     @property
     def made_up(self) -> str:
@@ -113,7 +115,8 @@ class MadeUp:
         for n, at in enumerate(self.pointers):
             buffer = machine.alloc(self.room)
             chosen = contents.of_different_words if self.is_distinct else contents
-            held = chosen.data(self.room, number * 16 + n)
+            chosen = ZEROS if self.is_cleared and contents.only != number else chosen
+            held = chosen.data(self.room, number * PARTS + n)
             made.append((buffer.address, buffer.address + self.room))
             for pointer, first, step in self.tables:
                 if pointer == at:
@@ -187,7 +190,7 @@ class Variable:
         address = code.address(self.name)
         if self.made_up.made_up == "number":
             words = -(-self.made_up.size // 4) * 4
-            code.machine.write(address, contents.data(words, number * 16)[: self.made_up.size].tobytes())
+            code.machine.write(address, contents.data(words, number * PARTS)[: self.made_up.size].tobytes())
             return ((address, address + self.made_up.size),), ()
         data, own = self.made_up.argument(code.machine, contents, number)
         code.machine.write(address, data)

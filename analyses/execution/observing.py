@@ -67,6 +67,8 @@ class Observer(Monitor):
         """The instructions that read synthesized contents, by `id`."""
         self.read: dict[int, dict[int, Any]] = {}
         """The same for each range of synthesized memory, by its start."""
+        self.strong: dict[int, dict[int, Any]] = {}
+        """Those of them that are atomics, or read with ordering semantics, by range."""
         self.extent: dict[int, int] = {}
         """How many bytes from its start the kernel reads of each."""
         self.preset: dict[int, Any] = {}
@@ -151,6 +153,8 @@ class Observer(Monitor):
             for start in [start for start, end in self.made if start <= last and first < end]:
                 self.sources.setdefault(id(site), site)
                 self.read.setdefault(start, {})[id(site)] = site
+                if ordered:
+                    self.strong.setdefault(start, {})[id(site)] = site
                 self.extent[start] = max(self.extent.get(start, 0), last - start + int(np.max(access.size)))
             if _overlap(self.made, first, last):
                 if ordered and len(self.flags) < MOST_FLAGS:

@@ -101,6 +101,12 @@ class Executed:
     """Arguments whose synthesized scalars decide which path threads take, by index; known only if something was not executed."""
     differing: tuple[str | int, ...] = ()
     """Schedules under which memory ends with other contents than under the first one, though no atomics and no clocks explain that."""
+    cleared: tuple[int, ...] = ()
+    """Arguments through which threads synchronize, and whose memory therefore held zeros at first, by index."""
+    unreached: tuple[Path, ...] = ()
+    """The instructions that write memory or synchronize, and that none of the contents tried lead to."""
+    is_protocol_open: bool = False
+    """Whether there is other synthesized memory through which threads synchronize."""
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether the finding is about memory that one of these instructions accesses."""

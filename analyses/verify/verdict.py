@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import COUNT, Numbers
+from ptxkit.analyses.execution.contents import COUNT, DIFFERENT, Numbers
 from ptxkit.analyses.execution.execute import execute
 from ptxkit.analyses.execution.findings import OUTSIDE, UNKNOWN
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
@@ -21,7 +21,7 @@ from ptxkit.analyses.execution.straying import BY_DESCRIPTOR
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.verify.certain import is_certain
+from ptxkit.analyses.verify.certain import are_nested, decisions
 from ptxkit.analyses.verify.flags import sets_a_flag
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.binding import Bound
@@ -181,17 +181,27 @@ class _Judge:
         ]
 
     def is_by_control(self, shown: Shown) -> bool:
-        """Whether contents decide only that one side of a race in shared memory takes part in it: a thread writes what another one reads,
-        at addresses that contents do not change, and one of the two accesses is always executed."""
+        """Whether contents decide only which threads take part in a race: a thread writes what another one reads, at addresses that
+        contents do not change, and a thread that executes one access executes the other, too.
+
+        Unless the race is in shared memory and every thread executes one of the accesses, it must show even if no two words are equal,
+        and contents may not be a protocol of the threads: a word that equals a key in one thread only, or a flag that is set, keeps
+        threads apart."""
         witness = shown.finding.witness
-        if witness.get("space") != "shared" or len(shown.kinds) < LEAST_KINDS:
+        if witness.get("space") not in ("shared", "global") or len(shown.kinds) < LEAST_KINDS:
             return False
         if {one["kind"] for one in witness.get("accesses", ())} != {"read", "write"}:
             return False
         if self.executed.is_among(shown.finding, self.executed.placed):
             return False
+        instructions = self._instructions(shown.finding)
+        if not all(routine.function.header.is_entry for routine, _ in instructions):
+            return False
         deciding = {site.path for site in self.executed.depends}
-        return any(is_certain(routine, i, deciding) for routine, i in self._instructions(shown.finding))
+        several = [decisions(routine, i, deciding) for routine, i in instructions]
+        if witness["space"] == "shared" and not all(several):
+            return True
+        return are_nested(several) and not self.executed.is_protocol_open and not shown.kinds.isdisjoint(DIFFERENT)
 
     def is_proven(self, shown: Shown) -> bool:
         """Whether a finding holds for everything that was synthesized."""
@@ -223,6 +233,8 @@ class _Judge:
             found.append(self._of_fault(fault))
         if not found and self.executed.unexecuted:
             found.append(self._of_unexecuted())
+        if not found and self.executed.unreached:
+            found.append(self._of_unreached())
         if not found and self.executed.differing:
             found.append(Reason(f"{BY_ORDER} {self.executed.differing[0]} than in lockstep"))
         found += [Reason(f"not everything was watched: {what}") for what in self.executed.not_covered]
@@ -294,6 +306,12 @@ class _Judge:
         example = _writing(self.launch.states[0].name) if self.launch.states else ""
         return Reason(f"no thread reached {_some(lines)}: variables of the module decide that, which the host may have written", 0, example)
 
+    def _of_unreached(self) -> Reason:
+        """Reason for instructions that none of the contents tried lead to."""
+        lines = sorted({self.executed.code.index.span(path).line for path in self.executed.unreached})
+        text = f"no thread reached {_some(lines)} with any of the contents tried for {self._of_contents()}, which were not given"
+        return Reason(text, 0, self.example())
+
     def not_covered(self, has_reasons: bool) -> tuple[str, ...]:
         """Descriptions of what was not checked, such as bounds of synthesized arrays, but for what the reasons say."""
         sized = [
@@ -342,6 +360,9 @@ class _Judge:
             which = f"those of {_listed(some)}" if some and some != self.contents else "them"
             depends = f"; control flow depends on {which}" if self.executed.depends else "; control flow does not depend on them"
             found.append(f"contents of {_listed(self.contents)} not given; tried: {'; '.join(tried)}{depends}")
+        if self.executed.cleared:
+            named = _listed([self.names[n] for n in self.executed.cleared])
+            found.append(f"{named} {'is' if len(self.executed.cleared) == 1 else 'are'} zero before the launch: threads synchronize there")
         if self.distinct:
             found.append(f"the words of {_listed(self.distinct)} are assumed to differ; they are 0, 1, 2, … in several orders")
         if proven and not any(one.is_always for one in proven):
