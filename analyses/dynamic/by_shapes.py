@@ -17,6 +17,7 @@ from ptxkit.analyses.dynamic.findings import (
     is_in,
     is_of,
     is_of_own_memory,
+    is_of_writes,
     is_race,
     is_refuted,
     lines_of,
@@ -80,13 +81,13 @@ def with_half_the_ctas(case: Case, found: Findings) -> Findings:
 
 
 def _is_of_a_far_cta(finding: Finding) -> bool:
-    """Whether a finding is about an asynchronous operation or an mbarrier, in a CTA that is not the first along an axis of the grid."""
-    ctas = [one["cta"] for one in finding.witness.get("accesses", ()) if "cta" in one]
-    return is_of(finding, ASYNCHRONY) and any(max(cta) > 0 for cta in ctas)
+    """Whether a finding is about an asynchronous operation or an mbarrier, in one CTA that is not the first along an axis of the grid."""
+    ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
+    return is_of(finding, ASYNCHRONY) and len(ctas) == 1 and ctas != {(0, 0, 0)}
 
 
 def with_ctas_along_one_axis(case: Case, found: Findings) -> Findings:
-    """With several CTAs along one axis of the grid only, for races between CTAs that differ along several: what one axis steps over is as
+    """With several CTAs along one axis of the grid only, for two writes by CTAs that differ along several: what one axis steps over is as
     long as there are CTAs along another, and the host may launch fewer of these."""
     asked = keep(found, _is_across_axes)
     if not asked:
@@ -105,8 +106,8 @@ def _narrow(shape: Shape, axes: frozenset[str]) -> Shape:
 
 
 def _is_across_axes(finding: Finding) -> bool:
-    """Whether a finding is a race in global memory between CTAs that differ along several axes of the grid."""
-    if not is_between_ctas(finding):
+    """Whether a finding is about two writes to global memory by CTAs that differ along several axes of the grid."""
+    if not is_between_ctas(finding) or not is_of_writes(finding):
         return False
     one, other = [access["cta"] for access in finding.witness["accesses"]]
     return len([axis for axis, there in zip(one, other, strict=True) if axis != there]) > 1

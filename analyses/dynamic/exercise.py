@@ -10,7 +10,7 @@ import attrs
 from ptxkit.analyses.dynamic.by_sizes import UNEVEN_CONTRAST
 from ptxkit.analyses.dynamic.case import RANDOM
 from ptxkit.analyses.dynamic.choosing import CONTRAST, Launched, first_valid
-from ptxkit.analyses.dynamic.findings import AT_ENDS, DIVERGENCE, UPDATES, is_of, is_of_ends, is_read_of_owned, is_update
+from ptxkit.analyses.dynamic.findings import AT_ENDS, DIVERGENCE, UNINITIALISED, UPDATES, is_of, is_of_ends, is_read_of_owned, is_update
 from ptxkit.analyses.dynamic.judging import Found, judged
 from ptxkit.analyses.dynamic.once import Ran, is_ordered
 from ptxkit.analyses.dynamic.runs import USUAL, Runs, Setting
@@ -226,8 +226,11 @@ def _has_arrays_of_its_own(routine: Routine) -> bool:
 
 
 def _is_settled(found: tuple[Found, ...]) -> bool:
-    """Whether a finding is beyond doubt, so that further launches need not be tried."""
-    return any(not one.doubt for one in found)
+    """Whether a finding is beyond doubt, so that further launches need not be tried.
+
+    A value that no thread has written does not settle it: it has no part in which threads meet at barriers, or race.
+    """
+    return any(not one.doubt and one.finding.diagnostic.name != UNINITIALISED for one in found)
 
 
 def _is_sure(found: Found) -> bool:

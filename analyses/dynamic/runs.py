@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LEAST = 1
 """Operation limit of a run once the budget is used up: the run ends at once."""
-RUNS = 4
+RUNS = 8
 """Budget for all runs of a kernel, as a multiple of the longest permitted run. No run starts once it is used up."""
 MOST_MEMORY = 1 << 28
 """Limit on the global memory that the runs of a kernel use together, in bytes."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 
 from ptxkit.analyses.cfg.dominators import dominators, quiet
-from ptxkit.analyses.cfg.graph import Edge, callees, control_flow
+from ptxkit.analyses.cfg.graph import callees, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import such
@@ -150,10 +150,6 @@ def _may_loop(routine: Routine, i: int, level: Level) -> bool:
     )
 
 
-def _is_of_cta(bound: Bound) -> bool:
-    return bound.converges is not None and bound.converges.level == "cta"
-
-
 class Search:
     """Searches for two threads of a group, up to a level, of which only one executes an instruction."""
 
@@ -206,18 +202,11 @@ class Search:
                 continue
             theirs = [edge for edge, taken in paths.items() if taken[other] is Runs.ALWAYS]
             ended = all(quiet(self.routine)[edge.target] for edge in theirs)
-            if not self.exits_count and (ended or (scope > Level.WARP and self._meets_no_more(theirs))):
+            if ended and not self.exits_count:
                 return None
             last = self.flow.blocks[before].end - 1
             return self._reported(world, last, self.values.guard(last), scope, one, other, ended, False)
         return None
-
-    def _meets_no_more(self, edges: list[Edge]) -> bool:
-        """Whether threads that take one of these edges exit without another barrier of the CTA: then a barrier waits only for the others
-        (9.7.13.7)."""
-        reached = closure([edge.target for edge in edges], self.flow.successors)
-        meetings = [i for i, bound in such(self.routine, _may_demand) if bound.flow == "call" or _is_of_cta(bound)]
-        return not any(self.flow.block_of[i] in reached for i in meetings)
 
     def _deciding(self) -> list[int]:
         """The blocks whose branches the instruction is control-dependent on, nearest first."""

@@ -55,7 +55,7 @@ UNPAIRED: Rule = ("C010", "cluster-barrier-unpaired")
 NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
 NEVER_CAME = "exited without having reached it"
 LEFT = "exited after fewer iterations"
-UNDEFINED = "the ISA leaves that undefined, though hardware counts them as arrived"
+UNDEFINED = "undefined in CUDA C++, though exits release barriers (9.7.13.7)"
 
 
 class Barriers(Monitor):
@@ -428,24 +428,13 @@ class Barriers(Monitor):
         """Detects threads that exit while others wait at a barrier at which they have not arrived. Hardware counts them as arrived.
 
         Threads that executed the barrier in an earlier iteration did not end before the work began: the trip counts of a loop differ.
-        Warps that never come, with all their threads, have another role: when they exit, the barrier is released (9.7.13.7).
         """
         for (_, number), barrier in self._open.items():
             past, key = self._missed(lanes, number, barrier)
             again = self._executed[id(barrier)][lanes.place[past]]
-            is_split = np.isin(lanes.warp[past], self._warps_at(number, key[past]))
-            for how, what, mine in (("exited", NEVER_CAME, past[~again & is_split]), ("left", LEFT, past[again])):
+            for how, what, mine in (("exited", NEVER_CAME, past[~again]), ("left", LEFT, past[again])):
                 if len(mine) and not self.collected.knows((id(barrier), how), len(mine)):
                     self._found_missing(lanes, mine, key, number, barrier, how, f"{what}: {UNDEFINED}")
-
-    def _warps_at(self, number: int, key: Array) -> Array:
-        """The warps of which threads wait at a barrier of these CTAs."""
-        threads_ = self.residents.threads
-        cta = distinct_numbers(key // BARRIERS)
-        place = (cta[:, None] * threads_ + np.arange(threads_)).ravel()
-        place = place[self._came[number, place] == self.residents.barriers.phase[place // threads_ * BARRIERS + number]]
-        warps: Array = place // threads_ * self.residents.warps_per_cta + place % threads_ // WARP
-        return warps
 
     def _skipped(self, lanes: Any, number: int, site: Site) -> None:
         past, key = self._missed(lanes, number, site)

@@ -6,7 +6,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses.dynamic.once import once
-from ptxkit.analyses.dynamic.runs import USUAL, Runs
+from ptxkit.analyses.dynamic.runs import RUNS, USUAL, Runs
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.execution.loading import loaded
 from ptxkit.analyses.framework.routine import routines
@@ -67,6 +67,7 @@ def test_a_launch_that_does_not_end_is_not_run_again_and_charged_in_full() -> No
 
     assert first.is_timed_out
     assert again is first
-    runs.once(launch, USUAL)
-    runs.once(launch, USUAL)
+    for _ in range(RUNS - 2):
+        assert not runs.is_used_up
+        runs.once(launch, USUAL)
     assert runs.is_used_up
