@@ -46,7 +46,7 @@ RULE = Rule(
     summary="an aligned barrier of the CTA that not all of its threads execute",
     why=(
         "All threads of a warp must reach an aligned barrier together, and if it has no thread count, all threads of the CTA; "
-        "otherwise behavior is undefined: threads hang, or go on too early (9.7.14.1)."
+        "otherwise behavior is undefined: threads hang, or go on too early (9.7.14.1). Warps that exit as a whole release it (9.7.13.7)."
     ),
     bad="""
         mov.u32 %r1, %tid.x;

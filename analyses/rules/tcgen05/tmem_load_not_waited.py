@@ -36,7 +36,7 @@ RULE = Rule(
     id="T003",
     name="tmem-load-not-waited",
     severity=Severity.ERROR,
-    summary="the registers of a tcgen05.ld or tcgen05.st are used before tcgen05.wait",
+    summary="the registers or cells of a tcgen05.ld or tcgen05.st are used before tcgen05.wait",
     why="tcgen05.ld and tcgen05.st only start; tcgen05.wait::ld and ::st wait until they are complete (9.1:9.7.16.8).",
     bad="""
         .version 9.0
