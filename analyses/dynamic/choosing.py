@@ -10,8 +10,9 @@ from ptxkit.analyses.dynamic.findings import is_in, reads_unwritten
 from ptxkit.analyses.dynamic.once import Ran
 from ptxkit.analyses.dynamic.runs import Runs, Setting
 from ptxkit.analyses.execution.findings import OF_LAUNCH, UNKNOWN
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.launches import FEW, Sizes, is_compared
-from ptxkit.analyses.inputs.shapes import Shape, distinguished, fewest, is_said, may_have_other_dimensions
+from ptxkit.analyses.inputs.shapes import AXES, Shape, distinguished, fewest, is_said, may_have_other_dimensions, read, singled_out
 from ptxkit.analyses.launch.launch import WARP
 
 MOST_LAUNCHES = 12
@@ -107,7 +108,15 @@ def _own_fault(runs: Runs, wrong: list[Launched], said: tuple[int, int, int] | N
         return wrong[0]
     least = min(wrong, key=lambda one: one.threads)
     is_one_cause = len(wrong) == 1 or any(all(is_in(finding, one.ran) for one in wrong) for finding in least.ran.wrong)
-    return least if is_one_cause else None
+    return least if is_one_cause or _is_part_of_all(runs.routine, least) else None
+
+
+def _is_part_of_all(routine: Routine, launched: Launched) -> bool:
+    """Whether each block that the kernel may have also has the threads of this one: there is no shorter one with all threads that it
+    singles out, and it does not ask for its block size."""
+    x, y, z = launched.shape.block
+    least = singled_out(routine).get("x")
+    return y * z == 1 and least is not None and x - least < WARP and not any(f"%ntid.{axis}" in read(routine) for axis in AXES)
 
 
 def _is_no_evidence(ran: Ran) -> bool:

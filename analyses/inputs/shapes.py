@@ -4,7 +4,7 @@ arrays."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
@@ -312,8 +312,8 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)
     if len(axes) == 1:
-        part = _part(routine, axes[0])
-        lengths = [length for length in _lengths(routine, most) if length <= part] or [most]
+        least, part = singled_out(routine).get(axes[0], 1), _part(routine, axes[0])
+        lengths = [length for length in _lengths(routine, most) if least <= length <= part] or [most]
         return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in lengths])
     areas = elements(routine)
     choices: list[Size] = []
@@ -335,13 +335,18 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     return tuple(sorted(lacks, key=lambda size: (lacks[size], math.prod(size) not in areas))) or ((1, 1, 1),)
 
 
-def _named(routine: Routine) -> dict[str, int]:
+def singled_out(routine: Routine) -> dict[str, int]:
+    """By axis, the least length of a block that has all threads which the kernel singles out: 16 for `%tid.y == 15`."""
+    return _named(routine, ("eq",))
+
+
+def _named(routine: Routine, by: Collection[str] = ("eq", "lt.u", "lt.s")) -> dict[str, int]:
     """By axis, how many threads comparisons of the index with constants name: 16 for `%tid.y == 15` and for `%tid.y < 16`."""
     found: dict[str, int] = {}
     for term in {part: None for of in reached(routine) for whole in conditions(of) for part in walk(whole)}:
         index, number = _compared(term) or (term, 0)
         name, _, axis = _index_name(index).partition(".")
-        if name == "%tid" and 0 < number < MOST_THREADS:
+        if name == "%tid" and term.operator in by and 0 < number < MOST_THREADS:
             found[axis] = max(found.get(axis, 1), number + (term.operator == "eq"))
     return found
 

@@ -47,6 +47,19 @@ def test_an_array_is_left_with_as_many_threads_as_specified() -> None:
     assert [one.finding.diagnostic.rule for one in done.found] == ["S002"]
 
 
+LAST = """.shared .align 4 .b8 s[256]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;
+setp.ne.u32 %p1, %r1, 63; @%p1 bra NEXT; st.shared.u32 [%r2+{past}], %r1; NEXT: bar.sync 0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;"""
+
+
+@pytest.mark.parametrize(("past", "rules"), [(4, ["S002"]), (-4, [])])
+def test_a_thread_that_is_singled_out_leaves_an_array_in_each_block_that_has_it(past: int, rules: list[str]) -> None:
+    done = exercised(INDEX + LAST.format(past=past))
+
+    assert done.example is not None
+    assert done.example.block == (64, 1, 1)
+    assert [one.finding.diagnostic.rule for one in done.found if not one.doubt and one.finding.diagnostic.rule == "S002"] == rules
+
+
 def test_an_address_outside_of_all_arrays_is_not_tried_with_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     launches = counted(monkeypatch)
     module = ptxkit.parse(f"{HEADER}.visible .entry k(.param .u64 p)\n{{\n{REGISTERS}{INDEX}st.global.u32 [64], %r1;\nret;\n}}\n")

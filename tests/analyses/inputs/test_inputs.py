@@ -121,8 +121,9 @@ PART = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.
         (PART.format(part=4) + ELEMENT, 128),
         (PART.format(part=32) + "mov.u32 %r3, %ntid.x; " + ELEMENT, 128),
         ("mov.u32 %r4, %tid.x; setp.ge.u32 %p1, %r4, 64; @%p1 ret; " + PART.format(part=64) + ELEMENT, 128),
+        (PART.format(part=112) + ELEMENT, 128),
     ],
-    ids=["a warp's", "of a larger block", "less than a warp's", "asks for its size", "some threads have one"],
+    ids=["a warp's", "of a larger block", "less than a warp's", "asks for its size", "some threads have one", "has a halo"],
 )
 def test_a_block_does_not_do_the_work_of_the_next(body: str, length: int) -> None:
     assert shapes(kernel(body))[0].block == (length, 1, 1)
