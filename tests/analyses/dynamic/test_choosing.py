@@ -48,7 +48,8 @@ def test_an_array_is_left_with_as_many_threads_as_specified() -> None:
 
 
 LAST = """.shared .align 4 .b8 s[256]; shl.b32 %r3, %r1, 2; mov.u32 %r2, s; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r1;
-setp.ne.u32 %p1, %r1, 63; @%p1 bra NEXT; st.shared.u32 [%r2+{past}], %r1; NEXT: bar.sync 0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd3], %r4;"""
+setp.ne.u32 %p1, %r1, 63; @%p1 bra NEXT; st.shared.u32 [%r2+{past}], %r1; NEXT: bar.sync 0; ld.shared.u32 %r4, [%r2];
+st.global.u32 [%rd3], %r4;"""
 
 
 @pytest.mark.parametrize(("past", "rules"), [(4, ["S002"]), (-4, [])])
