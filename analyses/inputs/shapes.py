@@ -312,8 +312,8 @@ def _blocks(routine: Routine) -> tuple[Size, ...]:
     if said is not None and len([size for size in said if size > 1]) >= len(axes):
         return (said,)
     if len(axes) == 1:
-        least, part = singled_out(routine).get(axes[0], 1), _part(routine, axes[0])
-        lengths = [length for length in _lengths(routine, most) if least <= length <= part] or [most]
+        shortest, part = singled_out(routine).get(axes[0], 1), _part(routine, axes[0])
+        lengths = [length for length in _lengths(routine, most) if shortest <= length <= part] or [most]
         return tuple([_along(axes[0], length, WARP if needs(routine, "warp") else 1) for length in lengths])
     areas = elements(routine)
     choices: list[Size] = []
