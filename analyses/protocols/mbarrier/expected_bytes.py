@@ -11,6 +11,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import comes_without, onward
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
+from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
@@ -19,6 +20,7 @@ from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
 
 
 def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
@@ -93,7 +95,7 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
                 room += stride
                 end = start + stride
     # what a multicast copy writes in a CTA, it signals there; only the mbarrier of another CTA, or of a pair, counts bytes of both
-    is_shared = any(copy.is_remote or ".cta_group::2" in routine.instructions[copy.instruction].opcode.text for copy in copies)
+    is_shared = any(copy.is_remote or _is_of_a_pair(routine, copy.instruction) for copy in copies)
     return 2 * room if is_shared else room
 
 
@@ -106,6 +108,12 @@ class _Load:
     amount: int
     maps: tuple[tuple[Term, int], ...]
     """The maps, with the number of copies for each."""
+
+
+def _is_of_a_pair(routine: Routine, i: int) -> bool:
+    """Whether a copy may signal the mbarrier of either CTA of a pair."""
+    bound = bindings(routine)[i]
+    return isinstance(bound, Bound) and bound.has(".cta_group::2")
 
 
 def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
