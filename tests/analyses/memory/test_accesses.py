@@ -125,7 +125,8 @@ class TestOutOfBounds:
 
     def test_last_thread(self) -> None:
         body = "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; st.shared.u32 [%r3], %r1;"
-        assert found(body, " .reqntid 257") == [("S002", Severity.WARNING, "thread 256 accesses bytes 1024 to 1027 of `s`, which has only 1024")]
+        beyond = "thread 256 accesses bytes 1024 to 1027 of `s`, which has only 1024"
+        assert found(body, " .reqntid 257") == [("S002", Severity.WARNING, beyond)]
         assert [one[:2] for one in shown(body, " .reqntid 257")] == [("S002", Severity.ERROR)]
         assert shown(body, " .reqntid 256") == []
 
