@@ -14,6 +14,8 @@ from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 
 COUNTED_GROUPS = frozenset(("wait-before-commit", "wait-group-too-weak", "cpasync-overlap-in-group", "bulk-store-not-committed"))
 """Rules about copies that a wait does not cover, given how it counts groups. One wrong count or missing commit explains all of them."""
+VALUES = "R"
+"""The family of rules about registers and names, of which each has a finding of its own."""
 EXITED = "exit-before-warp-collective"
 """The rule about threads that miss a warp-level operation because they have exited."""
 
@@ -32,7 +34,8 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     unjudged = frozenset().union(*[one.unjudged for one in shown])
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
     matched: dict[int, list[Diagnostic]] = {}
-    found = []
+    found: list[Diagnostic] = []
+    unmatched: list[Diagnostic] = []
     for one in argued:
         if one.rule not in executable:
             found.append(one)
@@ -44,14 +47,16 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             is_executed = one.function in complete or one.span.line in executed
             is_whole = one.function in complete and one.span.line in executed and one.name in RELEASES
             is_refuted = (is_whole or (is_executed and _is_of_an_access(one))) and one.span.line not in unjudged
-            found.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
+            unmatched.append(attrs.evolve(one, severity=Severity.INFO if is_refuted else Severity.WARNING))
         elif _is_of_an_access(one) and one.severity is Severity.WARNING and one.span.line in executed:
-            found.append(attrs.evolve(one, severity=Severity.INFO))
+            unmatched.append(attrs.evolve(one, severity=Severity.INFO))
         else:
-            found.append(one)
+            unmatched.append(one)
     kept = [n for n in range(len(causes)) if n < len(sure) or n in matched]
     explained = [_explained(causes[n], matched.get(n, [])) for n in kept]
-    return found + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
+    own = [one for one in unmatched if one.rule[0] == VALUES]
+    ordered = by_cause([one for one in unmatched if one.rule[0] != VALUES])
+    return found + own + ordered + _without_consequences(explained, frozenset([i for i, n in enumerate(kept) if n in matched]))
 
 
 ACCESSES = frozenset(("misaligned-access", "out-of-bounds-access", "smem-race", "implicit-warp-synchrony"))
@@ -195,10 +200,10 @@ def _as_one(members: list[Diagnostic]) -> Diagnostic:
     known = {first.span, *[related.span for related in first.related]}
     related = list(first.related)
     for other in others:
-        for span in (other.span, *[one.span for one in other.related]):
-            if span not in known:
-                known.add(span)
-                related.append(Related(span, other.message))
+        for one in (Related(other.span, other.message, other.origin), *other.related):
+            if one.span not in known:
+                known.add(one.span)
+                related.append(one)
     return attrs.evolve(first, related=tuple(related))
 
 

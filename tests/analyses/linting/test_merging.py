@@ -120,6 +120,16 @@ def test_a_missing_fence_explains_all_accesses_to_a_variable() -> None:
     assert put_together([], [shown[0], shown[2]]) == [("P002", 9, "error", [3]), ("P002", 14, "error", [5])]
 
 
+def test_what_rules_infer_of_one_cause_is_one_finding() -> None:
+    argued = [finding("A003", 9), finding("A003", 12), finding("P002", 20, 3), finding("P002", 22, 3), finding("P002", 24)]
+
+    assert put_together(argued, []) == [("A003", 9, "warning", [12]), ("P002", 20, "warning", [3, 22]), ("P002", 24, "warning", [])]
+
+
+def test_each_register_that_nothing_writes_is_a_finding() -> None:
+    assert len(put_together([finding("R001", 9, severity="warning"), finding("R001", 9, severity="warning")], [])) == 2
+
+
 def test_what_a_thread_reads_too_early_has_not_been_written_yet() -> None:
     early, unwritten = conflict("A003", 9, 3), finding("R008", 11, 9, severity="warning", space="shared", variable="s")
 
