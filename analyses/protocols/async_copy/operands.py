@@ -55,8 +55,7 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
         if operand.limits is None or operand.role == "addr" or operand.shape.kind == "immediate":
             continue
         term = values(routine).operand(i, routine.instructions[i].operands[operand.path[0]])
-        wrong = _outside(operand, term) if term is not None else ""
-        if wrong:
+        if term is not None and (wrong := _outside(operand, term)):
             yield Finding(
                 i,
                 f"`{operand.name}` {wrong}, and must be {operand.limits}",
