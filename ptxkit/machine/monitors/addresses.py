@@ -92,17 +92,18 @@ class Addresses(Monitor):
         wrong = np.broadcast_to(bad.mask, lanes.count)
         lane = int(np.flatnonzero(wrong)[0])
         at = int(np.broadcast_to(np.asarray(bad.at, np.uint64), lanes.count)[lane])
-        name, offset, where = self._place(bad, at)
+        meant = self._within_another_space(bad, at, site)
+        name, offset, where = self._place(bad, at) if meant is None else _unconverted(meant, bad, at)
         who = f"{spoken_thread(*self.collected.thread(lanes, lane))} {DOES[bad.kind]} {bytes_of(bad.size)}"
         witness = {
             "accesses": [self.collected.access(lanes, lane, bad.kind, site)],
-            "space": bad.space.removeprefix("."),
+            "space": (bad.space if meant is None else meant.space).removeprefix("."),
             "variable": name,
             "offset": offset,
             "bytes": bad.size,
         }
         count = int(np.count_nonzero(wrong))
-        rule = PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
+        rule = WRONG_SPACE if meant is not None else PARAMETER if self._is_of_another_width(bad, at) else _rule(bad, at, site)
         self.collected.add((id(site), bad.why), rule, f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count)
 
     def _beyond_targets(self, fault: Fault) -> None:
@@ -112,6 +113,13 @@ class Addresses(Monitor):
         witness = {"accesses": [side], "space": "", "variable": "", "offset": 0, "bytes": 0}
         message = f"{spoken_thread(cta, thread)} branches by {fault.reason}"
         self.collected.add(("branch", fault.line), INDEX, message, None, witness, span=fault.diagnostic.span, count=fault.count)
+
+    def _within_another_space(self, bad: BadAccess, at: int, site: Site | None) -> _Object | None:
+        """The variable of shared or local memory whose address an access to global memory uses as it is; None if it is something else."""
+        if site is None or bad.space != ".global" or bad.why != "outside":
+            return None
+        meant = self._object(site, bad.size)
+        return meant if meant is not None and meant.space in (".shared", ".local") and meant.start <= at < meant.end else None
 
     def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
         """The variable or buffer nearest to an invalid access, the offset from its start, and a description of the location."""
@@ -387,6 +395,13 @@ class _Sources:
         """What a call passes as an argument: the values that are stored to a byte of it, or the operand itself."""
         argument = passed_as(self.body, call, node)
         return self._stored.get((*argument.variable, offset), []) if argument.size else [(call, node)]
+
+
+def _unconverted(meant: _Object, bad: BadAccess, at: int) -> tuple[str, int, str]:
+    """The variable, the offset and the description of an access with an address that no cvta has made generic."""
+    offset, name = at - meant.start, short(meant.name)
+    where = f"at {name}[{offset}..{offset + bad.size - 1}]: this is its address within {meant.space}, and a generic one is needed"
+    return meant.name, offset, where
 
 
 def _past(past: int) -> str:

@@ -49,6 +49,10 @@ BAD = {
     "a generic address as one of shared memory": (
         "mov.u64 %rd3, a; cvta.shared.u64 %rd3, %rd3; ld.shared.u32 %r5, [%rd3];", "S005", "address", "which is a generic address",
     ),
+    "an address of shared memory as a generic one": (
+        "mov.u64 %rd3, b; ld.u32 %r5, [%rd3+8];", "S005", "address",
+        "reads 4 bytes at b[8..11]: this is its address within .shared, and a generic one is needed",
+    ),
     "writing to .const": (
         "mov.u64 %rd3, c; cvta.const.u64 %rd3, %rd3; st.u32 [%rd3], %r1;", "S005", "address", "which a kernel can only read",
     ),
