@@ -91,7 +91,7 @@ def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
     shown = attrs.evolve(shown, severity=severity, notes=tuple(notes))
     if named is None:
         return shown
-    related = _distinct(named.span, [*named.related, Related(shown.span, "it shows here", shown.origin), *shown.related])
+    related = _distinct(named.span, [*named.related, Related(shown.span, "the execution shows it here", shown.origin), *shown.related])
     return attrs.evolve(shown, rule=named.rule, name=named.name, span=named.span, origin=named.origin, related=related, fix=named.fix)
 
 

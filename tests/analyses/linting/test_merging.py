@@ -42,10 +42,10 @@ def test_a_finding_stands_where_the_rule_says_what_is_missing() -> None:
 
 
 def test_what_is_shown_is_not_doubted() -> None:
-    argued = attrs.evolve(finding("P003", 19, 20, 24), notes=("the same is true in line 30", *UNSURE_OF_BYTES))
+    argued = attrs.evolve(finding("P003", 19, 20, 24), notes=("the same holds in line 30", *UNSURE_OF_BYTES))
     run = Shown("k", frozenset({"k"}), (finding("P003", 24, 20),), False)
 
-    assert [one.notes for one in merged(all_rules(), [argued], [run])] == [("P003 at 19", "the same is true in line 30")]
+    assert [one.notes for one in merged(all_rules(), [argued], [run])] == [("P003 at 19", "the same holds in line 30")]
 
 
 def test_what_is_not_shown_is_a_warning_whatever_ran() -> None:
