@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.spacing import COMMENT, Spacer, has_comment
 from ptxkit.syntax import (
     Block,
@@ -69,7 +68,7 @@ def _has_carriage_returns(module: Module) -> bool:
     return False
 
 
-@attrs.frozen
+@frozen
 class _Comment:
     """A comment on its own lines."""
 
@@ -80,7 +79,7 @@ class _Comment:
     """Whether an empty line precedes it."""
 
 
-@attrs.frozen
+@frozen
 class _Between:
     """Comments and white space between two statements."""
 

@@ -6,9 +6,8 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 
-import attrs
-
 from ptxkit import names
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import is_type
 from ptxkit.names import Scope, resolve
@@ -63,7 +62,7 @@ class Kind(enum.StrEnum):
     """Text that is not PTX."""
 
 
-@attrs.frozen
+@frozen
 class Token:
     """A piece of text; `start` counts characters from 0."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.names import Kind, Names, Scope, Symbol, resolve
 from ptxkit.syntax import (
     Block,
@@ -33,7 +32,7 @@ Renameable = tuple[int, str]
 _SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
 
 
-@attrs.frozen
+@frozen
 class Item:
     """An instruction, a label, a brace, or another statement of a body."""
 
@@ -47,7 +46,7 @@ class Item:
     """The operation of an instruction."""
 
 
-@attrs.frozen
+@frozen
 class Body:
     """The code of a function, and the declarations of its registers."""
 

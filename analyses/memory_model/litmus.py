@@ -48,6 +48,7 @@ from ptxkit.analyses.memory_model.program import (
     Variable,
 )
 from ptxkit.analyses.memory_model.skeleton import Observed
+from ptxkit.frozen import frozen
 
 WORD = 8
 """Bytes of a variable that is accessed without a type."""
@@ -61,7 +62,7 @@ class BadLitmus(Exception):
         self.at = at
 
 
-@attrs.frozen
+@frozen
 class Litmus:
     """A litmus test. `question` is exists, ~exists or forall; `filter` restricts the final states considered."""
 
@@ -71,7 +72,7 @@ class Litmus:
     filter: Condition | None = None
 
 
-@attrs.frozen
+@frozen
 class Answer:
     """Whether the question is answered positively, and all allowed outcomes."""
 

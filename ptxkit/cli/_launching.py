@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from ptxkit.frozen import frozen
+
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.contents import Part
     from ptxkit.analyses.execution.launch import Argument, Held, Launch, Shape
@@ -31,7 +33,7 @@ class CannotLaunch(Exception):
     """Options that do not describe a launch of the kernel."""
 
 
-@attrs.frozen
+@frozen
 class Options:
     """The launch options on the command line."""
 

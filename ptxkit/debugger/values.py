@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from ptxkit.debug_info import parameter_names
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 from ptxkit.machine.asynchronous import mbarrier
 from ptxkit.machine.barriers import BARRIERS
@@ -42,7 +42,7 @@ class NoValue(Exception):
     """There is nothing to show, with the reason."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Value:
     """A named value: a scalar for all lanes, an array with one for each, or the elements of a variable."""
 

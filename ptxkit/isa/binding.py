@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.frozen import frozen
+from ptxkit.frozen import define, frozen
 from ptxkit.isa.forms import (
     Async,
     Atom,
@@ -91,7 +91,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
     return int(found[1]) * width.times // width.over if found else 0
 
 
-@frozen(eq=False)
+@attrs.frozen(eq=False)
 class Bound:
     """An instruction with its form. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 
@@ -229,7 +229,7 @@ class Bound:
         return self.slot(word) if word.startswith(".") and self.form.slot(word) else word
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A form that accepts the modifiers of an opcode, with the slot of each."""
 
@@ -390,7 +390,7 @@ class _Failure(Exception):
         self.mismatch = mismatch
 
 
-@attrs.define
+@define
 class _Binding:
     """One attempt to bind operands to a form."""
 

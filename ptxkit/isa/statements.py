@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import define
 from ptxkit.isa.forms import (
     ROLES,
     Async,
@@ -36,7 +37,7 @@ from ptxkit.isa.requirements import Needs, parse_needs
 from ptxkit.isa.targets import parse_version
 
 
-@attrs.define
+@define
 class Body:
     """The body lines of an entry, while being read."""
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of, split_opcode
 from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
@@ -24,7 +23,7 @@ _GUARD = re.compile(r"(?:^|[;{}])\s*@!?\s*(?P<word>[\w$%]*)$", re.ASCII)
 _WORD = re.compile(r"[\w$%.]*$", re.ASCII)
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A text that can replace the word begun at the cursor; `kind` is that of a symbol, or of another kind of word."""
 

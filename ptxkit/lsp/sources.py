@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import attrs
-
 from ptxkit.diagnostics import Diagnostic, Origin
+from ptxkit.frozen import frozen
 from ptxkit.lsp.document import Document
 from ptxkit.origins import SUFFIXES, Origins, own_frame, source_file
 from ptxkit.report.source import ReportAt, merged, shown_at
@@ -17,7 +16,7 @@ from ptxkit.syntax import File
 _LOC = re.compile(r"^[ \t]*(\.loc[ \t]+(\d+)[ \t]+(\d+))", re.MULTILINE)
 
 
-@attrs.frozen
+@frozen
 class Shown:
     """A finding in a source file."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import define
 from ptxkit.machine.blocks import BasicBlock
 from ptxkit.machine.code import Body
 from ptxkit.machine.fault import Stop
@@ -30,7 +31,7 @@ U64 = np.dtype(np.uint64)
 DEPTH = 4000
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CallPlan:
     """A compiled call. `arguments(R, L)` gives the address of the function (None for a direct call), then the values of results and
     arguments."""

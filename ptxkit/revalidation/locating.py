@@ -14,10 +14,9 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import TypeVar
 
-import attrs
-
 from ptxkit import checking
 from ptxkit.diagnostics import Span
+from ptxkit.frozen import frozen
 from ptxkit.names import resolve
 from ptxkit.problem import Problem
 from ptxkit.revalidation.architectures import named_target
@@ -57,7 +56,7 @@ _ABOUT_VECTOR = re.compile(r"Illegal vector size|Incompatible elements of vector
 _ABOUT_ROUNDING = re.compile(r"Illegal rounding modifier|Multiple rounding modifiers")
 
 
-@attrs.frozen
+@frozen
 class Location:
     """A node, the part of it concerned, and ptxkit's own diagnosis."""
 
@@ -66,7 +65,7 @@ class Location:
     note: str = ""
 
 
-@attrs.frozen
+@frozen
 class _Site:
     """A statement and its range, without leading text."""
 

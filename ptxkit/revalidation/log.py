@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 from ptxkit.revalidation.verdict import Resources
 
 _MESSAGE = re.compile(r"(?:ptxas |nvlink )?(?:(?P<source>.*), line (?P<line>\d+); )?(?P<severity>fatal|error|warning|info) *: (?P<text>.*)")
@@ -21,7 +22,7 @@ _NO_ARCHITECTURE = re.compile(r"Value '.*' is not defined for option 'gpu-name'|
 _SEVERITIES = {"fatal": Severity.ERROR, "error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
 
 
-@attrs.frozen
+@frozen
 class Message:
     """A message of the compiler about the module. `line` counts from 1; `source` is the file that it names."""
 

@@ -9,9 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import attrs
-
 from ptxkit import files
+from ptxkit.frozen import frozen
 from ptxkit.revalidation import process, wheels
 from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
@@ -28,7 +27,7 @@ class NoCode(Exception):
     """Why there is no machine code to show."""
 
 
-@attrs.frozen
+@frozen
 class Sass:
     """Machine code, line by line."""
 

@@ -19,6 +19,7 @@ from ptxkit.analyses.framework.rule import Facts, select
 from ptxkit.analyses.framework.source_lines import source_lines
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import Module, Path
 
@@ -27,7 +28,7 @@ _FUNCTION = re.compile(r"function '?(?P<name>[\w$.%]+)'?")
 _LINE = re.compile(r"around line (?P<line>\d+)")
 
 
-@attrs.frozen
+@frozen
 class Note:
     """A note of a ptxas log. `line` is 0 if it names none."""
 

@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.frozen import frozen
+
 SIZE = 128
 
 LAYOUT = np.dtype(
@@ -195,7 +197,7 @@ def _must(holds: bool, reason: str) -> None:
         raise ValueError(f"no such tensor map: {reason}")
 
 
-@attrs.frozen
+@frozen
 class Described:
     """A tensor map as read from memory, with dimensions in the driver's order. For a packed type, an element is a unit of `TOGETHER`
     driver elements."""
