@@ -6,8 +6,9 @@ objects of fewer than half of the classes that it imports, and compares objects 
 
 from __future__ import annotations
 
+import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,12 +27,16 @@ else:
         return _slotted(attrs.define, eq, cls) if cls is not None else lambda one: _slotted(attrs.define, eq, one)
 
 
-_CONSTRUCTION = ("__attrs_attrs__", "__init__", "__match_args__", "__getstate__", "__setstate__", "__setattr__", "__delattr__")
+_CONSTRUCTION = ("__init__", "__attrs_attrs__", "__match_args__", "__getstate__", "__setstate__")
 _COMPARISON = ("__eq__", "__ne__", "__hash__", "__repr__")
-_FIRST_READ = ("__attrs_attrs__", "__init__", "__setstate__")
-"""One of these is read before there is an object."""
 _SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 """What a class contains for a slot, and for references to its objects."""
+_FIELD = type(attrs.field())
+
+
+@attrs.frozen
+class _Frozen:
+    """Has the methods that refuse assignments."""
 
 
 class _Pending:
@@ -59,6 +64,12 @@ def _slotted(make: Callable[..., type[Any]], eq: bool, cls: type[Any]) -> type[A
     def construction() -> type[Any]:
         return generate(_CONSTRUCTION, eq=False, repr=False)
 
+    def constructor() -> type[Any]:
+        if not _is_plain(make, cls, fields):
+            return construction()
+        made.__init__ = _constructor(made, fields, own)
+        return made
+
     def comparison() -> type[Any]:
         return generate(_COMPARISON, eq=eq)
 
@@ -67,8 +78,42 @@ def _slotted(make: Callable[..., type[Any]], eq: bool, cls: type[Any]) -> type[A
     inherited = {name for base in cls.__mro__[1:] for name, value in base.__dict__.items() if isinstance(value, _SLOTS)}
     body = {name: value for name, value in own.items() if name not in fields and name not in ("__dict__", "__weakref__")}
     body["__slots__"] = tuple([name for name in (*fields, "__weakref__") if name not in inherited])
-    body.update([(name, _Pending(name, construction)) for name in _FIRST_READ if name not in own])
-    body.update([(name, _Pending(name, comparison)) for name in (_COMPARISON if eq else ("__repr__",)) if name not in own])
+    if make is attrs.frozen:
+        body.update(__setattr__=_Frozen.__setattr__, __delattr__=_Frozen.__delattr__)
+    pending = {
+        **dict.fromkeys(_CONSTRUCTION, construction),
+        **dict.fromkeys(_COMPARISON if eq else ("__repr__",), comparison),
+        "__init__": constructor,
+    }
+    body.update([(name, _Pending(name, generate)) for name, generate in pending.items() if name not in own])
     metaclass: Any = type(cls)
     made: type[Any] = metaclass(cls.__name__, cls.__bases__, body)
     return made
+
+
+def _is_plain(make: Callable[..., type[Any]], cls: type[Any], fields: Sequence[str]) -> bool:
+    """Whether the objects of a class are frozen, and all that its constructor does is to set the fields to its arguments."""
+    is_derived = any(hasattr(base, "__attrs_attrs__") for base in cls.__bases__) or hasattr(cls, "__attrs_post_init__")
+    return make is attrs.frozen and not is_derived and not any(isinstance(cls.__dict__.get(name), _FIELD) for name in fields)
+
+
+def _constructor(made: type[Any], fields: Sequence[str], defaults: Mapping[str, Any]) -> Callable[..., None]:
+    """The constructor of a plain class. Its code is that of all constructors with as many fields, under its own names."""
+    names = [name.lstrip("_") for name in fields]
+    scope = {"__name__": made.__module__, **{f"set{i}": made.__dict__[name].__set__ for i, name in enumerate(fields)}}
+    code = _code(len(fields)).replace(co_varnames=("self", *names))
+    found = types.FunctionType(code, scope, "__init__", tuple([defaults[name] for name in fields if name in defaults]))
+    found.__annotations__ = {**dict(zip(names, [made.__annotations__[name] for name in fields], strict=True)), "return": None}
+    found.__qualname__ = f"{made.__qualname__}.__init__"
+    return found
+
+
+@functools.cache
+def _code(count: int) -> types.CodeType:
+    """The code of a constructor with so many fields, which calls `set0`, `set1`, ... with the object and the values."""
+    values = [f"value{i}" for i in range(count)]
+    body = "".join([f"    set{i}(self, {value})\n" for i, value in enumerate(values)])
+    scope: dict[str, Any] = {}
+    exec(f"def __init__({', '.join(['self', *values])}):\n{body}    return", scope)
+    code: types.CodeType = scope["__init__"].__code__
+    return code
