@@ -6,9 +6,8 @@ the modifiers, tokens and comments are kept in their order.
 
 from __future__ import annotations
 
-import re
-
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.spacing import COMMENT, Spacer, has_comment
 from ptxkit.syntax import (
     Block,
@@ -56,7 +55,7 @@ def format_module(module: Module, width: int = WIDTH) -> str:
     return (text.replace("\n", "\r\n") if _has_carriage_returns(module) else text).replace(STAYS, "\n")
 
 
-_LINE_END = re.compile(r"[ \t\r\f\v]+(?=\n)")
+_LINE_END = expression(r"[ \t\r\f\v]+(?=\n)")
 
 
 def _has_carriage_returns(module: Module) -> bool:

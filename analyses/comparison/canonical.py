@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ptxkit.frozen import frozen
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Names, Scope, Symbol, resolve
 from ptxkit.syntax import (
     Block,
@@ -29,7 +30,7 @@ HOLE = "\0"
 Renameable = tuple[int, str]
 """A register or label: the `id` of its symbol, and its name, which for `%r<9>` identifies the member."""
 
-_SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
+_SPACE = expression(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
 
 
 @frozen

@@ -10,10 +10,11 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Scope
 from ptxkit.syntax import Component, Group, Instruction, Name, Node, Number, Opcode, Vector
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MOST_ELEMENTS = 4
 """Maximum number of elements of a list in a picture; beyond that, those in the middle are omitted."""
 

@@ -12,7 +12,7 @@ import pkgutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -199,6 +199,8 @@ def in_module(example: str) -> str:
 
 LINE = 200
 """Maximum length in characters of the first line of a rule's file."""
+BY_REQUEST = ", by request"
+"""What this line says of a rule that is not on by default."""
 
 
 @functools.cache
@@ -216,9 +218,18 @@ def _folders_for(text: str) -> frozenset[str]:
     return frozenset([name for name, words in _folders().items() if not words or any(map(text.__contains__, words))])
 
 
+class _Heading(NamedTuple):
+    """What the first line of a rule's file says: `R002 dead-store`, and `by request` if it is not on by default."""
+
+    id: str
+    name: str
+    module: str
+    default: bool
+
+
 @functools.cache
-def _headings_in(folder: str) -> tuple[tuple[str, str, str], ...]:
-    """Ids, names and modules of the rules in a folder, taken from the first lines of their files so that most need not be imported."""
+def _headings_in(folder: str) -> tuple[_Heading, ...]:
+    """The first lines of the files in a folder of rules, by which most rules need not be imported."""
     found = []
     for info in pkgutil.iter_modules(importlib.import_module(folder).__path__, f"{folder}."):
         if not info.name.rpartition(".")[2].startswith("_"):
@@ -228,18 +239,18 @@ def _headings_in(folder: str) -> tuple[tuple[str, str, str], ...]:
             begins = loader.get_data(path)[:LINE].decode(errors="replace") if path.endswith(".py") else ""
             source = begins or f'"""{importlib.import_module(info.name).__doc__}'
             rule_id, name = source.lstrip('"').split(maxsplit=2)[:2]
-            found.append((rule_id, name.strip('".:'), info.name))
+            found.append(_Heading(rule_id, name.strip('".:,'), info.name, BY_REQUEST not in source.partition("\n")[0]))
     return tuple(found)
 
 
 @functools.cache
-def _headings(folders: frozenset[str] | None = None) -> dict[str, tuple[str, str]]:
-    """Names and modules of the rules in some or all folders by id, sorted."""
+def _headings(folders: frozenset[str] | None = None) -> tuple[_Heading, ...]:
+    """The headings of the rules in some or all folders, by id."""
     found = [heading for folder in (_folders() if folders is None else folders) for heading in _headings_in(folder)]
-    for what, values in (("id", [rule_id for rule_id, _, _ in found]), ("name", [name for _, name, _ in found])):
+    for what, values in (("id", [one.id for one in found]), ("name", [one.name for one in found])):
         if len(set(values)) != len(values):
             raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
-    return {rule_id: (name, module) for rule_id, name, module in sorted(found)}
+    return tuple(sorted(found))
 
 
 @functools.cache
@@ -250,14 +261,14 @@ def _rule(module: str) -> Rule:
 
 def all_rules() -> tuple[Rule, ...]:
     """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have the same id or name."""
-    return tuple([_rule(module) for _, module in _headings().values()])
+    return tuple([_rule(one.module) for one in _headings()])
 
 
 def _nearest(word: str) -> str:
     """A suggestion for a word that names no rule."""
     import difflib
 
-    near = difflib.get_close_matches(word, [word for rule_id, (name, _) in _headings().items() for word in (rule_id, name)], 3)
+    near = difflib.get_close_matches(word, [word for one in _headings() for word in (one.id, one.name)], 3)
     return f": did you mean {' or '.join(near)}?" if near else "; `ptxkit rules` lists them"
 
 
@@ -273,14 +284,14 @@ def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = (), text: str |
 @functools.lru_cache(maxsize=256)
 def _selected(wanted: tuple[str, ...], unwanted: tuple[str, ...], folders: frozenset[str] | None) -> tuple[Rule, ...]:
     for word in (*wanted, *unwanted):
-        if not any(names_rule(word, rule_id, name) for rule_id, (name, _) in _headings().items()):
+        if not any(names_rule(word, one.id, one.name) for one in _headings()):
             raise ValueError(f"no rule is called {word!r}{_nearest(word)}")
-    found = []
-    for rule_id, (name, module) in _headings(folders).items():
-        is_wanted = not wanted or any(names_rule(word, rule_id, name) for word in wanted)
-        if is_wanted and not any(names_rule(word, rule_id, name) for word in unwanted):
-            found.append(_rule(module))
-    return tuple([rule for rule in found if wanted or rule.default])
+    chosen = []
+    for one in _headings(folders):
+        is_wanted = any(names_rule(word, one.id, one.name) for word in wanted) if wanted else one.default
+        if is_wanted and not any(names_rule(word, one.id, one.name) for word in unwanted):
+            chosen.append(_rule(one.module))
+    return tuple(chosen)
 
 
 def names_rule(word: str, rule_id: str, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from ptxkit.machine.memory import windows
 from ptxkit.machine.plans import STACK
 from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import dtype_of, element_bytes
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Symbol
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ CLUSTER = (
     "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", "%cluster_ctaid.x",
     "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_ctarank", "%cluster_nctarank",
 )  # fmt: skip
-_PARTS = re.compile(r"\d+|\D+")
+_PARTS = expression(r"\d+|\D+")
 CLOCKS = ("%clock", "%globaltimer")
 """Reading these affects what the kernel reads."""
 SHOWN = 8

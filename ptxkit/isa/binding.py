@@ -40,6 +40,7 @@ from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.table import forms
 from ptxkit.isa.types import holders, is_type, types
+from ptxkit.memo import expression
 
 T = TypeVar("T")
 Path = tuple[int, ...]
@@ -238,7 +239,7 @@ class Candidate:
     slots: Mapping[str, str] = attrs.field(hash=False)
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_COMMENT = expression(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:

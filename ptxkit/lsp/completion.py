@@ -14,13 +14,14 @@ from ptxkit.isa.forms import SPACES, Form
 from ptxkit.isa.registers import special_registers
 from ptxkit.isa.table import forms, mnemonics
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 from ptxkit.names import Kind, Scope, Symbol
 
 MOST = 400
-_STATEMENT = re.compile(r"(?:.*[;{}]|\s*[\w$%]+:)?\s*(?:@!?\s*[\w$%]+\s+)?(?P<rest>\S.*|)$", re.ASCII)
-_OPCODE = re.compile(r"(?P<opcode>[a-z][\w.:]*)$", re.ASCII)
-_GUARD = re.compile(r"(?:^|[;{}])\s*@!?\s*(?P<word>[\w$%]*)$", re.ASCII)
-_WORD = re.compile(r"[\w$%.]*$", re.ASCII)
+_STATEMENT = expression(r"(?:.*[;{}]|\s*[\w$%]+:)?\s*(?:@!?\s*[\w$%]+\s+)?(?P<rest>\S.*|)$", re.ASCII)
+_OPCODE = expression(r"(?P<opcode>[a-z][\w.:]*)$", re.ASCII)
+_GUARD = expression(r"(?:^|[;{}])\s*@!?\s*(?P<word>[\w$%]*)$", re.ASCII)
+_WORD = expression(r"[\w$%.]*$", re.ASCII)
 
 
 @frozen

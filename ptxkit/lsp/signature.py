@@ -7,9 +7,10 @@ import re
 from ptxkit.frozen import frozen
 from ptxkit.isa.explain import forms_with
 from ptxkit.lsp.document import Document
+from ptxkit.memo import expression
 
 MOST = 12
-_BEGUN = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?\s*[%\w$]+\s+)?(?P<opcode>[a-z][\w.:]*)\s(?P<operands>.*)", re.DOTALL)
+_BEGUN = expression(r"\s*(?:[\w$]+:\s*)?(?:@!?\s*[%\w$]+\s+)?(?P<opcode>[a-z][\w.:]*)\s(?P<operands>.*)", re.DOTALL)
 
 
 @frozen

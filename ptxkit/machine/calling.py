@@ -21,6 +21,7 @@ from ptxkit.machine.loading import size_of
 from ptxkit.machine.plans import STACK, TOP, call_parts
 from ptxkit.machine.values.distinct import distinct_numbers
 from ptxkit.machine.writing import Writer
+from ptxkit.memo import expression
 from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
@@ -254,7 +255,7 @@ def _string(lanes: Lanes, address: int) -> str:
     return bytes(held[:size]).partition(b"\0")[0].decode("utf-8", "replace")
 
 
-_CONVERSION = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
+_CONVERSION = expression(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
 
 
 def _formatted(lanes: Lanes, text: str, at: Any) -> list[str]:

@@ -86,6 +86,7 @@ def test_each_file_is_named_as_its_rule() -> None:
 def test_the_first_line_of_a_file_names_its_rule(rule: Rule) -> None:
     assert select([rule.id]) == (rule,)
     assert select([rule.name]) == (rule,)
+    assert (rule in select()) == rule.default
 
 
 def test_rules_that_are_not_selected_are_not_imported() -> None:
